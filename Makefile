@@ -1,0 +1,46 @@
+# Slipstream. `make help` lists what there is.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long bench lint lock docs clean
+SHELL := /bin/bash
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## install everything into .venv (Java too, on Debian as root)
+
+$(READY): requirements.lock pyproject.toml scripts/setup.sh
+	@scripts/setup.sh
+	@touch $@
+
+demo: $(READY) ## a few minutes of heavy traffic with an accident, and its picture
+	@scripts/demo.sh
+
+lint: $(READY) ## format, style, types and the import rules
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint ## everything that must hold, in under 15 minutes on 2 cores
+	$(BIN)/pytest
+
+test-long: $(READY) ## the checks that take longer: full runs, full character
+	$(BIN)/pytest -m long
+
+bench: $(READY) ## measure speed and memory; prints the machine with the figures
+	$(BIN)/pytest -m bench -s
+
+lock: $(READY) ## renew requirements.lock from pyproject.toml
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --group dev pyproject.toml --output-file requirements.lock
+
+docs: $(READY) ## write docs/reference/cli.md from the program's own help
+	$(BIN)/python scripts/write_reference.py
+
+clean: ## remove what the targets made
+	rm -rf .venv build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

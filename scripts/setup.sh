@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Make .venv with everything Slipstream needs. Safe to run again; on Debian or Ubuntu as root it also installs
+# what the system lacks (Java for Spark, venv for Python), elsewhere it says what to install.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+need() { # need PACKAGE WHY: install a Debian package or stop with the next step
+  if can_apt; then
+    echo "installing $1: $2"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+  else
+    echo "slipstream: $2. Install it (Debian, Ubuntu: sudo apt-get install $1), then run 'make setup' again." >&2
+    exit 4
+  fi
+}
+
+java_major() {
+  "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -n 1
+}
+
+command -v python3 >/dev/null || need python3 "Python 3.11 or newer is missing"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "slipstream: Python 3.11 or newer is needed; python3 is $(python3 --version)." >&2
+  exit 4
+}
+python3 -c 'import venv, ensurepip' 2>/dev/null || need python3-venv "Python's venv module is missing"
+major=$( (java_major) 2>/dev/null || true)
+[ "${major:-0}" -ge 17 ] || need openjdk-17-jre-headless "Spark needs Java 17 or newer"
+
+[ -x .venv/bin/python ] || python3 -m venv .venv
+.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+.venv/bin/slipstream --version

@@ -1,0 +1,67 @@
+"""The command line: ``slipstream``. One module per family of commands; this one joins them.
+
+Results go to standard output (``--json`` for scripts), progress and messages to standard error. A user's
+mistake ends with one message, the next step, and the exit code of its kind; never with a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from slipstream import __version__
+from slipstream.cli import city, doctor
+from slipstream.errors import SlipstreamError
+from slipstream.progress import console
+
+app = typer.Typer(
+    name="slipstream",
+    help="Streams and trajectories of moving vehicles, on Apache Spark.",
+    epilog="Start with: slipstream simulate --expressways 1 --minutes 5 --out runs/first",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+city.add_to(app)
+doctor.add_to(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"slipstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def slipstream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Streams and trajectories of moving vehicles, on Apache Spark."""
+
+
+def main() -> None:
+    """Run the command line; the one place where an error becomes a message and an exit code."""
+    try:
+        app()
+    except SlipstreamError as error:
+        console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
+        if error.hint:
+            console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        console.print("slipstream: stopped.")
+        sys.exit(130)
+    except BrokenPipeError:
+        # the reader of a pipe (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,50 @@
+"""Errors a user can act on: what was wrong, what was expected, what to do next.
+
+Every error that reaches a user is a :class:`SlipstreamError`; the command line prints its message and
+``hint`` and leaves with its ``exit_code``. Anything else is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class SlipstreamError(Exception):
+    """Base of all errors meant for people.
+
+    >>> print(BadInput("run.csv, line 3: 14 fields", hint="A Linear Road line has 15 integers."))
+    run.csv, line 3: 14 fields
+    A Linear Road line has 15 integers.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class BadArgument(SlipstreamError):
+    """An argument or option that cannot be used as given."""
+
+    exit_code = 2
+
+
+class BadInput(SlipstreamError):
+    """A file or stream whose contents cannot be used."""
+
+    exit_code = 3
+
+
+class Unavailable(SlipstreamError):
+    """Something the machine lacks: Java, disk space, a server, a port."""
+
+    exit_code = 4
+
+
+class CheckFailed(SlipstreamError):
+    """The work was done and a check of its result said no."""
+
+    exit_code = 5

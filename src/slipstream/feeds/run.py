@@ -1,0 +1,348 @@
+"""A RUN: recorded tuples in a folder that describes itself.
+
+    RUN/manifest.json                    what made it, counts, digests
+    RUN/tuples/expressway-00000.parquet  the tuples of one expressway, sorted by second, a row group a minute
+    RUN/trips.parquet                    one row a trip (simulated runs)
+
+The Parquet files are plain: Spark and pyarrow read them without us. A row group holds whole seconds of one minute,
+so a replay finds any (expressway, second) from the footer's statistics and parses nothing.
+
+``multiply`` presents a run of L expressways as K * L without storing it K times: copy k shifts expressways by k * L,
+vehicles by k * vid_stride and requests by k * qid_stride.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from slipstream import __version__
+from slipstream.errors import BadArgument, BadInput, Unavailable
+from slipstream.feeds.tuples import FIELDS, KINDS, POSITION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "slipstream-run"
+VERSION = 1
+TUPLES = "tuples"
+TRIPS = "trips.parquet"
+MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Expressway:
+    """One expressway's file: how much is in it and what it must hash to."""
+
+    xway: int
+    file: str
+    counts: dict[str, int]
+    first_second: int
+    last_second: int
+    sha256: str
+
+    @property
+    def tuples(self) -> int:
+        """All its tuples, whatever their kind."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class Accident:
+    """Two vehicles stopped at one place in a travel lane."""
+
+    xway: int
+    dir: int
+    lane: int
+    pos: int
+    vids: tuple[int, int]
+    stopped: int
+    detected: int
+    cleared: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``manifest.json`` says."""
+
+    source: str
+    seconds: int
+    expressways: tuple[Expressway, ...]
+    vehicles: int
+    vid_stride: int
+    qid_stride: int
+    seed: int | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    trips: int | None = None
+    accidents: tuple[Accident, ...] = ()
+    multiply: int = 1
+    has_lines: bool = False
+    final_newline: bool = True
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Tuples of each kind as presented, that is, multiplied."""
+        names = KINDS.values()
+        return {name: self.multiply * sum(e.counts.get(name, 0) for e in self.expressways) for name in names}
+
+    def to_json(self) -> str:
+        """The manifest as text; the same run gives the same text."""
+        body = {"format": FORMAT, "version": VERSION, **asdict(self), "counts": self.counts}
+        return json.dumps(body, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Manifest:
+        """Read and check a manifest; ``where`` names the file in messages."""
+        try:
+            body = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadInput(
+                f"{where}, line {error.lineno}: not JSON ({error.msg}).",
+                hint="The run is damaged; make it again.",
+            ) from error
+        if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
+            raise BadInput(f"{where}: not a Slipstream run.", hint="`slipstream simulate` and `import` make runs.")
+        if (found := body.pop("version", None)) != VERSION:
+            raise BadInput(
+                f"{where}: run format {found}, this program reads {VERSION}.",
+                hint="Use the version that wrote it.",
+            )
+        body.pop("counts", None)
+        try:
+            body["expressways"] = tuple(Expressway(**e) for e in body["expressways"])
+            body["accidents"] = tuple(Accident(**{**a, "vids": tuple(a["vids"])}) for a in body["accidents"])
+            manifest = cls(**body)
+            sound = manifest.multiply >= 1 and manifest.seconds >= 0 and len(manifest.counts) == len(KINDS)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise BadInput(
+                f"{where}: {error}.", hint="The manifest was changed by hand; make the run again."
+            ) from error
+        if not sound:
+            raise BadInput(f"{where}: multiply or seconds out of range.", hint="Make the run again.")
+        return manifest
+
+
+def versions() -> dict[str, str]:
+    """What made a run: recorded in its manifest."""
+    python = sys.version.split()[0]
+    return {
+        "slipstream": __version__,
+        "python": python,
+        "numpy": version("numpy"),
+        "pyspark": version("pyspark"),
+    }
+
+
+def file_name(xway: int) -> str:
+    """Where the tuples of an expressway lie, relative to the run."""
+    return f"{TUPLES}/expressway-{xway:05d}.parquet"
+
+
+class ExpresswayWriter:
+    """Writes one expressway's file, minute by minute, and learns what the manifest says of it."""
+
+    def __init__(self, folder: Path, xway: int, schema: pa.Schema) -> None:
+        self.xway = xway
+        self.file = file_name(xway)
+        self._schema = schema
+        self._writer = pq.ParquetWriter(folder / self.file, schema, compression="zstd", use_dictionary=True)
+        self._digest = hashlib.sha256()
+        self._counts = dict.fromkeys(KINDS.values(), 0)
+        self._first, self._last = -1, -1
+
+    def write_minute(self, minute: pa.Table) -> None:
+        """Add a minute's tuples, sorted by second, as one row group."""
+        if not minute.num_rows:
+            return
+        self._writer.write_table(minute, row_group_size=minute.num_rows)
+        for name in FIELDS:
+            self._digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
+        kinds = minute.column("type").to_numpy()
+        for number, name in KINDS.items():
+            self._counts[name] += int(np.count_nonzero(kinds == number))
+        times = minute.column("time")
+        if self._first < 0:
+            self._first = times[0].as_py()
+        self._last = times[-1].as_py()
+
+    def close(self) -> Expressway:
+        """Finish the file and say what is in it."""
+        self._writer.close()
+        return Expressway(self.xway, self.file, self._counts, self._first, self._last, self._digest.hexdigest())
+
+
+@contextmanager
+def staged(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
+    """A folder to write in that becomes ``out`` when the block ends well, and vanishes when it does not.
+
+    Nothing half-written ever stands under the name a user gave.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadArgument(f"--out {out}: exists and is not an empty folder.", hint="Give another name, or remove it.")
+    parent = out.absolute().parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(parent).free
+        if free < needs_bytes:
+            raise Unavailable(
+                f"--out {out}: about {needs_bytes / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free on that disk.",
+                hint="Free some space or write to another disk.",
+            )
+        stage = parent / f".{out.name}.{uuid.uuid4().hex[:8]}.partial"
+        (stage / TUPLES).mkdir(parents=True)
+    except OSError as error:
+        raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a folder that can be written.") from error
+    try:
+        yield stage
+        if out.exists():
+            out.rmdir()
+        stage.rename(out)
+    except OSError as error:
+        raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+class Run:
+    """An existing run: its manifest, and its tuples by expressway and second.
+
+    ``Run.open(path)`` checks that the folder is whole (manifest, files, row counts) before anything uses it.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, path: Path | str) -> Run:
+        """Open the run at ``path`` or say what is wrong with it."""
+        path = Path(path)
+        where = path / "manifest.json"
+        if not path.is_dir():
+            raise BadArgument(f"{path}: no such run.", hint="`slipstream simulate --out RUN` makes one.")
+        try:
+            text = where.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{path}: not a run, {where.name} cannot be read.", hint="Make the run again.") from error
+        run = cls(path, Manifest.from_json(text, str(where)))
+        run._check_files()
+        return run
+
+    def _check_files(self) -> None:
+        for expressway in self.manifest.expressways:
+            file = self.path / expressway.file
+            try:
+                rows = pq.read_metadata(file).num_rows
+            except (OSError, pa.ArrowException) as error:
+                raise BadInput(f"{file}: missing or cut short.", hint="The run is damaged; make it again.") from error
+            if rows != expressway.tuples:
+                raise BadInput(
+                    f"{file}: {rows:,} tuples, the manifest says {expressway.tuples:,}.",
+                    hint="Make the run again.",
+                )
+
+    def verify(self) -> None:
+        """Read every tuple and compare with the digests in the manifest."""
+        for expressway in self.manifest.expressways:
+            digest = hashlib.sha256()
+            file = pq.ParquetFile(self.path / expressway.file)
+            for group in range(file.num_row_groups):
+                minute = file.read_row_group(group)
+                for name in FIELDS:
+                    digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
+            if digest.hexdigest() != expressway.sha256:
+                raise BadInput(
+                    f"{self.path / expressway.file}: contents differ from the manifest.",
+                    hint="Make the run again.",
+                )
+
+    @property
+    def stored(self) -> int:
+        """How many expressways are stored."""
+        return len(self.manifest.expressways)
+
+    @property
+    def copies(self) -> int:
+        """How many times each stored expressway is presented."""
+        return self.manifest.multiply
+
+    def multiplied(self, copies: int) -> Run:
+        """The same stored run, presented ``copies`` times."""
+        return Run(self.path, replace(self.manifest, multiply=copies))
+
+    @cached_property
+    def _files(self) -> list[pq.ParquetFile]:
+        return [pq.ParquetFile(self.path / e.file) for e in self.manifest.expressways]
+
+    @cached_property
+    def _minutes(self) -> list[dict[int, int]]:
+        """Row group of each minute, per stored expressway, from the footers."""
+        place = FIELDS.index("time")
+        return [
+            {
+                file.metadata.row_group(g).column(place).statistics.min // MINUTE: g
+                for g in range(file.metadata.num_row_groups)
+            }
+            for file in self._files
+        ]
+
+    def minute(self, stored: int, minute: int) -> pa.Table:
+        """The tuples of the ``stored``-th expressway in a minute (0 is the first), as they lie on disk."""
+        group = self._minutes[stored].get(minute)
+        if group is None:
+            return self._files[stored].schema_arrow.empty_table()
+        return self._files[stored].read_row_group(group)
+
+    def shifted(self, tuples: pa.Table, copy: int) -> pa.Table:
+        """``tuples`` as copy number ``copy`` presents them."""
+        if not copy:
+            return tuples
+        manifest = self.manifest
+        shifts = {
+            "xway": copy * self.stored,
+            "vid": copy * manifest.vid_stride,
+            "qid": copy * manifest.qid_stride,
+        }
+        for name, shift in shifts.items():
+            values = tuples.column(name).to_numpy()
+            place = tuples.schema.get_field_index(name)
+            moved = np.where(values >= 0, values + shift, values).astype(np.int32)
+            tuples = tuples.set_column(place, tuples.schema.field(place), pa.array(moved))
+        return tuples
+
+    def dataframe(self, spark: SparkSession) -> DataFrame:
+        """All tuples of the run, multiplied, as a Spark DataFrame with the fifteen columns."""
+        from pyspark.sql import functions as sf
+
+        stored = spark.read.parquet(str(self.path / TUPLES)).select(*FIELDS)
+        if self.copies == 1:
+            return stored
+        manifest = self.manifest
+        copy = sf.col("copy").cast("int")
+        shifts = {"xway": self.stored, "vid": manifest.vid_stride, "qid": manifest.qid_stride}
+        columns = [
+            sf.when(sf.col(name) >= 0, sf.col(name) + copy * shifts[name]).otherwise(sf.col(name)).alias(name)
+            if name in shifts
+            else sf.col(name)
+            for name in FIELDS
+        ]
+        return stored.crossJoin(spark.range(self.copies).withColumnRenamed("id", "copy")).select(*columns)
+
+    def position_reports(self, spark: SparkSession) -> DataFrame:
+        """The position reports alone."""
+        return self.dataframe(spark).where(f"type = {POSITION}")

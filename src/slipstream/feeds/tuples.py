@@ -1,0 +1,84 @@
+"""The Linear Road input tuple: fifteen integers, -1 where a field does not apply.
+
+One schema for every place where tuples rest: columns of 32-bit integers under the names below. What each kind of
+tuple must carry is data (`KINDS`), so that readers, generators and the toll engine agree on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+FIELDS = (
+    "type",
+    "time",
+    "vid",
+    "spd",
+    "xway",
+    "lane",
+    "dir",
+    "seg",
+    "pos",
+    "qid",
+    "sinit",
+    "send",
+    "dow",
+    "tod",
+    "day",
+)
+
+SCHEMA = pa.schema([(name, pa.int32()) for name in FIELDS])
+
+POSITION, BALANCE, EXPENDITURE, TRAVEL_TIME = 0, 2, 3, 4
+
+#: names people see for the numbers in the ``type`` field
+KINDS = {POSITION: "position", BALANCE: "balance", EXPENDITURE: "expenditure", TRAVEL_TIME: "travel_time"}
+
+MILE = 5280
+SEGMENTS = 100
+ROAD = MILE * SEGMENTS
+REPORT_EVERY = 30
+MAX_SPEED = 100
+
+
+@dataclass(frozen=True)
+class Field:
+    """One of the fifteen: what it means, and the values it may take where it applies."""
+
+    name: str
+    meaning: str
+    least: int
+    most: int
+
+
+_ANY = 2**31 - 1
+
+RANGES = {
+    field.name: field
+    for field in (
+        Field("type", "kind of tuple: 0 position, 2 balance, 3 expenditure, 4 travel time", 0, 4),
+        Field("time", "second of the run", 0, _ANY),
+        Field("vid", "vehicle", 0, _ANY),
+        Field("spd", "speed in miles per hour", 0, MAX_SPEED),
+        Field("xway", "expressway", 0, _ANY),
+        Field("lane", "0 entry, 1 to 3 travel, 4 exit", 0, 4),
+        Field("dir", "0 east, 1 west", 0, 1),
+        Field("seg", "segment, a mile each", 0, SEGMENTS - 1),
+        Field("pos", "feet from the western end", 0, ROAD - 1),
+        Field("qid", "request, unique over the run", 0, _ANY),
+        Field("sinit", "segment where the journey starts", 0, SEGMENTS - 1),
+        Field("send", "segment where the journey ends", 0, SEGMENTS - 1),
+        Field("dow", "day of the week, 1 to 7", 1, 7),
+        Field("tod", "minute of the day, 1 to 1440", 1, 1440),
+        Field("day", "day in the past, 1 = yesterday, up to 69", 1, 69),
+    )
+}
+
+#: the fields that each kind of tuple must carry, all others being -1 or ignored
+CARRIES = {
+    POSITION: ("time", "vid", "spd", "xway", "lane", "dir", "seg", "pos"),
+    BALANCE: ("time", "vid", "qid"),
+    EXPENDITURE: ("time", "vid", "xway", "qid", "day"),
+    TRAVEL_TIME: ("time", "vid", "xway", "qid", "sinit", "send", "dow", "tod"),
+}

@@ -1,0 +1,99 @@
+"""The one place that builds a Spark session.
+
+Local by default; ``--master`` and ``--conf`` take the same jobs to a cluster unchanged. Spark's own chatter is
+kept off the terminal, workers use this environment's Python, and streaming state lives in RocksDB with
+changelog checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slipstream.errors import BadArgument, Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def settings(master: str = LOCAL) -> dict[str, str]:
+    """The settings every session starts from; ``--conf`` overrides any of them."""
+    quiet = files("slipstream").joinpath("log4j2.properties")
+    common = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet} -XX:+UseParallelGC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+    }
+    if master.startswith("local"):
+        common |= {
+            "spark.driver.memory": os.environ.get("SLIPSTREAM_DRIVER_MEMORY", "2g"),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return common
+
+
+def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
+    """Read ``key=value`` options.
+
+    >>> parse_conf(["spark.driver.memory=4g"])
+    {'spark.driver.memory': '4g'}
+    """
+    conf = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.startswith("spark."):
+            raise BadArgument(
+                f"--conf {pair}: not a Spark setting.",
+                hint="Write --conf spark.some.key=value, once per setting.",
+            )
+        conf[key] = value
+    return conf
+
+
+def java() -> Path:
+    """The ``java`` that Spark will start."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if not found:
+        raise Unavailable(
+            "Spark needs Java 17 or newer and there is no `java`" + (f" in JAVA_HOME={home}." if home else " on PATH."),
+            hint="Debian and Ubuntu: apt-get install openjdk-17-jre-headless. Then `slipstream doctor`.",
+        )
+    return Path(found)
+
+
+def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str] | None = None) -> SparkSession:
+    """Start (or join) the Spark session that all work of this process runs in."""
+    if master.startswith("local"):
+        java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in (settings(master) | (conf or {})).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise Unavailable(
+            f"Spark did not start with --master {master}: {error}",
+            hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine.",
+        ) from error
