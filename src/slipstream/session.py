@@ -8,14 +8,16 @@ changelog checkpoints.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipstream.errors import BadArgument, Unavailable
+from slipstream.errors import BadArgument, BadInput, CheckFailed, Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,3 +99,21 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine.",
         ) from error
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what a Spark task died of into the error a user can act on: one of ours, or a full disk."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        for kind in (BadArgument, BadInput, Unavailable, CheckFailed):
+            ours = re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)$", text, re.MULTILINE)
+            if ours:
+                raise kind(ours.group(1)) from error
+        if "No space left on device" in text or "ENOSPC" in text:
+            raise Unavailable("The disk is full.", hint="Free some space; nothing was kept of this work.") from error
+        raise
