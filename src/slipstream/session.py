@@ -8,9 +8,11 @@ changelog checkpoints.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,4 +98,21 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
         raise Unavailable(
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine.",
+        ) from error
+
+
+@contextmanager
+def task_errors() -> Iterator[None]:
+    """Turn what a Spark job of ours failed with into an error for people: the last line of its cause."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        cause = next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
+        raise Unavailable(
+            f"a Spark task failed: {cause}",
+            hint="Nothing was kept. `slipstream doctor` checks memory and disk.",
         ) from error
