@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from commands import Slipstream
 from slipstream.feeds.text import import_text
 
@@ -14,11 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LINE = "0,0,5,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
-
-
-@pytest.fixture
-def slipstream(capsys: pytest.CaptureFixture[str]) -> Slipstream:
-    return Slipstream(capsys)
 
 
 def test_makes_a_history_and_refuses_to_make_it_twice(

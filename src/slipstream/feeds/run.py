@@ -275,6 +275,11 @@ class Run:
             for file in self._files
         ]
 
+    @property
+    def minutes(self) -> list[int]:
+        """The minutes in which there is any tuple."""
+        return sorted(set().union(*self._minutes))
+
     def minute(self, stored: int, minute: int) -> pa.Table:
         """The tuples of the ``stored``-th expressway in a minute (0 is the first), as they lie on disk."""
         group = self._minutes[stored].get(minute)
