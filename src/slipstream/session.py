@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipstream.errors import BadArgument, BadInput, CheckFailed, Unavailable
+from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,18 +102,24 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turn what a Spark task died of into the error a user can act on: one of ours, or a full disk."""
+def task_errors() -> Iterator[None]:
+    """Turn what a Spark job of ours failed with into an error for people: one of ours, a full disk, or its cause."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except PySparkException as error:
-        text = str(error)
-        for kind in (BadArgument, BadInput, Unavailable, CheckFailed):
-            ours = re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)$", text, re.MULTILINE)
-            if ours:
-                raise kind(ours.group(1)) from error
-        if "No space left on device" in text or "ENOSPC" in text:
-            raise Unavailable("The disk is full.", hint="Free some space; nothing was kept of this work.") from error
-        raise
+    except (PySparkException, Py4JError) as error:
+        raise _for_people(str(error)) from error
+
+
+def _for_people(text: str) -> SlipstreamError:
+    for kind in (BadArgument, BadInput, CheckFailed, Unavailable):
+        if ours := re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)$", text, re.MULTILINE):
+            return kind(ours.group(1))
+    hint = "Nothing was kept. `slipstream doctor` checks memory and disk."
+    if "No space left on device" in text:
+        return Unavailable("The disk is full.", hint=hint)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
+    return Unavailable(f"A Spark task failed: {cause}", hint=hint)

@@ -28,7 +28,7 @@ from slipstream.errors import BadArgument
 from slipstream.feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged, versions
 from slipstream.feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA
 from slipstream.progress import bar
-from slipstream.session import explained
+from slipstream.session import task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -287,7 +287,7 @@ def _for_each(spark: SparkSession, items: list[T], work: Callable[[T], Any], par
                 yield pa.RecordBatch.from_pylist([{"number": number, "answer": json.dumps(work(items[number]))}])
 
     tasks = spark.range(0, len(items), 1, partitions or len(items))
-    with explained():
+    with task_errors():
         rows = tasks.mapInArrow(run, "number long, answer string").collect()
     return [json.loads(row.answer) for row in sorted(rows, key=lambda row: row.number)]
 
