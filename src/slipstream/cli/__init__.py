@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from slipstream import __version__
-from slipstream.cli import city, doctor
+from slipstream.cli import bench, city, doctor
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 city.add_to(app)
+bench.add_to(app)
 doctor.add_to(app)
 
 
