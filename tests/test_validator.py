@@ -150,7 +150,7 @@ def test_every_single_fault_is_named(spark: SparkSession, run: Run, correct: lis
     result, expected = list(outputs), set()
     for kind in ANSWERS:
         wrong, missing, late, duplicated, model = [o for o in outputs if o[0] == kind and identity(o)[1] > 60][::9][:5]
-        result[outputs.index(wrong)] = changed(wrong, kind)
+        result[result.index(wrong)] = changed(wrong, kind)
         result.remove(missing)
         emit = 3 if kind == 0 else 2
         limit = EDITIONS["2004"].limits[kind]
@@ -192,7 +192,7 @@ def test_all_forms_of_output_and_answers_within_their_tolerance_pass(
     slower = [(*o[:4], o[4] * 104 // 100 if o[4] > 0 else o[4], o[5]) for o in journeys]
     paths[1].write_text("\n".join(", ".join(map(str, output)) for output in others + slower))
     asked = {output[3]: output[1] for output in correct if output[0] == 2}
-    before = [output for output in answers(sorted(map(earlier, feed(run)), key=when), history=Past()).outputs]
+    before = answers(sorted(map(earlier, feed(run)), key=when), history=Past()).outputs
     stale = [(2, asked[o[3]], asked[o[3]] + 0.25, o[3], o[1], o[4]) for o in before if o[0] == 2]
     paths[2].write_text("".join(",".join(map(str, line)) + "\r\n" for line in stale))
     verdict = validate(spark, run, paths, edition=EDITIONS["2004"])

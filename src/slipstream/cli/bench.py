@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from rich.table import Table
 from slipstream import session
 from slipstream.bench.editions import edition
 from slipstream.bench.outputs import Order
-from slipstream.cli.options import Conf, Json, Master, spark_session
+from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import CheckFailed
 from slipstream.progress import say
 
@@ -104,6 +105,46 @@ def _show(verdict: Verdict) -> None:
         console.print(f"[green]Clean pass[/]: every answer is there, right, once; {timed}.")
 
 
+def drive(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
+    to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
+    until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
+    encoding: Annotated[str, typer.Option(help="text, json or train.")] = "text",
+    as_json: Json = False,
+) -> None:
+    """Deliver a run in real time: a tuple with Time t leaves in second t.
+
+    Nothing is lost or reordered: within a destination tuples come as they stand in the run, second by second. The
+    driver measures how late it was itself; if that is ever more than 1 s, the run is void (exit code 5), because then
+    the engine was not given what the benchmark asks for. A TCP destination waits for one client to connect. With
+    stdout, the summary goes to standard error.
+
+    Example: slipstream drive runs/first --to dir:feed --speed 10
+    """
+    from slipstream.bench.destinations import destination
+    from slipstream.bench.driver import Plan
+    from slipstream.bench.driver import drive as deliver
+    from slipstream.bench.encodings import encoding as encoding_called
+    from slipstream.feeds.run import Run
+
+    opened, form = Run.open(run), encoding_called(encoding)
+    plan = Plan.of(opened, speed, fast_forward_to, until)
+    with closing(destination(to, form)) as open_destination:
+        result = deliver(opened, plan, form.encode, open_destination)
+    if to == "stdout":
+        say(json.dumps(result.to_dict()))
+    else:
+        show(result.to_dict(), as_json=as_json, title=f"Delivered {opened.path}")
+    if result.void:
+        raise CheckFailed(
+            f"The run is void: the driver was {result.max_lag} s late at second {result.latest_second}.",
+            hint="Give the driver a quieter machine, a smaller run or a lower --speed.",
+        )
+
+
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
+    app.command(rich_help_panel=PANEL)(drive)
     app.command(rich_help_panel=PANEL)(validate)
