@@ -1,0 +1,161 @@
+"""Delivers a run in real time: every tuple leaves in its second.
+
+A reader prepares seconds ahead of time in a thread of its own (reading Parquet and encoding happen outside Python's
+lock), the driver waits for each second and hands it over whole. What it measures is its own lateness: a run whose
+tuples left late says nothing about the engine, and is void.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream.bench.destinations import Destination
+from slipstream.errors import BadArgument
+from slipstream.feeds.run import MINUTE, Run
+from slipstream.progress import bar
+
+#: a driver that is later than this makes the run void
+MAX_LAG = 1.0
+#: seconds prepared ahead of the clock
+AHEAD = 90
+
+Encode = Callable[[pa.Table], bytes]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which seconds to deliver, and how fast: ``speed`` 2 is twice real time, 0 as fast as possible."""
+
+    start: int
+    end: int
+    speed: float = 1.0
+
+    @classmethod
+    def of(cls, run: Run, speed: float, fast_forward_to: int, until: int | None) -> Plan:
+        """A plan that fits ``run``."""
+        end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
+        if not 0 <= fast_forward_to <= end:
+            raise BadArgument(
+                f"--fast-forward-to {fast_forward_to}, --until {until}: outside the run.",
+                hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+            )
+        return cls(fast_forward_to, end, speed)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What a drive did; lags are seconds of the wall clock."""
+
+    tuples: int
+    seconds: int
+    fast_forwarded: int
+    speed: float
+    took: float
+    max_lag: float
+    p99_lag: float
+    latest_second: int
+    origin_epoch_ms: int
+
+    @property
+    def void(self) -> bool:
+        """Whether the driver itself was late."""
+        return self.max_lag > MAX_LAG
+
+    def to_dict(self) -> dict[str, Any]:
+        """For people and scripts."""
+        return {**asdict(self), "void": self.void}
+
+
+def seconds_of(run: Run, end: int) -> Iterator[tuple[int, pa.Table]]:
+    """Every second before ``end`` that has tuples, with all of them: as the lines stood, else by expressway."""
+    by_line = run.manifest.has_lines and run.copies == 1
+    for minute in range(-(-end // MINUTE)):
+        parts = [run.shifted(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
+        table = pa.concat_tables(parts)
+        times = table.column("time").to_numpy()
+        order = np.lexsort((table.column("line").to_numpy(), times)) if by_line else np.argsort(times, kind="stable")
+        table, times = table.take(order), times[order]
+        edges = np.arange(minute * MINUTE, min((minute + 1) * MINUTE, end) + 1)
+        cuts = np.searchsorted(times, edges)
+        for second, first, last in zip(edges[:-1], cuts[:-1], cuts[1:], strict=True):
+            if last > first:
+                yield int(second), table.slice(first, last - first)
+
+
+def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Iterator[tuple[int, int, bytes]]:
+    """(second, tuples, bytes), prepared in a thread; what goes wrong there is raised here."""
+    ready: queue.Queue[tuple[int, int, bytes] | BaseException | None] = queue.Queue(AHEAD)
+    stop = threading.Event()
+
+    def prepare() -> None:
+        try:
+            for second, table in seconds:
+                if not _put(ready, (second, table.num_rows, encode(table)), stop):
+                    return
+            _put(ready, None, stop)
+        except BaseException as error:
+            _put(ready, error, stop)
+
+    threading.Thread(target=prepare, daemon=True).start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+
+
+def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
+    while not stop.is_set():
+        try:
+            ready.put(item, timeout=0.5)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
+def drive(run: Run, plan: Plan, encode: Encode, to: Destination) -> Drive:
+    """Deliver ``run`` as planned; the first second after the fast-forward starts the clock."""
+    began = time.monotonic()
+    tuples, lags, latest = 0, [0.0], plan.start
+    origin = origin_epoch = 0.0
+    with bar("seconds", plan.end) as advance:
+        seconds = ahead(seconds_of(run, plan.end), encode)
+        for second, count, data in seconds:
+            if second >= plan.start and plan.speed:
+                if not origin:
+                    origin, origin_epoch = time.monotonic(), time.time()
+                due = origin + (second - plan.start) / plan.speed
+                _sleep_until(due)
+            to.deliver(second, data)
+            if origin:
+                lags.append(time.monotonic() - due)
+                latest = second if lags[-1] == max(lags) else latest
+            tuples += count
+            advance(1)
+    return Drive(
+        tuples=tuples,
+        seconds=plan.end,
+        fast_forwarded=plan.start,
+        speed=plan.speed,
+        took=round(time.monotonic() - began, 3),
+        max_lag=round(max(lags), 3),
+        p99_lag=round(float(np.percentile(lags, 99)), 3),
+        latest_second=latest,
+        origin_epoch_ms=round(1000 * (origin_epoch - plan.start / plan.speed)) if origin else 0,
+    )
+
+
+def _sleep_until(due: float) -> None:
+    if (left := due - time.monotonic()) > 0:
+        time.sleep(left)
