@@ -22,7 +22,7 @@ from slipstream.kernels import Bytes, Floats, Ints, compiled
 
 MPH = 5280 / 3600  # feet per second
 LENGTH = 15.0  # of a car
-JAM_GAP = 4.0  # IDM s0: to the car ahead at a standstill
+JAM_GAP = 2.5  # IDM s0: to the car ahead at a standstill
 HEADWAY = 1.1  # IDM T
 ACCELERATION = 4.6  # IDM a: 1.4 m/s2
 COMFORT = 6.6  # IDM b: 2 m/s2
@@ -34,9 +34,13 @@ SAFE = 13.0  # MOBIL b_safe: nobody is made to brake harder for a change of conv
 URGENT = 22.0  # the same for a change that must be
 INWARD = 0.3  # MOBIL bias: who drives on keeps out of lane 1, where others enter and leave
 FORESIGHT = 0.2  # per second: a lane whose cars are faster is worth more than its next gap shows
-IMPATIENT = 20.0 * MPH  # who is slower than this takes a gap as if it had to be
+IMPATIENT = 25.0 * MPH  # who is slower than this takes a gap as if it had to be
 THINK_EVERY = 4  # seconds between a driver's thoughts about changing lanes
 FREE = 1e9  # a gap without an end
+
+# feet that must be free before and behind a car that changes lanes: for convenience, to reach an exit, from a ramp,
+# and from the last part of a ramp, where it pushes in
+CHANGE_GAP, EXIT_GAP, MERGE_GAP, PUSH_GAP = 5.0, 3.0, 4.0, 5.0
 
 RAMP_END = 1700.0  # feet into the segment: the entry lane ends here
 RAMP_SPEED = 40 * MPH
@@ -378,7 +382,7 @@ def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
         ahead = others[j - 1] if j > 0 else -1
         behind = others[j] if j < m else -1
         if must:
-            goes = gap_allows(road, slot, ahead, behind, URGENT, 3.0)
+            goes = gap_allows(road, slot, ahead, behind, URGENT, EXIT_GAP)
         else:
             leader = order[place - 1] if place > 0 else -1
             bias = INWARD if source == 1 else -INWARD if goal == 1 else 0.0
@@ -386,7 +390,7 @@ def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
                 bias += FORESIGHT * (road.v[ahead] - road.v[leader])
             follower = order[place + 1] if place + 1 < n else -1
             bearable = URGENT if road.v[slot] < IMPATIENT else SAFE
-            goes = gap_allows(road, slot, ahead, behind, bearable, 5.0) and worth_it(
+            goes = gap_allows(road, slot, ahead, behind, bearable, CHANGE_GAP) and worth_it(
                 road, slot, leader, follower, ahead, behind, bias
             )
         if goes:
@@ -449,7 +453,7 @@ def join_from_ramps(road: Road, into: Ints) -> int:
             pushes = left < PUSH_FROM
             moving = pushes or road.v[slot] > 30.0 * MPH
             clear = found == 0 or road.u[into[found - 1]] - u > 2.0 * LENGTH
-            bearable, closest = (HARDEST, 6.0) if pushes else (URGENT, JAM_GAP)
+            bearable, closest = (HARDEST, PUSH_GAP) if pushes else (URGENT, MERGE_GAP)
             if moving and clear and gap_allows(road, slot, ahead, behind, bearable, closest):
                 into[found] = slot
                 found += 1

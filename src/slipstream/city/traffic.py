@@ -35,7 +35,7 @@ class Traffic:
     minutes: int = 180
     demand: float = 1.0
     accident_every: int = 20
-    returning: float = 0.06
+    returning: float = 0.02
     requests: float = 0.01
 
     def __post_init__(self) -> None:
