@@ -130,8 +130,9 @@ select cast(time div {stretch} * {stretch} as int) as start, {copies} * count(*)
 from {tuples} group by 1 order by 1
 """
 
-#: plots have about this many points in time
-STRETCHES = 200
+#: plots have about this many points in time, each of some seconds
+STRETCHES = 150
+SHORTEST_STRETCH = 5
 HALF_A_MINUTE = 30
 
 
@@ -266,7 +267,7 @@ class _Validation:
         last = self._refuse_nothing(unreadable)
         tallies = self._tallies()
         self._refuse_another_run(tallies)
-        stretch = max(1, (self.until - self.since) // STRETCHES)
+        stretch = max(SHORTEST_STRETCH, (self.until - self.since) // STRETCHES)
         return Verdict(
             run=str(self.answers.run.path),
             outputs=tuple(map(str, self.outputs)),

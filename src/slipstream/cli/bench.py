@@ -84,16 +84,18 @@ def _show(verdict: Verdict) -> None:
     from slipstream.bench.validator import PROBLEMS
 
     console = Console()
-    table = Table(title="Answers", title_justify="left")
-    table.add_column("")
-    for name in ("expected", "given", *PROBLEMS, "limit", "median", "p99", "max"):
-        table.add_column(name, justify="right")
+    table = Table("", title="Answers", title_justify="left")
     for tally in verdict.tallies:
-        faults = (getattr(tally, problem) for problem in PROBLEMS)
-        times = tally.response
-        seconds = (f"{value:.1f} s" for value in (times.median, times.p99, times.max)) if times else ()
-        counts = (f"[red]{count:,}[/]" if count else "0" for count in faults)
-        table.add_row(tally.name, f"{tally.expected:,}", f"{tally.given:,}", *counts, f"{tally.limit} s", *seconds)
+        table.add_column(tally.name, justify="right", max_width=12)
+    for count in ("expected", "given"):
+        table.add_row(count, *(f"{getattr(tally, count):,}" for tally in verdict.tallies))
+    for problem in PROBLEMS:
+        faults = [getattr(tally, problem) for tally in verdict.tallies]
+        table.add_row(problem, *(f"[red]{fault:,}[/]" if fault else "0" for fault in faults))
+    for time in ("median", "p99", "max"):
+        responses = [tally.response for tally in verdict.tallies]
+        table.add_row(time, *(f"{getattr(response, time):.1f} s" if response else "" for response in responses))
+    table.add_row("limit", *(f"{tally.limit} s" for tally in verdict.tallies))
     console.print(table)
     for line in verdict.unreadable_examples:
         console.print(f"unreadable: {line}", markup=False, highlight=False)
