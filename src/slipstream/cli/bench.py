@@ -146,7 +146,44 @@ def drive(
         )
 
 
+def postgres(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where output.csv goes.")],
+    seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N seconds.")] = None,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
+
+    Start a server with scripts/postgres.sh start; its schema linear_road is made anew. The answers are judged like
+    those of any engine: slipstream validate RUN DIR (with --no-response-times after --speed 0).
+    """
+    from dataclasses import asdict
+
+    from slipstream.bench.postgres import SERVER, run_postgres
+    from slipstream.feeds.run import Run
+
+    result = run_postgres(Run.open(run), out, seconds=seconds, speed=speed, server=server or SERVER)
+    driven = result.driver.to_dict()
+    show(
+        asdict(result) | {"driver": driven} if as_json else asdict(result) | {"driver": f"{driven['max_lag']} s late"},
+        as_json=as_json,
+        title="Linear Road on PostgreSQL",
+    )
+    if result.driver.void:
+        raise CheckFailed(f"The run is void: the driver was {result.driver.max_lag} s late.", hint="Try a smaller run.")
+
+
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
     app.command(rich_help_panel=PANEL)(drive)
     app.command(rich_help_panel=PANEL)(validate)
+    baselines = typer.Typer(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
+    baselines.command()(postgres)
+    baselines.callback()(_baselines)
+    app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
+
+
+def _baselines() -> None:
+    """Run other systems than Slipstream's own engine."""
