@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import socket
-import subprocess
 import threading
 import time
 import uuid
@@ -16,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oracles.streams import busy_stream
+from services import service, stop
 from slipstream.bench.destinations import Destination, Folder, destination
 from slipstream.bench.driver import MAX_LAG, Plan, drive, seconds_of
 from slipstream.bench.encodings import ENCODINGS, encode_json, encode_text, encoding
@@ -161,17 +161,10 @@ def test_the_command_says_what_it_delivered(run: Run, tmp_path: Path) -> None:
     assert len(list((tmp_path / "feed").iterdir())) == len(list(seconds_of(run, 60)))
 
 
-KAFKA = Path(__file__).parents[1] / "scripts" / "kafka.sh"
-
-
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
     """HOST:PORT of a real broker."""
-    started = subprocess.run([KAFKA, "start"], capture_output=True, text=True, check=False)
-    if started.returncode:
-        pytest.skip(f"no Kafka here: {started.stderr.strip()}")
-    yield started.stdout.strip()
-    subprocess.run([KAFKA, "stop"], check=True)
+    yield from service("kafka")
 
 
 def consume(broker: str, topic: str, count: int) -> list[bytes]:
@@ -205,6 +198,6 @@ def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pyt
     monkeypatch.setattr("slipstream.bench.destinations.PATIENCE", 2)
     to = destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
     to.deliver(0, b"first\n")
-    subprocess.run([KAFKA, "stop"], check=True)
+    stop("kafka")
     with pytest.raises(Unavailable, match="took no more at second 1"):
         to.deliver(1, b"second\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,28 +9,23 @@ from pathlib import Path
 import pytest
 
 from oracles.linear_road import answers
-from oracles.streams import busy_stream
+from oracles.streams import busy_streams
+from services import service
 from slipstream.bench.postgres import connect, run_postgres
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "postgres.sh"
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The connection string of a real server."""
-    started = subprocess.run([SCRIPT, "start"], capture_output=True, text=True, check=False)
-    if started.returncode:
-        pytest.skip(f"no PostgreSQL here: {started.stderr.strip()}")
-    yield started.stdout.strip()
-    subprocess.run([SCRIPT, "stop"], check=True)
+    yield from service("postgres")
 
 
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
-    return busy_stream(5)
+    return busy_streams(5, 6, 7)
 
 
 @pytest.fixture(scope="module")

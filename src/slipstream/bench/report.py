@@ -94,7 +94,7 @@ def _row(tally: Tally) -> str:
 
 def _examples(verdict: Verdict) -> str:
     rows = [
-        f'<tr><td>{verdict.tallies[e.kind].name}</td><td class="text">{e.problem}</td>'
+        f'<tr><td>{verdict.name(e.kind)}</td><td class="text">{e.problem}</td>'
         f'<td class="text">{html.escape(e.text)}</td><td class="text">{html.escape(e.rule)}</td></tr>'
         for e in verdict.examples
     ]
@@ -141,15 +141,16 @@ def _present(verdict: Verdict) -> dict[int, list[Cell]]:
 def plot_distribution(verdict: Verdict) -> Figure:
     """The share of answers given within a time; wide lines lie under narrow ones, so that equal curves all show."""
     figure, (axis,) = _figure(1, 3.8)
+    limits = {tally.kind: tally.limit for tally in verdict.tallies}
     for kind, cells in _present(verdict).items():
         tenths = np.array([cell.tenths for cell in cells])
         order = np.argsort(tenths)
         within = np.cumsum(np.array([cell.answers for cell in cells])[order])
         seconds, share = np.insert(tenths[order] / 10, 0, 0), np.insert(100 * within / within[-1], 0, 0)
-        tally = verdict.tallies[kind]
-        label = f"{tally.name} (limit {tally.limit} s)"
+        limit = limits[kind]
+        label = f"{verdict.name(kind)} (limit {limit} s)"
         axis.step(seconds, share, where="post", color=COLOURS[kind], linewidth=5.5 - kind, label=label)
-        axis.axvline(tally.limit, color=COLOURS[kind], linestyle=":", linewidth=1.5)
+        axis.axvline(limit, color=COLOURS[kind], linestyle=":", linewidth=1.5)
     axis.set(xlabel="seconds from Time to Emit; limits dotted", ylabel="% of answers", ylim=(0, 102))
     axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
     axis.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
@@ -159,14 +160,15 @@ def plot_distribution(verdict: Verdict) -> Figure:
 def plot_over_time(verdict: Verdict) -> Figure:
     """The longest response time in each stretch of the run."""
     present = _present(verdict)
+    limits = {tally.kind: tally.limit for tally in verdict.tallies}
     figure, axes = _figure(len(present), 0.8 + 1.5 * len(present))
     for axis, (kind, cells) in zip(axes, present.items(), strict=True):
         longest: dict[int, float] = {}
         for cell in cells:
             longest[cell.start] = max(longest.get(cell.start, cell.tenths / 10), cell.tenths / 10)
         axis.plot(list(longest), list(longest.values()), ".-", markersize=3, color=COLOURS[kind], linewidth=1)
-        axis.axhline(verdict.tallies[kind].limit, color="#a40000", linestyle="--", linewidth=1)
-        axis.set_title(f"{verdict.tallies[kind].name}: longest, and limit (dashed)", loc="left", fontsize=10)
+        axis.axhline(limits[kind], color="#a40000", linestyle="--", linewidth=1)
+        axis.set_title(f"{verdict.name(kind)}: longest, and limit (dashed)", loc="left", fontsize=10)
         axis.set(ylabel="s", ylim=(min(0.0, *longest.values()), None))
     axes[-1].set_xlabel("second of the run")
     return figure
@@ -180,7 +182,7 @@ def plot_throughput(verdict: Verdict) -> Figure:
     axis.plot(starts, _per_stretch(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")
     for kind, cells in _present(verdict).items():
         rates = _per_stretch(starts, ((cell.start, cell.answers) for cell in cells)) / lengths
-        axis.plot(starts, rates, color=COLOURS[kind], linewidth=1.2, label=f"{verdict.tallies[kind].name}s")
+        axis.plot(starts, rates, color=COLOURS[kind], linewidth=1.2, label=f"{verdict.name(kind)}s")
     axis.set_yscale("symlog", linthresh=1)
     axis.set(xlabel="second of the run", ylabel="per second (log scale)")
     axis.set_ylim(bottom=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from slipstream import session
 from slipstream.bench.editions import edition
 from slipstream.bench.outputs import Order
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
-from slipstream.errors import CheckFailed
+from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import say
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ PANEL = "Benchmark kit"
 
 def validate(
     run: RunPath,
-    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT...", help="Files or folders the engine wrote.")],
+    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Files or folders the engine wrote.")],
+    *,
     no_response_times: Annotated[
         bool, typer.Option("--no-response-times", help="Leave out the limits: for runs made as fast as possible.")
     ] = False,
@@ -38,6 +40,9 @@ def validate(
         Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
     ] = Order.AUTO,
     rules: Annotated[str, typer.Option(help="Rule set: 2004, or 2003 for the thesis' edition.")] = "2004",
+    kinds: Annotated[
+        str, typer.Option(metavar="KINDS", help="Judge these kinds alone; 4, travel time, is often not implemented.")
+    ] = "0,1,2,3,4",
     examples: Annotated[int, typer.Option(min=0, help="How many of each fault to show.")] = 5,
     as_json: Json = False,
     master: Master = session.LOCAL,
@@ -65,6 +70,7 @@ def validate(
         response_times=not no_response_times,
         since=since,
         until=until,
+        kinds=_kinds(kinds),
         examples=examples,
     )
     if report:
@@ -78,6 +84,12 @@ def validate(
         faulty = [tally.name for tally in verdict.tallies if not tally.clean]
         names = ", ".join([*faulty, *(["unreadable lines"] if verdict.unreadable else [])])
         raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints))
+
+
+def _kinds(text: str) -> list[int]:
+    if not re.fullmatch("[0-4](,[0-4])*", text):
+        raise BadArgument(f"--kinds {text}: not a list of kinds.", hint="Write for instance --kinds 0,1,2.")
+    return [int(kind) for kind in text.split(",")]
 
 
 def _show(verdict: Verdict) -> None:
@@ -100,7 +112,7 @@ def _show(verdict: Verdict) -> None:
     for line in verdict.unreadable_examples:
         console.print(f"unreadable: {line}", markup=False, highlight=False)
     for example in verdict.examples:
-        name = verdict.tallies[example.kind].name
+        name = verdict.name(example.kind)
         console.print(f"{name}, {example.problem}: {example.text}. {example.rule}", markup=False, highlight=False)
     if verdict.passed:
         timed = "in time" if verdict.response_times else "response times not judged"
