@@ -7,12 +7,15 @@ import json
 import socket
 import threading
 import time
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from oracles.streams import busy_stream
+from services import service, stop
 from slipstream.bench.destinations import Destination, Folder, destination
 from slipstream.bench.driver import MAX_LAG, Plan, drive, seconds_of
 from slipstream.bench.encodings import ENCODINGS, encode_json, encode_text, encoding
@@ -156,3 +159,45 @@ def test_the_command_says_what_it_delivered(run: Run, tmp_path: Path) -> None:
     summary = json.loads(result.stdout)
     assert (summary["seconds"], summary["void"]) == (60, False)
     assert len(list((tmp_path / "feed").iterdir())) == len(list(seconds_of(run, 60)))
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """HOST:PORT of a real broker."""
+    yield from service("kafka")
+
+
+def consume(broker: str, topic: str, count: int) -> list[bytes]:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    messages: list[bytes] = []
+    for _ in range(120):
+        messages += [message.value() for message in consumer.consume(10_000, timeout=0.5)]
+        if len(messages) >= count:
+            break
+    consumer.close()
+    return messages
+
+
+def test_a_topic_gets_every_tuple_in_order(run: Run, broker: str) -> None:
+    topic = f"tuples-{uuid.uuid4().hex}"
+    to = destination(f"kafka:{broker}/{topic}", TEXT)
+    result = drive(run, Plan(0, 150, speed=0), encode_text, to)
+    assert consume(broker, topic, result.tuples) == exported(run).splitlines()
+
+
+def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipstream.bench.destinations.PATIENCE", 1)
+    with pytest.raises(Unavailable, match="no broker answers"):
+        destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
+
+
+def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipstream.bench.destinations.PATIENCE", 2)
+    to = destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
+    to.deliver(0, b"first\n")
+    stop("kafka")
+    with pytest.raises(Unavailable, match="took no more at second 1"):
+        to.deliver(1, b"second\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,14 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from oracles.linear_road import answers
-from oracles.streams import busy_stream
+from oracles.streams import busy_stream, busy_streams
 from slipstream.bench.editions import ANSWERS, EDITIONS
 from slipstream.bench.outputs import COLUMNS
 from slipstream.bench.report import write_report
 from slipstream.bench.validator import PROBLEMS, Verdict, validate
-from slipstream.errors import BadArgument, BadInput
+from slipstream.cli import app
+from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import export_text, import_text
 
@@ -122,7 +125,7 @@ def test_the_2003_rules_agree_with_the_oracle(spark: SparkSession, run: Run, tmp
 
 
 def test_a_multiplied_run_without_history_agrees_with_the_oracle(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "feed.txt").write_text("\n".join(busy_stream(2)))
+    (tmp_path / "feed.txt").write_text("\n".join(busy_streams(2, 3, 4, 5)))
     thrice = import_text(tmp_path / "feed.txt", tmp_path / "run").multiplied(3)
     verdict = check(spark, thrice, write(tmp_path, map(with_emit, answers(feed(thrice)).outputs)))
     assert verdict.passed, verdict.examples
@@ -130,7 +133,7 @@ def test_a_multiplied_run_without_history_agrees_with_the_oracle(spark: SparkSes
 
 def changed(output: Output, kind: int) -> Output:
     """The last value made wrong by more than any tolerance."""
-    return (*output[:-1], output[-1] + 1000)
+    return (*output[:-1], 2 * output[-1] + 1000)
 
 
 def unasked(output: Output, kind: int) -> Output:
@@ -228,7 +231,7 @@ def test_an_unreadable_line_and_a_doubtful_one_fail_the_output(
 
 
 def test_output_of_another_run_is_no_pass(spark: SparkSession, run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path, [(0, 10_000 + vid, 30, 31, -1, 0) for vid in range(100)])
+    path = write(tmp_path, [(0, 10_000 + vid, 20 * vid, 20 * vid + 1, -1, 0) for vid in range(100)])
     with pytest.raises(BadInput, match="Not one of 100 output tuples answers anything"):
         check(spark, run, path)
 
@@ -251,3 +254,21 @@ def test_nothing_to_judge_is_said_before_anything_is_computed(spark: SparkSessio
         check(spark, run, tmp_path / "nowhere")
     with pytest.raises(BadArgument, match="no second"):
         check(spark, run, tmp_path / "empty.csv", since=600)
+
+
+def test_the_command_passes_and_fails_with_the_right_exit_code(
+    spark: SparkSession, run: Run, correct: list[Output], tmp_path: Path
+) -> None:
+    path = write(tmp_path, (with_emit(output) for output in correct if identity(with_emit(output))[1] < 90))
+    arguments = ["validate", str(run.path), str(path), "--until", "90", "--json", "--kinds", "0,1,2"]
+    passed = CliRunner().invoke(app, arguments)
+    assert passed.exit_code == 0, passed.exception
+    assert json.loads(passed.stdout)["passed"]
+    path.write_text(path.read_text() + "0,5000,10000,10001,-1,0\n")
+    failed = CliRunner().invoke(app, [*arguments[:3], "--report", str(tmp_path / "report.html")])
+    assert isinstance(failed.exception, CheckFailed)
+    assert "OUTPUT goes on to second 10000, RUN ends with second 599" in failed.exception.hint
+    assert "toll notification, extra: second 10000, vehicle 5000" in " ".join(failed.stdout.split())
+    assert "failed" in (tmp_path / "report.html").read_text()
+    for bad in ("5", "", "0,,1"):
+        assert isinstance(CliRunner().invoke(app, [*arguments[:3], "--kinds", bad]).exception, BadArgument)

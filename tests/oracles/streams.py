@@ -44,6 +44,19 @@ def busy_stream(seed: int, *, vehicles: int = 300, seconds: int = 600) -> list[s
     return sorted(lines, key=lambda line: int(line.split(",")[1]))
 
 
+def busy_streams(*seeds: int) -> list[str]:
+    """Several streams side by side, on expressways and with vehicles and requests of their own."""
+    lines = []
+    for number, seed in enumerate(seeds):
+        for line in busy_stream(seed):
+            fields = line.split(",")
+            for place, shift in ((2, 1000), (4, 3), (9, 1000)):
+                if fields[place] != "-1":
+                    fields[place] = str(int(fields[place]) + number * shift)
+            lines.append(",".join(fields))
+    return sorted(lines, key=lambda line: int(line.split(",")[1]))
+
+
 def _drive(random: Random, lines: list[str], vid: int, seconds: int) -> None:
     xway, direction, seg = random.choice(PLACES)
     pos = seg * MILE + random.randrange(MILE)

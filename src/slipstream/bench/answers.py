@@ -9,6 +9,7 @@ A multiplied run's copies do not meet, so its answers are those of the stored ru
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: a table of prices up to this many rows is sent to every task instead of being shuffled with the reports
 BROADCAST_ROWS = 4_000_000
+
+STEPS_THAT_TAKE_LONG = ("track", "prices", "stays", "charges", "balances", "travel_times")
 
 # Two reports of one vehicle in one second: the smallest is kept.
 REPORTS = """
@@ -274,6 +277,12 @@ class CorrectAnswers:
     def balances(self) -> DataFrame:
         """Balance and, in 2003, expenditure requests with the balance as of their time (qid, time, vid, balance)."""
         return self._balances("type = 2")
+
+    def compute(self) -> Iterator[str]:
+        """Compute what takes long, step by step; says which step is done."""
+        for step in STEPS_THAT_TAKE_LONG:
+            getattr(self, step).count()
+            yield step
 
     def _balances(self, which: str) -> DataFrame:
         return self.space.keep(self.space.sql(BALANCES, requests=self.requests.where(which), charges=self.charges))

@@ -50,6 +50,35 @@ class Plan:
         return cls(fast_forward_to, end, speed)
 
 
+class Clock:
+    """Which second of the run it is; it starts when the first second after the fast-forward is due."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._began = 0.0
+        self.epoch_ms = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether the fast-forward is over and the clock runs; without a speed it never does."""
+        return self._began > 0
+
+    def start(self) -> None:
+        """It is now the first second to be delivered on time."""
+        self._began = time.monotonic()
+        self.epoch_ms = round(1000 * (time.time() - self._plan.start / self._plan.speed))
+
+    def late(self, second: int) -> float:
+        """How long ago ``second`` was due, in seconds of the wall clock; negative if it is still to come."""
+        return time.monotonic() - self._began - (second - self._plan.start) / self._plan.speed
+
+    def emit(self, second: int) -> float:
+        """The second of the run at this moment; for what was fast-forwarded, the ``second`` of the tuple itself."""
+        if not self.started or second < self._plan.start:
+            return float(second)
+        return self._plan.start + (time.monotonic() - self._began) * self._plan.speed
+
+
 @dataclass(frozen=True)
 class Drive:
     """What a drive did; lags are seconds of the wall clock."""
@@ -124,38 +153,37 @@ def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
     return False
 
 
-def drive(run: Run, plan: Plan, encode: Encode, to: Destination) -> Drive:
-    """Deliver ``run`` as planned; the first second after the fast-forward starts the clock."""
+def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | None = None) -> Drive:
+    """Deliver ``run`` as planned; ``clock`` is for those who want to know the time of the run meanwhile."""
+    clock = clock or Clock(plan)
     began = time.monotonic()
-    tuples, lags, latest = 0, [0.0], plan.start
-    origin = origin_epoch = 0.0
+    tuples = 0
+    lags = {plan.start: 0.0}
     with bar("seconds", plan.end) as advance:
-        seconds = ahead(seconds_of(run, plan.end), encode)
-        for second, count, data in seconds:
-            if second >= plan.start and plan.speed:
-                if not origin:
-                    origin, origin_epoch = time.monotonic(), time.time()
-                due = origin + (second - plan.start) / plan.speed
-                _sleep_until(due)
+        for second, count, data in ahead(seconds_of(run, plan.end), encode):
+            if plan.speed and second >= plan.start:
+                _wait_for(clock, second)
             to.deliver(second, data)
-            if origin:
-                lags.append(time.monotonic() - due)
-                latest = second if lags[-1] == max(lags) else latest
+            if clock.started:
+                lags[second] = clock.late(second)
             tuples += count
             advance(1)
+    latest = max(lags, key=lags.__getitem__)
     return Drive(
         tuples=tuples,
         seconds=plan.end,
         fast_forwarded=plan.start,
         speed=plan.speed,
         took=round(time.monotonic() - began, 3),
-        max_lag=round(max(lags), 3),
-        p99_lag=round(float(np.percentile(lags, 99)), 3),
+        max_lag=round(lags[latest], 3),
+        p99_lag=round(float(np.percentile(list(lags.values()), 99)), 3),
         latest_second=latest,
-        origin_epoch_ms=round(1000 * (origin_epoch - plan.start / plan.speed)) if origin else 0,
+        origin_epoch_ms=clock.epoch_ms,
     )
 
 
-def _sleep_until(due: float) -> None:
-    if (left := due - time.monotonic()) > 0:
-        time.sleep(left)
+def _wait_for(clock: Clock, second: int) -> None:
+    if not clock.started:
+        clock.start()
+    if (early := -clock.late(second)) > 0:
+        time.sleep(early)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from slipstream.bench.validator import PROBLEMS, Cell, Tally, Verdict
 
@@ -92,7 +94,7 @@ def _row(tally: Tally) -> str:
 
 def _examples(verdict: Verdict) -> str:
     rows = [
-        f'<tr><td>{verdict.tallies[e.kind].name}</td><td class="text">{e.problem}</td>'
+        f'<tr><td>{verdict.name(e.kind)}</td><td class="text">{e.problem}</td>'
         f'<td class="text">{html.escape(e.text)}</td><td class="text">{html.escape(e.rule)}</td></tr>'
         for e in verdict.examples
     ]
@@ -137,33 +139,36 @@ def _present(verdict: Verdict) -> dict[int, list[Cell]]:
 
 
 def plot_distribution(verdict: Verdict) -> Figure:
-    """The share of answers given within a time."""
-    figure, (axis,) = _figure(1, 3.6)
+    """The share of answers given within a time; wide lines lie under narrow ones, so that equal curves all show."""
+    figure, (axis,) = _figure(1, 3.8)
+    limits = {tally.kind: tally.limit for tally in verdict.tallies}
     for kind, cells in _present(verdict).items():
         tenths = np.array([cell.tenths for cell in cells])
         order = np.argsort(tenths)
         within = np.cumsum(np.array([cell.answers for cell in cells])[order])
-        tally = verdict.tallies[kind]
-        label = f"{tally.name} (limit {tally.limit} s)"
-        axis.step((tenths[order] + 1) / 10, 100 * within / within[-1], where="post", color=COLOURS[kind], label=label)
-        axis.axvline(tally.limit, color=COLOURS[kind], linestyle=":", linewidth=1)
-    axis.set(xlabel="seconds from Time to Emit", ylabel="% of answers", ylim=(0, 101))
+        seconds, share = np.insert(tenths[order] / 10, 0, 0), np.insert(100 * within / within[-1], 0, 0)
+        limit = limits[kind]
+        label = f"{verdict.name(kind)} (limit {limit} s)"
+        axis.step(seconds, share, where="post", color=COLOURS[kind], linewidth=5.5 - kind, label=label)
+        axis.axvline(limit, color=COLOURS[kind], linestyle=":", linewidth=1.5)
+    axis.set(xlabel="seconds from Time to Emit; limits dotted", ylabel="% of answers", ylim=(0, 102))
     axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
-    axis.legend(frameon=False, loc="lower right")
+    axis.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     return figure
 
 
 def plot_over_time(verdict: Verdict) -> Figure:
     """The longest response time in each stretch of the run."""
     present = _present(verdict)
+    limits = {tally.kind: tally.limit for tally in verdict.tallies}
     figure, axes = _figure(len(present), 0.8 + 1.5 * len(present))
     for axis, (kind, cells) in zip(axes, present.items(), strict=True):
         longest: dict[int, float] = {}
         for cell in cells:
-            longest[cell.start] = max(longest.get(cell.start, -1), (cell.tenths + 1) / 10)
-        axis.plot(list(longest), list(longest.values()), color=COLOURS[kind], linewidth=1.2)
-        axis.axhline(verdict.tallies[kind].limit, color="#a40000", linestyle="--", linewidth=1)
-        axis.set_title(f"{verdict.tallies[kind].name}: longest, and limit (dashed)", loc="left", fontsize=10)
+            longest[cell.start] = max(longest.get(cell.start, cell.tenths / 10), cell.tenths / 10)
+        axis.plot(list(longest), list(longest.values()), ".-", markersize=3, color=COLOURS[kind], linewidth=1)
+        axis.axhline(limits[kind], color="#a40000", linestyle="--", linewidth=1)
+        axis.set_title(f"{verdict.name(kind)}: longest, and limit (dashed)", loc="left", fontsize=10)
         axis.set(ylabel="s", ylim=(min(0.0, *longest.values()), None))
     axes[-1].set_xlabel("second of the run")
     return figure
@@ -171,17 +176,22 @@ def plot_over_time(verdict: Verdict) -> Figure:
 
 def plot_throughput(verdict: Verdict) -> Figure:
     """Tuples that came in and answers that went out, per second of the run."""
-    figure, (axis,) = _figure(1, 3.2)
-    stretch = verdict.stretch
-    starts = [start for start, _ in verdict.arrivals]
-    axis.plot(starts, [count / stretch for _, count in verdict.arrivals], color="#5b6570", label="input tuples")
+    figure, (axis,) = _figure(1, 3.4)
+    starts = np.arange(verdict.since // verdict.stretch * verdict.stretch, verdict.until, verdict.stretch)
+    lengths = np.minimum(starts + verdict.stretch, verdict.until) - np.maximum(starts, verdict.since)
+    axis.plot(starts, _per_stretch(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")
     for kind, cells in _present(verdict).items():
-        rates: dict[int, float] = {}
-        for cell in cells:
-            rates[cell.start] = rates.get(cell.start, 0) + cell.answers / stretch
-        name = verdict.tallies[kind].name
-        axis.plot(list(rates), list(rates.values()), color=COLOURS[kind], linewidth=1.2, label=f"{name}s")
+        rates = _per_stretch(starts, ((cell.start, cell.answers) for cell in cells)) / lengths
+        axis.plot(starts, rates, color=COLOURS[kind], linewidth=1.2, label=f"{verdict.name(kind)}s")
     axis.set_yscale("symlog", linthresh=1)
     axis.set(xlabel="second of the run", ylabel="per second (log scale)")
+    axis.set_ylim(bottom=0)
     axis.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     return figure
+
+
+def _per_stretch(starts: npt.NDArray[np.int64], counts: Iterable[tuple[int, int]]) -> npt.NDArray[np.float64]:
+    found: dict[int, int] = {}
+    for start, count in counts:
+        found[start] = found.get(start, 0) + count
+    return np.array([found.get(int(start), 0) for start in starts], dtype=np.float64)

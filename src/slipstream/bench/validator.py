@@ -7,18 +7,19 @@ replaced by the exact one, so that one comparison serves all kinds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.bench.answers import CorrectAnswers, rows_to_compute
+from slipstream.bench.answers import STEPS_THAT_TAKE_LONG, CorrectAnswers, rows_to_compute
 from slipstream.bench.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream.bench.outputs import Order, read_outputs
 from slipstream.bench.workspace import workspace
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.run import Run
+from slipstream.progress import bar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -130,8 +131,9 @@ select cast(time div {stretch} * {stretch} as int) as start, {copies} * count(*)
 from {tuples} group by 1 order by 1
 """
 
-#: plots have about this many points in time
-STRETCHES = 200
+#: plots have about this many points in time, each of some seconds
+STRETCHES = 150
+SHORTEST_STRETCH = 5
 HALF_A_MINUTE = 30
 
 
@@ -213,6 +215,10 @@ class Verdict:
         """A clean pass: all that was asked is answered, right, in time and once, and nothing else."""
         return not self.unreadable and all(tally.clean for tally in self.tallies)
 
+    def name(self, kind: int) -> str:
+        """What people call the answers of a kind."""
+        return ANSWERS[kind]
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: everything but the plots' data."""
         body = asdict(self)
@@ -231,50 +237,70 @@ def validate(
     response_times: bool = True,
     since: int = 0,
     until: int | None = None,
+    kinds: Sequence[int] = tuple(ANSWERS),
     examples: int = 5,
 ) -> Verdict:
-    """Check ``outputs`` of an engine that was fed ``run``, for the seconds from ``since`` to before ``until``."""
+    """Check ``outputs`` of an engine that was fed ``run``, for the seconds from ``since`` to before ``until``.
+
+    Without ``until`` everything an engine put out is judged, also what comes after the end of the run.
+    """
     end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
     if not 0 <= since < end:
         raise BadArgument(
             f"--since {since}, --until {until}: no second of the run lies between them.",
             hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
         )
-    given = read_outputs(spark, outputs, order)
     with workspace(spark, rows_to_compute(run)) as space:
-        answers = CorrectAnswers(space, run, edition, end)
-        validation = _Validation(answers, given, outputs, since, end, response_times)
-        return validation.verdict(examples)
+        scope = Scope(tuple(kinds), since, end, cut=until is not None, timed=response_times)
+        given = read_outputs(spark, outputs, order)
+        return _Validation(CorrectAnswers(space, run, edition, end), given, outputs, scope).verdict(examples)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What of an output is judged; ``cut`` when what comes at or after ``until`` is none of our business."""
+
+    kinds: tuple[int, ...]
+    since: int
+    until: int
+    cut: bool
+    timed: bool
+
+    def of(self, frame: DataFrame) -> DataFrame:
+        """The part of answers, expected or given, that is judged."""
+        kinds = ", ".join(map(str, self.kinds))
+        part = frame.where(f"time >= {self.since} and kind in ({kinds})")
+        return part.where(f"time < {self.until}") if self.cut else part
 
 
 class _Validation:
     """One validation: its frames, and the questions asked of them."""
 
-    def __init__(
-        self, answers: CorrectAnswers, given: DataFrame, outputs: list[Path], since: int, until: int, timed: bool
-    ) -> None:
-        self.answers, self.outputs, self.timed = answers, outputs, timed
-        self.since, self.until = since, until
+    def __init__(self, answers: CorrectAnswers, given: DataFrame, outputs: list[Path], scope: Scope) -> None:
+        self.answers, self.outputs, self.scope = answers, outputs, scope
         self.space, self.edition = answers.space, answers.edition
         self.unreadable = given.where("line is not null")
         self.readable = given.where("line is null").drop("line")
-        self.given = self.readable.where(f"time >= {since} and time < {until}")
+        self.given = scope.of(self.readable)
 
     def verdict(self, examples: int) -> Verdict:
         """Ask all questions, the cheap ones that may end it first."""
         unreadable = self.unreadable.count()
         last = self._refuse_nothing(unreadable)
-        tallies = self._tallies()
+        with bar("validating", len(STEPS_THAT_TAKE_LONG) + 1) as advance:
+            for _ in self.answers.compute():
+                advance(1)
+            tallies = self._tallies()
         self._refuse_another_run(tallies)
-        stretch = max(1, (self.until - self.since) // STRETCHES)
+        stretch = max(SHORTEST_STRETCH, (self.scope.until - self.scope.since) // STRETCHES)
         return Verdict(
             run=str(self.answers.run.path),
             outputs=tuple(map(str, self.outputs)),
             rules=self.edition.name,
             tuples=sum(self.answers.run.manifest.counts.values()),
-            since=self.since,
-            until=self.until,
-            response_times=self.timed,
+            since=self.scope.since,
+            until=self.scope.until,
+            response_times=self.scope.timed,
             tallies=tallies,
             unreadable=unreadable,
             unreadable_examples=tuple(row.line[:200] for row in self.unreadable.select("line").head(examples)),
@@ -304,23 +330,23 @@ class _Validation:
         given = sum(tally.given for tally in tallies)
         if not sum(tally.expected for tally in tallies):
             raise BadInput(
-                f"{self.answers.run.path}: asks for no answer from second {self.since} to {self.until}.",
+                f"{self.answers.run.path}: asks for no answer from second {self.scope.since} to {self.scope.until}.",
                 hint="There is nothing to check; give another run or other seconds.",
             )
         if given == sum(tally.extra for tally in tallies):
             raise BadInput(
                 f"Not one of {given:,} output tuples answers anything in {self.answers.run.path} from second "
-                f"{self.since} to {self.until}.",
+                f"{self.scope.since} to {self.scope.until}.",
                 hint="Does OUTPUT come from another run? Give the RUN that was fed to the engine.",
             )
 
     @cached_property
     def _judged(self) -> DataFrame:
-        expected = self.answers.all.where(f"time >= {self.since}").selectExpr("*", "cast(null as bigint) as emit_ms")
+        expected = self.scope.of(self.answers.all).selectExpr("*", "cast(null as bigint) as emit_ms")
         both = expected.unionByName(self._within_tolerance())
         limits = ", ".join(f"{kind}, {limit}" for kind, limit in enumerate(self.edition.limits))
         compared = self.space.sql(COMPARED, both=both, limit=f"element_at(map({limits}), kind)")
-        return self.space.sql(JUDGED, compared=compared, response_times=str(self.timed).lower())
+        return self.space.sql(JUDGED, compared=compared, response_times=str(self.scope.timed).lower())
 
     def _within_tolerance(self) -> DataFrame:
         """What was given, with answers inside their tolerance made exact."""
@@ -355,6 +381,7 @@ class _Validation:
                 response=responses.get(kind),
             )
             for kind, name in ANSWERS.items()
+            if kind in self.scope.kinds
         )
 
     def _responses(self) -> dict[int, ResponseTimes]:
@@ -370,7 +397,7 @@ class _Validation:
         end = self.answers.run.manifest.seconds
         if last >= end:
             yield f"OUTPUT goes on to second {last}, RUN ends with second {end - 1}: was the engine fed a longer run?"
-        if last < self.until - HALF_A_MINUTE and any(tally.missing for tally in tallies):
+        if last < self.scope.until - HALF_A_MINUTE and any(tally.missing for tally in tallies):
             yield f"OUTPUT ends with second {last}; --until {last + 1} checks the part that is there."
         expected, given = (sum(getattr(tally, what) for tally in tallies) for what in ("expected", "given"))
         met = expected - sum(tally.missing for tally in tallies)
@@ -382,7 +409,7 @@ class _Validation:
         return tuple(Cell(*row) for row in rows)
 
     def _arrivals(self, stretch: int) -> tuple[tuple[int, int], ...]:
-        tuples = self.answers.tuples.where(f"time >= {self.since}")
+        tuples = self.answers.tuples.where(f"time >= {self.scope.since}")
         rows = self.space.sql(ARRIVALS, tuples=tuples, stretch=stretch, copies=self.answers.copies).collect()
         return tuple((row.start, row.tuples) for row in rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from slipstream import session
 from slipstream.bench.editions import edition
 from slipstream.bench.outputs import Order
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
-from slipstream.errors import CheckFailed
+from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import say
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ PANEL = "Benchmark kit"
 
 def validate(
     run: RunPath,
-    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT...", help="Files or folders the engine wrote.")],
+    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Files or folders the engine wrote.")],
+    *,
     no_response_times: Annotated[
         bool, typer.Option("--no-response-times", help="Leave out the limits: for runs made as fast as possible.")
     ] = False,
@@ -38,6 +40,9 @@ def validate(
         Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
     ] = Order.AUTO,
     rules: Annotated[str, typer.Option(help="Rule set: 2004, or 2003 for the thesis' edition.")] = "2004",
+    kinds: Annotated[
+        str, typer.Option(metavar="KINDS", help="Judge these kinds alone; 4, travel time, is often not implemented.")
+    ] = "0,1,2,3,4",
     examples: Annotated[int, typer.Option(min=0, help="How many of each fault to show.")] = 5,
     as_json: Json = False,
     master: Master = session.LOCAL,
@@ -65,6 +70,7 @@ def validate(
         response_times=not no_response_times,
         since=since,
         until=until,
+        kinds=_kinds(kinds),
         examples=examples,
     )
     if report:
@@ -80,25 +86,33 @@ def validate(
         raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints))
 
 
+def _kinds(text: str) -> list[int]:
+    if not re.fullmatch("[0-4](,[0-4])*", text):
+        raise BadArgument(f"--kinds {text}: not a list of kinds.", hint="Write for instance --kinds 0,1,2.")
+    return [int(kind) for kind in text.split(",")]
+
+
 def _show(verdict: Verdict) -> None:
     from slipstream.bench.validator import PROBLEMS
 
     console = Console()
-    table = Table(title="Answers", title_justify="left")
-    table.add_column("")
-    for name in ("expected", "given", *PROBLEMS, "limit", "median", "p99", "max"):
-        table.add_column(name, justify="right")
+    table = Table("", title="Answers", title_justify="left")
     for tally in verdict.tallies:
-        faults = (getattr(tally, problem) for problem in PROBLEMS)
-        times = tally.response
-        seconds = (f"{value:.1f} s" for value in (times.median, times.p99, times.max)) if times else ()
-        counts = (f"[red]{count:,}[/]" if count else "0" for count in faults)
-        table.add_row(tally.name, f"{tally.expected:,}", f"{tally.given:,}", *counts, f"{tally.limit} s", *seconds)
+        table.add_column(tally.name, justify="right", max_width=12)
+    for count in ("expected", "given"):
+        table.add_row(count, *(f"{getattr(tally, count):,}" for tally in verdict.tallies))
+    for problem in PROBLEMS:
+        faults = [getattr(tally, problem) for tally in verdict.tallies]
+        table.add_row(problem, *(f"[red]{fault:,}[/]" if fault else "0" for fault in faults))
+    for time in ("median", "p99", "max"):
+        responses = [tally.response for tally in verdict.tallies]
+        table.add_row(time, *(f"{getattr(response, time):.1f} s" if response else "" for response in responses))
+    table.add_row("limit", *(f"{tally.limit} s" for tally in verdict.tallies))
     console.print(table)
     for line in verdict.unreadable_examples:
         console.print(f"unreadable: {line}", markup=False, highlight=False)
     for example in verdict.examples:
-        name = verdict.tallies[example.kind].name
+        name = verdict.name(example.kind)
         console.print(f"{name}, {example.problem}: {example.text}. {example.rule}", markup=False, highlight=False)
     if verdict.passed:
         timed = "in time" if verdict.response_times else "response times not judged"
@@ -144,7 +158,44 @@ def drive(
         )
 
 
+def postgres(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where output.csv goes.")],
+    seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N seconds.")] = None,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
+
+    Start a server with scripts/postgres.sh start; its schema linear_road is made anew. The answers are judged like
+    those of any engine: slipstream validate RUN DIR (with --no-response-times after --speed 0).
+    """
+    from dataclasses import asdict
+
+    from slipstream.bench.postgres import SERVER, run_postgres
+    from slipstream.feeds.run import Run
+
+    result = run_postgres(Run.open(run), out, seconds=seconds, speed=speed, server=server or SERVER)
+    driven = result.driver.to_dict()
+    show(
+        asdict(result) | {"driver": driven} if as_json else asdict(result) | {"driver": f"{driven['max_lag']} s late"},
+        as_json=as_json,
+        title="Linear Road on PostgreSQL",
+    )
+    if result.driver.void:
+        raise CheckFailed(f"The run is void: the driver was {result.driver.max_lag} s late.", hint="Try a smaller run.")
+
+
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
     app.command(rich_help_panel=PANEL)(drive)
     app.command(rich_help_panel=PANEL)(validate)
+    baselines = typer.Typer(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
+    baselines.command()(postgres)
+    baselines.callback()(_baselines)
+    app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
+
+
+def _baselines() -> None:
+    """Run other systems than Slipstream's own engine."""
