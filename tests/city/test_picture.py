@@ -116,7 +116,7 @@ def test_the_real_excerpt_has_the_published_character(real_data: Path, tmp_path:
 
 def as_standard(character: Character) -> Character:
     """The same as a simulated run with the published demand and two accidents, one in each direction."""
-    accidents = tuple(Accident(1, d, 2, 40 * 5280, (1, 2), 100, 190, 900) for d in (0, 1))
+    accidents = tuple(Accident(1, d, 2, 40 * 5280, (1, 2), 100, 190, end) for d, end in ((0, 900), (1, -1)))
     manifest = dataclasses.replace(
         character.run.manifest,
         parameters={"expressways": 1.5, "minutes": 27, "demand": 1.0},
@@ -149,6 +149,9 @@ def test_the_picture_has_every_panel_and_marks_accidents_and_published_figures(c
     ]
     legends = [text.get_text() for axes in drawn.axes if (legend := axes.get_legend()) for text in legend.get_texts()]
     assert legends == ["published run", "published run", *["accident, until cleared"] * 2]
+    spans = [axes.get_lines()[1].get_xdata() for axes in drawn.axes[3:5]]
+    end = character.run.manifest.seconds / 60
+    assert [list(map(float, span)) for span in spans] == [[100 / 60, 15.0], [100 / 60, end]]
     assert any(title.startswith("Requests: 40") for title in titles)
 
 

@@ -188,7 +188,9 @@ def _mark_accidents(axes: Axes, character: Character, direction: int) -> None:
         if accident.dir != direction:
             continue
         place = accident.pos / MILE
-        span = [accident.stopped / MINUTE, accident.cleared / MINUTE]
+        # one that the run did not live to see cleared says -1
+        end = accident.cleared if accident.cleared >= 0 else character.run.manifest.seconds
+        span = [accident.stopped / MINUTE, end / MINUTE]
         axes.plot(span, [place, place], color="white", linewidth=4, solid_capstyle="butt")
         axes.plot(span, [place, place], color=VERMILLION, linewidth=2, solid_capstyle="butt", label=label)
         cross: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.8, "zorder": 4, "clip_on": False}
