@@ -332,9 +332,11 @@ def gap_allows(road: Road, slot: int, ahead: int, behind: int, bearable: float, 
             return False
     if behind >= 0:
         gap = u - road.u[behind] - LENGTH
-        if road.trouble[behind] != DRIVING or gap < closest:
+        trouble = road.trouble[behind]
+        # a driver who does not look ahead leaves no gap; a wreck does not come closer
+        if gap < closest or trouble == BLIND:
             return False
-        if follow(road.v[behind], road.desired[behind], gap, v) < -bearable:
+        if trouble == DRIVING and follow(road.v[behind], road.desired[behind], gap, v) < -bearable:
             return False
     return True
 

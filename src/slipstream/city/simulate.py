@@ -81,7 +81,7 @@ def simulate(
             source="simulated: IDM car following, MOBIL lane changing",
             seconds=traffic.seconds,
             expressways=tuple(expressways),
-            vehicles=vehicles * multiply,
+            vehicles=vehicles,
             vid_stride=vehicles,
             qid_stride=requests_,
             seed=seed,

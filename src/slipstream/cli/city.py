@@ -45,7 +45,7 @@ def simulate(
         "expressways": expressways * multiply,
         "minutes": minutes,
         "seed": seed,
-        "vehicles": manifest.vehicles,
+        "vehicles": manifest.vehicles * multiply,
         "accidents": len(manifest.accidents) * multiply,
         **{f"{kind}_tuples": count for kind, count in manifest.counts.items()},
     }
