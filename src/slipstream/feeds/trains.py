@@ -38,15 +38,20 @@ class Train:
     requests: dict[str, Ints]
 
 
+def pack(vid: Ints, xway: Ints, reports: Mapping[str, Ints]) -> bytes:
+    """The bytes of position reports."""
+    lane_dir = (reports["lane"] + 8 * reports["dir"]).astype(np.uint8)
+    columns: tuple[npt.NDArray[Any], ...] = (vid, xway, reports["spd"].astype(np.uint8), lane_dir, reports["pos"])
+    return b"".join(column.tobytes() for column in columns)
+
+
 def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
     """Pack the tuples of one second; returns the numbers of reports and requests, and the bytes."""
     is_report = tuples["type"] == POSITION
     reports = {name: tuples[name][is_report] for name in ("vid", "xway", "spd", "lane", "dir", "pos")}
-    lane_dir = (reports["lane"] + 8 * reports["dir"]).astype(np.uint8)
-    columns: list[npt.NDArray[Any]] = [reports["vid"], reports["xway"], reports["spd"].astype(np.uint8), lane_dir]
-    columns += [reports["pos"], *(tuples[name][~is_report] for name in REQUEST_FIELDS)]
     made = int(np.count_nonzero(is_report))
-    return made, is_report.size - made, b"".join(column.tobytes() for column in columns)
+    asked = b"".join(tuples[name][~is_report].tobytes() for name in REQUEST_FIELDS) if made < is_report.size else b""
+    return made, is_report.size - made, pack(reports["vid"], reports["xway"], reports) + asked
 
 
 def decode(second: int, reports: int, requests: int, train: bytes) -> Train:
