@@ -6,6 +6,7 @@ position reports in fourteen bytes each, then the requests that came with them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,29 @@ def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
     made = int(np.count_nonzero(is_report))
     asked = b"".join(tuples[name][~is_report].tobytes() for name in REQUEST_FIELDS) if made < is_report.size else b""
     return made, is_report.size - made, pack(reports["vid"], reports["xway"], reports) + asked
+
+
+_MAGIC = b"LRT1"
+_HEADER = struct.Struct("<4siii")
+
+
+def frame(tuples: Mapping[str, Ints]) -> bytes:
+    """The tuples of one second as a message that says what it is: for topics, files and sockets."""
+    reports, requests, payload = encode(tuples)
+    return _HEADER.pack(_MAGIC, int(tuples["time"][0]), reports, requests) + payload
+
+
+def unframe(chunk: bytes) -> tuple[list[dict[str, Ints]], bytes]:
+    """The tuples of framed trains, and the rest that cannot be read."""
+    parts = []
+    while len(chunk) >= _HEADER.size:
+        magic, second, reports, requests = _HEADER.unpack_from(chunk)
+        size = _HEADER.size + max(reports, 0) * _REPORT_BYTES + max(requests, 0) * 4 * len(REQUEST_FIELDS)
+        if magic != _MAGIC or reports < 0 or requests < 0 or len(chunk) < size:
+            break
+        parts.append(tuples_of(decode(second, reports, requests, chunk[_HEADER.size : size])))
+        chunk = chunk[size:]
+    return parts, chunk
 
 
 def decode(second: int, reports: int, requests: int, train: bytes) -> Train:

@@ -16,12 +16,15 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from slipstream.cuboid.log import Store
+from slipstream.failpoints import failpoint
+from slipstream.feeds.intake import Intake
+from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import Layout
 from slipstream.tolls.rules import find
-from slipstream.tolls.stages import COLUMNS, Hop, account_stage, toll_stage
+from slipstream.tolls.stages import COLUMNS, Hop, account_stage, by_fragment, rejects_hop, toll_stage
 from slipstream.tolls.travel import Past
 
 if TYPE_CHECKING:
@@ -83,8 +86,10 @@ class Stage(StatefulProcessor, Generic[State]):
             state = warm[1]
         else:
             state = self.load(self._stores)
-        passed = list(self.take(state, [Hop(*row) for row in rows]))
+        passed = list(self.take(state, list(rows)))
+        failpoint(f"{self.name}.before-save")
         self.save(state, self._stores)
+        failpoint(f"{self.name}.after-save")
         mark = uuid.uuid4().hex
         self._mark.update((mark,))
         _WARM[place] = (mark, state)
@@ -101,13 +106,46 @@ class Stage(StatefulProcessor, Generic[State]):
         """The state as it was saved."""
         raise NotImplementedError
 
-    def take(self, state: State, hops: list[Hop]) -> Iterator[Hop]:
+    def take(self, state: State, rows: list[Any]) -> Iterator[Hop]:
         """Process a batch."""
         raise NotImplementedError
 
     def save(self, state: State, stores: list[Store]) -> None:
         """Write what changed."""
         raise NotImplementedError
+
+
+class IntakeStage(Stage[Intake]):
+    """From chunks of a feed to trains of whole seconds; a single key, because a feed has one order."""
+
+    name = "intake"
+    maps = ("intake",)
+
+    def __init__(self, engine: str, layout: Layout, encoding: str) -> None:
+        super().__init__(engine)
+        self._layout = layout
+        self._encoding = encoding
+
+    def fresh(self) -> Intake:
+        """Nothing has arrived."""
+        return Intake(self._layout.lateness)
+
+    def load(self, stores: list[Store]) -> Intake:
+        """What had arrived and was not released."""
+        return Intake.decode(self._layout.lateness, stores[0].get(0))
+
+    def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
+        """Chunks in, trains and rejects out."""
+        rows.sort(key=lambda row: row.seq)
+        parsed = PARSERS[self._encoding]([bytes(row.chunk) for row in rows if row.chunk])
+        rejects = parsed.rejects + state.take(parsed.tuples)
+        tuples, more = state.release(everything=any(row.last for row in rows))
+        yield from by_fragment(tuples, self._layout.fragments)
+        yield from rejects_hop(self._layout.fragments[0], max(state.latest, 0), rejects + more)
+
+    def save(self, state: Intake, stores: list[Store]) -> None:
+        """Write what is pending."""
+        stores[0].put(0, state.encode())
 
 
 class TollStage(Stage[TollFragment]):
@@ -128,9 +166,9 @@ class TollStage(Stage[TollFragment]):
         """The fragment from the store."""
         return TollFragment.load(find(self._layout.rules), *stores)
 
-    def take(self, state: TollFragment, hops: list[Hop]) -> Iterator[Hop]:
+    def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, answers and charges out."""
-        return toll_stage(state, hops, self._layout.shards)
+        return toll_stage(state, [Hop(*row) for row in rows], self._layout.shards)
 
     def save(self, state: TollFragment, stores: list[Store]) -> None:
         """Write what changed."""
@@ -160,14 +198,20 @@ class AccountStage(Stage[Accounts]):
         """The accounts from the store."""
         return Accounts.load(find(self._layout.rules), self._past(), stores[0])
 
-    def take(self, state: Accounts, hops: list[Hop]) -> Iterator[Hop]:
+    def take(self, state: Accounts, rows: list[Any]) -> Iterator[Hop]:
         """Charges and requests in, answers out."""
+        hops = [Hop(*row) for row in rows]
         self._second = max(hop.second for hop in hops)
         return account_stage(state, hops)
 
     def save(self, state: Accounts, stores: list[Store]) -> None:
         """Write what changed."""
         state.save(self._second, stores[0])
+
+
+def take_in(chunks: DataFrame, engine: str, layout: Layout, encoding: str) -> DataFrame:
+    """The stage that makes trains of a feed's chunks."""
+    return chunks.groupBy("key").transformWithState(IntakeStage(engine, layout, encoding), COLUMNS, "Append", "None")
 
 
 def assemble(hops: DataFrame, engine: str, layout: Layout, run: str | None) -> DataFrame:

@@ -19,8 +19,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream.feeds import trains
 from slipstream.feeds.clock import Clock
-from slipstream.feeds.intake import lines, rivals
-from slipstream.feeds.parse import Columns, judge, kept, reason_of
+from slipstream.feeds.intake import rivals
+from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
 from slipstream.tolls.stages import COLUMNS, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from slipstream.errors import BadInput
+from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import Clock
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
 from slipstream.tolls.stages import ANSWERS, REJECTS
@@ -150,19 +151,23 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         newest = max((time for _, time, _ in counts), default=last.newest)
         files = [self._out / _STAGING / message.answers for message in written if message.answers]
         emit_ms = self._sink.clock.emit_ms(newest)
-        text = rejects = 0
+        text = 0
+        failpoint("sink.before-text")
         if self._sink.text:
             text = append(self._out / TEXT, last.text_bytes, (plain_text(files, emit_ms // 1000),))
         lines = (self._out / _STAGING / message.rejects for message in written if message.rejects)
         rejects = append(self._out / REJECTED, last.rejects_bytes, (file.read_bytes() for file in lines))
+        failpoint("sink.after-text")
         if files:
             self._show(files, batch, emit_ms)
+        failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
         entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)
         with (self._out / JOURNAL).open("ab") as file:
             file.write(json.dumps(asdict(entry)).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+        failpoint("sink.after-journal")
 
     def _show(self, files: list[Path], batch: int, emit_ms: int) -> None:
         """Put the files into a folder whose name tells when, and rename it into place."""
