@@ -60,7 +60,7 @@ def toll(
     from slipstream.tolls.rules import find
 
     find(rules)
-    live = follow or input_.startswith(("kafka:", "tcp:"))
+    live = follow or input_.startswith("tcp:")
     checks = (
         (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
         (speed >= 0, f"--speed {speed}: below 0.", "1 is real time, 0 as fast as possible."),
@@ -99,8 +99,7 @@ def _toll(input_: str, out: Path, settings: Any, master: str, conf: list[str] | 
     if run is not None:
         return engine.toll_run(spark, run, out, settings)
     if input_.startswith("kafka:"):
-        topic = live.Topic.parse(input_)
-        return engine.toll_chunks(spark, live.subscribe(spark, topic), input_, out, settings, lambda _: False)
+        return engine.toll_topic(spark, input_, out, settings)
     if input_.startswith("tcp:"):
         spool = out / "checkpoint" / "received"
         live.receive(input_, spool)
@@ -110,7 +109,8 @@ def _toll(input_: str, out: Path, settings: Any, master: str, conf: list[str] | 
 
 def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
     """What to do after every look at the running query: pass committed answers on."""
-    from slipstream.tolls.live import Publisher, Topic
+    from slipstream.tolls.live import Publisher
+    from slipstream.tolls.topic import Topic
 
     if sinks and not text:
         raise BadArgument("--sink needs output.csv.", hint="Leave out --no-text.")

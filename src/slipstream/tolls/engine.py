@@ -21,7 +21,7 @@ from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
 from slipstream.progress import bar
 from slipstream.session import task_errors
-from slipstream.tolls import lines, replay, sink
+from slipstream.tolls import lines, replay, sink, topic
 from slipstream.tolls.layout import FILE, Layout
 from slipstream.tolls.query import assemble, take_in
 from slipstream.tolls.summary import summarise
@@ -75,24 +75,32 @@ def toll_lines(spark: SparkSession, path: Path, out: Path, settings: Settings) -
     source = lines.Lines(str(path.absolute()), settings.follow, whole_files=settings.encoding == "train")
     spark.dataSource.register(lines.LineSource)
     chunks = spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, source.to_json()).load()
-    return toll_chunks(spark, chunks, f"lines {path.name}", out, settings, lambda offset: bool(offset.get("ended")))
+    return _toll_chunks(spark, chunks, f"lines {path.name}", out, settings)
 
 
-def toll_chunks(
+def toll_topic(spark: SparkSession, name: str, out: Path, settings: Settings) -> dict[str, Any]:
+    """Toll the messages of a Kafka topic: those that are there now, or with ``follow`` all that come."""
+    source = topic.Subscription(topic.Topic.parse(name), settings.follow, settings.encoding)
+    source = source.until_now(out / CHECKPOINT / "topic.json")
+    spark.dataSource.register(topic.TopicSource)
+    chunks = spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, source.to_json()).load()
+    return _toll_chunks(spark, chunks, name, out, settings)
+
+
+def _toll_chunks(
     spark: SparkSession,
     chunks: DataFrame,
     source: str,
     out: Path,
     settings: Settings,
-    ended: Callable[[dict[str, Any]], bool],
 ) -> dict[str, Any]:
-    """Toll any stream of chunks (key, seq, chunk, last)."""
+    """Toll any stream of chunks (key, seq, chunk, last) whose offsets say when it has ended."""
     layout = _layout(spark, source, out, settings, lateness=settings.lateness)
     clock = _clock(out, 1.0 if settings.follow else FULL_SPEED)
     engine = str(out.absolute())
     hops = take_in(chunks, engine, layout, settings.encoding)
     history = str(settings.history.absolute()) if settings.history else None
-    return _toll(spark, assemble(hops, engine, layout, history), out, clock, settings, ended, None)
+    return _toll(spark, assemble(hops, engine, layout, history), out, clock, settings, _is_ended, None)
 
 
 def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
@@ -195,6 +203,10 @@ def _follow(
             time.sleep(0.1)
     if error := query.exception():
         raise error
+
+
+def _is_ended(offset: dict[str, Any]) -> bool:
+    return bool(offset["ended"])
 
 
 def _at_second(until: int) -> Callable[[dict[str, Any]], bool]:

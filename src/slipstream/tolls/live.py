@@ -1,4 +1,4 @@
-"""Feeds and sinks that are servers: a TCP port, a Kafka topic.
+"""What comes from a socket, and what goes to a topic.
 
 What comes from a socket cannot be read twice, so it is first put into a file, and the engine follows the file. What
 goes to a topic is read from the committed part of ``output.csv``: every line goes out once, also across a crash,
@@ -10,35 +10,15 @@ from __future__ import annotations
 import re
 import socket
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.tolls.lines import END_MARK
 from slipstream.tolls.sink import TEXT, journal
+from slipstream.tolls.topic import PATIENCE, Topic
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-PATIENCE = 20
 _POSITION = "slipstream-position"
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A Kafka topic, as ``kafka:HOST:PORT/TOPIC`` names it."""
-
-    servers: str
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> Topic:
-        """Read the name that a user gave."""
-        match = re.fullmatch(r"kafka:([^/]+:\d{1,5})/([A-Za-z0-9._-]+)", text)
-        if not match:
-            raise BadArgument(f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC.")
-        return cls(match[1], match[2])
 
 
 def receive(address: str, spool: Path) -> threading.Thread:
@@ -68,29 +48,6 @@ def _spool(connection: socket.socket, spool: Path) -> None:
                 file.flush()
         finally:
             Path(str(spool) + END_MARK).touch()
-
-
-def subscribe(spark: SparkSession, topic: Topic) -> DataFrame:
-    """The messages of a topic as chunks, through Spark's Kafka connector; an empty message is the last one."""
-    from pyspark.errors import PySparkException
-
-    try:
-        messages = (
-            spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", topic.servers)
-            .option("subscribe", topic.name)
-            .option("startingOffsets", "earliest")
-            .option("failOnDataLoss", "true")
-            .load()
-        )
-    except PySparkException as error:
-        raise Unavailable(
-            "Spark's Kafka connector is not loaded.",
-            hint='Fetch it with scripts/kafka.sh connector, then add --conf spark.jars="$(scripts/kafka.sh jars)".',
-        ) from error
-    return messages.selectExpr(
-        "0 as key", "offset as seq", "coalesce(value, X'') as chunk", "coalesce(length(value), 0) = 0 as last"
-    )
 
 
 class Publisher:
