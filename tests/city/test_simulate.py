@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from slipstream import staging
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput, Unavailable
-from slipstream.feeds import run as run_module
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import BALANCE, CARRIES, EXPENDITURE, POSITION, RANGES, TRAVEL_TIME
 
@@ -102,9 +102,11 @@ def test_an_accident_is_two_vehicles_stopped_at_one_place(run: Run, reports: pd.
     assert len(accidents) >= 3
     standing = reports[(reports.spd == 0) & reports.lane.between(1, 3)]
     place = ["xway", "dir", "lane", "pos"]
-    still = standing.groupby([*place, "vid"]).size().reset_index(name="n")
-    pairs = still[still.n >= 4].groupby(place).vid.apply(lambda v: tuple(sorted(v))).reset_index()
-    found = {tuple(row) for row in pairs[pairs.vid.map(len) >= 2].itertuples(index=False)}
+    stops = standing.groupby([*place, "vid"]).time.agg(["size", "min", "max"]).reset_index()
+    stops = stops[stops["size"] >= 4]
+    pairs = stops.merge(stops, on=place)
+    together = (pairs.vid_x < pairs.vid_y) & (pairs.min_x <= pairs.max_y) & (pairs.min_y <= pairs.max_x)
+    found = {(*row[:4], (row[4], row[5])) for row in pairs[together][[*place, "vid_x", "vid_y"]].values.tolist()}
     expected = {(a.xway, a.dir, a.lane, a.pos, tuple(sorted(a.vids))) for a in accidents if a.detected >= 0}
     assert found == expected
 
@@ -169,7 +171,7 @@ def test_too_little_disk_is_said_before_the_work(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = type("Usage", (), {"free": 1000})()
-    monkeypatch.setattr(run_module.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(staging.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(Unavailable, match="needed"):
         simulate(spark, Traffic(minutes=1), 1, tmp_path / "run")
     assert not list(tmp_path.iterdir())

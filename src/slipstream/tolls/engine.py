@@ -46,6 +46,7 @@ class Settings:
     follow: bool = False
     text: bool = True
     parallel: int = 0
+    train_length: int = 0
     history: Path | None = None
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
@@ -59,7 +60,15 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     clock = _clock(out, settings.speed)
     path = str(run.path.absolute())
     source = replay.Replay(
-        path, run.copies, layout.fragments, 0, until, clock, settings.batch_seconds, tasks=layout.partitions
+        path,
+        run.copies,
+        layout.fragments,
+        0,
+        until,
+        clock,
+        settings.batch_seconds,
+        layout.partitions,
+        settings.train_length,
     )
     spark.dataSource.register(replay.ReplaySource)
     hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()

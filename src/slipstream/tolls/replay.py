@@ -40,6 +40,7 @@ class Replay:
     clock: Clock
     most_seconds: int  # of the run in one batch
     tasks: int
+    train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
 
     def to_json(self) -> str:
         """As text."""
@@ -121,8 +122,21 @@ class ReplayReader(DataSourceStreamReader):
             for second in range(since, until):
                 base = [(x, second_of(columns, second)) for x, columns in zip(partition.stored, tables, strict=True)]
                 batch = list(hops(run, base, partition.copies, self._replay.fragments))
+                if self._replay.train_length:
+                    batch = [part for hop in batch for part in shortened(hop, self._replay.train_length)]
                 if batch:
                     yield to_arrow(batch)
+
+
+def shortened(hop: Hop, length: int) -> Iterator[Hop]:
+    """A train cut into trains of at most ``length`` tuples: to measure what trains are worth."""
+    if hop.what != TRAIN:
+        yield hop
+        return
+    tuples = trains.tuples_of(trains.decode(hop.second, hop.reports, hop.requests, hop.payload))
+    for first in range(0, tuples["type"].size, length):
+        piece = {name: column[first : first + length] for name, column in tuples.items()}
+        yield Hop(hop.key, TRAIN, hop.second, *trains.encode(piece))
 
 
 @cache
