@@ -154,15 +154,18 @@ class TollFragment:
 
     def _local(self, xway: Ints) -> Ints:
         """The place of each report's expressway among those of the fragment, new ones at the end."""
-        found, inverse = np.unique(xway, return_inverse=True)
-        for number in found.tolist():
-            if number not in self._places:
+        known = np.sort(np.array(self.xways, np.int64))
+        at = np.searchsorted(known, xway)
+        found = known[np.minimum(at, known.size - 1)] == xway if known.size else np.zeros(xway.size, np.bool_)
+        if not found.all():
+            for number in np.unique(xway[~found]).tolist():
                 self._places[number] = len(self.xways)
                 self.xways.append(number)
-                self._prices = None
-        for statistics in self.minutes.values():
-            statistics.widen(len(self.xways))
-        return np.array([self._places[number] for number in found.tolist()], dtype=np.int32)[inverse]
+            self._prices = None
+            for statistics in self.minutes.values():
+                statistics.widen(len(self.xways))
+            return self._local(xway)
+        return np.array([self._places[number] for number in known.tolist()], dtype=np.int32)[at]
 
     def _roll(self, minute: int) -> None:
         """Begin a minute: the one before is complete, its accidents are known, the oldest are forgotten."""

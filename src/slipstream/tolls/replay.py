@@ -213,7 +213,7 @@ def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fr
             xways = np.repeat(np.array([copy * run.stored + x for copy, x, _ in parts], np.int32), sizes)
             payload = trains.pack(np.concatenate(vids), xways, columns)
             yield Hop(label, TRAIN, second, sum(sizes), 0, payload)
-    for copy in copies:
-        for _, tuples in base:
-            asked = kept(tuples, tuples["type"] != POSITION)
-            yield from by_fragment(_shifted(run, asked, copy), fragments)
+    asked = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
+    copied = [_shifted(run, tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]
+    if copied:
+        yield from by_fragment({name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments)
