@@ -1,0 +1,79 @@
+"""Cuboid fragments against a plain dictionary of lists."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slipstream.cuboid.fragment import EMPTY, Fragment
+from slipstream.cuboid.log import DeltaLog
+from slipstream.cuboid.schema import AST, Plain, Schema
+from slipstream.errors import BadArgument, BadInput
+from tolls.engine_in_memory import DictStore
+
+CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")))
+arrivals = st.lists(st.tuples(st.integers(0, 2**62), st.integers(-(2**31), 2**31 - 1)), max_size=60)
+
+
+def fill(fragment: Fragment, rows: list[tuple[int, int]]) -> None:
+    keys = np.array([key for key, _ in rows], np.int64)
+    fragment.append("speed", keys, np.array([value for _, value in rows], np.int32))
+
+
+@given(arrivals, arrivals)
+def test_an_atomic_stream_keeps_the_latest_elements_of_each_key(
+    first: list[tuple[int, int]], second: list[tuple[int, int]]
+) -> None:
+    """Also two elements with one key in one call, which both stay, in the order of arrival."""
+    cars, plain = Fragment(CAR), dict[int, list[int]]()
+    for rows in (first, second, first):
+        fill(cars, rows)
+        for key, value in rows:
+            plain.setdefault(key, []).insert(0, value)
+    assert len(cars) == len(plain)
+    for key, values in plain.items():
+        assert cars.stream(key, "speed").tolist() == values[:4]
+    assert cars.stream(2**62 + 1, "speed").size == 0
+
+
+@given(st.lists(arrivals, max_size=12), st.booleans())
+def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, int]]], merging: bool) -> None:
+    cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
+    for number, rows in enumerate(batches):
+        fill(cars, rows)
+        log.write(number, cars.delta(), store)
+        if merging:
+            log.merge(cars, store)
+    again = Fragment(CAR)
+    DeltaLog().load(again, store)
+    order, other = np.argsort(cars.rows["key"]), np.argsort(again.rows["key"])
+    assert cars.rows[order].tobytes() == again.rows[other].tobytes()
+    if merging:
+        sizes = [len(store[number]) for number in sorted(store)]
+        assert all(before >= 2 * after for before, after in pairwise(sizes))
+
+
+def test_a_fragment_grows_and_forgets() -> None:
+    cars = Fragment(CAR)
+    keys = np.arange(50_000, dtype=np.int64) * 7919
+    cars.upsert(keys)
+    assert (cars.find(keys) == np.arange(50_000)).all()
+    cars.keep(cars.rows["key"] % 2 == 0)
+    assert (cars.find(keys[keys % 2 == 1]) == EMPTY).all()
+    assert (cars.find(keys[keys % 2 == 0]) != EMPTY).all()
+
+
+def test_wrong_names_and_damaged_state_are_told() -> None:
+    cars = Fragment(CAR)
+    with pytest.raises(BadArgument, match="No attribute 'sped' in cuboid CAR; it has: speed, lane"):
+        cars.stream(1, "sped")
+    with pytest.raises(BadArgument, match="plain attribute"):
+        cars.stream(1, "lane")
+    with pytest.raises(BadArgument, match="must differ"):
+        Schema("X", (Plain("a", "i4"), Plain("a", "i4")))
+    with pytest.raises(BadInput, match="CAR is damaged"):
+        cars.apply(b"123")
