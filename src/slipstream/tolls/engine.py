@@ -16,15 +16,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
+from slipstream.feeds.tuples import FIELDS
 from slipstream.progress import bar
 from slipstream.session import task_errors
 from slipstream.tolls import lines, replay, sink, topic
+from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
 from slipstream.tolls.query import assemble, take_in
+from slipstream.tolls.rules import find
+from slipstream.tolls.stages import account_stage, by_fragment, toll_stage
 from slipstream.tolls.summary import summarise
+from slipstream.tolls.travel import Past
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +66,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     if until < 1:
         raise BadArgument(f"--until {settings.until}: nothing to do.", hint="Give a second after the first.")
     layout = _layout(spark, f"run {run.path.name}", out, settings, lateness=0)
+    _warm_up(spark, layout.partitions)
     clock = _clock(out, settings.speed)
     path = str(run.path.absolute())
     source = replay.Replay(
@@ -105,6 +115,7 @@ def _toll_chunks(
 ) -> dict[str, Any]:
     """Toll any stream of chunks (key, seq, chunk, last) whose offsets say when it has ended."""
     layout = _layout(spark, source, out, settings, lateness=settings.lateness)
+    _warm_up(spark, layout.partitions)
     clock = _clock(out, 1.0 if settings.follow else FULL_SPEED)
     engine = str(out.absolute())
     hops = take_in(chunks, engine, layout, settings.encoding)
@@ -119,6 +130,19 @@ def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, 
     parallel = settings.parallel or spark.sparkContext.defaultParallelism
     wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
     return wanted.agree_with(checkpoint)
+
+
+def _rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Toll one made-up report, so that a worker has its kernels compiled or loaded."""
+    report = dict.fromkeys(FIELDS, np.zeros(1, np.int32))
+    hops = list(toll_stage(TollFragment(find("2004")), by_fragment(report, (0,)), (0,)))
+    list(account_stage(Accounts(find("2004"), Past(None)), hops))
+    yield from batches
+
+
+def _warm_up(spark: SparkSession, tasks: int) -> None:
+    """Have the kernels ready in the workers before a clock starts."""
+    spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
 
 
 def _clock(out: Path, speed: float) -> Clock:
