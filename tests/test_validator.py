@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 
 from oracles.linear_road import answers
 from oracles.streams import busy_stream, busy_streams
+from slipstream.bench.comparison import PROBLEMS
 from slipstream.bench.editions import ANSWERS, EDITIONS
 from slipstream.bench.outputs import COLUMNS
 from slipstream.bench.report import write_report
-from slipstream.bench.validator import PROBLEMS, Verdict, validate
+from slipstream.bench.validator import Verdict, validate
 from slipstream.cli import app
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.feeds.run import Run
@@ -124,11 +125,36 @@ def test_the_2003_rules_agree_with_the_oracle(spark: SparkSession, run: Run, tmp
     assert verdict.passed, verdict.examples
 
 
-def test_a_multiplied_run_without_history_agrees_with_the_oracle(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "feed.txt").write_text("\n".join(busy_streams(2, 3, 4, 5)))
-    thrice = import_text(tmp_path / "feed.txt", tmp_path / "run").multiplied(3)
-    verdict = check(spark, thrice, write(tmp_path, map(with_emit, answers(feed(thrice)).outputs)))
+@pytest.fixture(scope="module")
+def thrice(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A multiplied run without history."""
+    folder = tmp_path_factory.mktemp("thrice")
+    (folder / "feed.txt").write_text("\n".join(busy_streams(2, 3, 4, 5)))
+    return import_text(folder / "feed.txt", folder / "run").multiplied(3)
+
+
+def test_a_multiplied_run_without_history_agrees_with_the_oracle(
+    spark: SparkSession, thrice: Run, tmp_path: Path
+) -> None:
+    outputs = list(map(with_emit, answers(feed(thrice)).outputs))
+    verdict = check(spark, thrice, write(tmp_path, outputs))
     assert verdict.passed, verdict.examples
+    assert sum(tally.given for tally in verdict.tallies) == len(outputs)
+
+
+def test_copies_are_told_apart(spark: SparkSession, thrice: Run, tmp_path: Path) -> None:
+    outputs = [output for output in map(with_emit, answers(feed(thrice)).outputs) if output[0] < 2]
+    stride = thrice.manifest.vid_stride
+    first = next(output for output in outputs if output[0] == 0 and output[1] < stride and output[2] > 100)
+    second, third = ((0, first[1] + k * stride, *first[2:]) for k in (1, 2))
+    outputs.remove(second)
+    outputs += [third, (0, first[1] + 3 * stride, *first[2:])]
+    verdict = check(spark, thrice, write(tmp_path, outputs), kinds=(0, 1))
+    assert [(e.problem, e.id) for e in verdict.examples] == [
+        ("duplicated", third[1]),
+        ("extra", first[1] + 3 * stride),
+        ("missing", second[1]),
+    ]
 
 
 def changed(output: Output, kind: int) -> Output:
