@@ -25,21 +25,18 @@ if TYPE_CHECKING:
 PROBLEMS = ("missing", "extra", "wrong", "late", "duplicated")
 
 WITHIN_60_SECONDS = """
-select kind, id, time, emit_ms, coalesce(if(exact is null, null, time), a) as a, coalesce(exact, b) as b
+select kind, id, time, emit_ms, if(exact is null, a, time) as a, coalesce(exact, b) as b
 from (
   select kind, id, time, emit_ms, a, b, max(if(a between time - 60 and time and b = then, due, null)) as exact
   from (
     select o.uid, o.kind, o.id, o.time, o.emit_ms, o.a, o.b, r.balance as due, coalesce(sum(c.toll), 0) as then
     from {outputs} as o
-      join {balances} as r on r.qid = {stored_id} and r.time = o.time
+      left join {balances} as r on r.qid = {stored_id} and r.time = o.time
       left join {charges} as c on c.vid = r.vid and c.time <= o.a
     group by o.uid, o.kind, o.id, o.time, o.emit_ms, o.a, o.b, r.vid, r.balance
   )
   group by uid, kind, id, time, emit_ms, a, b
 )
-union all
-select kind, id, time, emit_ms, a, b
-from {outputs} as o left anti join {balances} as r on r.qid = {stored_id} and r.time = o.time
 """
 
 WITHIN_5_PERCENT = """
@@ -201,7 +198,7 @@ class Comparison:
             stored_id=self.answers.stored_id,
         )
         others = self._given.where(f"kind not in ({BALANCE}, {TRAVEL_TIME})")
-        exact = others.unionByName(balances).unionByName(journeys)
+        exact = others.unionByName(self.space.keep(balances)).unionByName(self.space.keep(journeys))
         if not self._folds:
             return exact.selectExpr("*", "0 as copy", "id as stored")
         manifest = self.answers.run.manifest

@@ -196,15 +196,13 @@ class _Validation:
     def __init__(self, answers: CorrectAnswers, given: DataFrame, outputs: list[Path], scope: Scope) -> None:
         self.answers, self.outputs, self.scope = answers, outputs, scope
         self.space, self.edition = answers.space, answers.edition
-        self.unreadable = given.where("line is not null")
-        self.readable = given.where("line is null").drop("line")
-        self.given = scope.of(self.readable)
+        self.all = given
+        self.given = scope.of(given.where("line is null").drop("line"))
         self.comparison = Comparison(answers, self.given, scope)
 
     def verdict(self, examples: int) -> Verdict:
         """Ask all questions, the cheap ones that may end it first."""
-        unreadable = self.unreadable.count()
-        last = self._refuse_nothing(unreadable)
+        unreadable, last = self._refuse_nothing()
         with bar("validating", len(STEPS_THAT_TAKE_LONG) + 1) as advance:
             for _ in self.answers.compute():
                 advance(1)
@@ -221,7 +219,7 @@ class _Validation:
             response_times=self.scope.timed,
             tallies=tallies,
             unreadable=unreadable,
-            unreadable_examples=tuple(row.line[:200] for row in self.unreadable.select("line").head(examples)),
+            unreadable_examples=self._unreadable(examples) if unreadable else (),
             examples=() if all(tally.clean for tally in tallies) else self._examples(examples),
             hints=tuple(self._hints(tallies, last)),
             stretch=stretch,
@@ -229,20 +227,22 @@ class _Validation:
             arrivals=self._arrivals(stretch),
         )
 
-    def _refuse_nothing(self, unreadable: int) -> int:
-        """The last second that has an answer; no answer at all is no output to judge."""
-        row = self.readable.selectExpr("max(time) as last", "count(*) as answers").head()
+    def _refuse_nothing(self) -> tuple[int, int]:
+        """How many lines cannot be read, and the last second that has an answer; no answer is nothing to judge."""
+        row = self.all.selectExpr("count(line) as unreadable", "count(kind) as answers", "max(time) as last").head()
         assert row is not None
         where = ", ".join(map(str, self.outputs))
-        if not row.answers and unreadable:
-            line = self.unreadable.select("line").head()
+        if not row.answers and row.unreadable:
             raise BadInput(
-                f"{where}: none of {unreadable:,} lines can be read; the first is {line.line[:80] if line else ''!r}.",
+                f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
                 hint="docs/linear-road.md has the output formats; --order paper|original chooses between two.",
             )
         if not row.answers:
             raise BadInput(f"{where}: empty.", hint="The engine wrote no answer; there is nothing to check.")
-        return int(row.last)
+        return row.unreadable, row.last
+
+    def _unreadable(self, most: int) -> tuple[str, ...]:
+        return tuple(row.line[:200] for row in self.all.where("line is not null").select("line").head(most))
 
     def _refuse_another_run(self, tallies: tuple[Tally, ...]) -> None:
         given = sum(tally.given for tally in tallies)
