@@ -28,7 +28,7 @@ fetch() {
   cat > "$HOME_DIR/pom.xml" <<POM
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
-  <groupId>slipstream</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
+  <groupId>slipstream</groupId><artifactId>fetch</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
     <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>$VERSION</version></dependency>
     <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>1.7.36</version></dependency>

@@ -187,13 +187,19 @@ Segment = tuple[int, int, int]
 
 
 @dataclass
-class Vehicle:
-    """What is remembered of a vehicle on the road, and of its account."""
+class Car:
+    """What is remembered of a vehicle on an expressway."""
 
     last: Tuple | None = None
     still: int = 0
     quote: int | None = None
     credited: bool = False
+
+
+@dataclass
+class Account:
+    """What a vehicle was charged and credited, on all expressways."""
+
     charged: int = 0
     credits: int = 0
 
@@ -210,7 +216,8 @@ class Road:
         self.rules = rules
         self.history = history
         self.outputs: list[tuple[int, ...]] = []
-        self.vehicles: dict[int, Vehicle] = defaultdict(Vehicle)
+        self.cars: dict[tuple[int, int], Car] = defaultdict(Car)
+        self.accounts: dict[int, Account] = defaultdict(Account)
         self.speeds: dict[tuple[int, Segment], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         self.accidents: set[tuple[int, Segment]] = set()
         self.lavs: dict[tuple[int, Segment], int] = {}
@@ -224,7 +231,7 @@ class Road:
         self.look_for_accidents(now, tuples)
         for tup in tuples:
             if tup.type == 2:
-                self.outputs.append((2, now, now, tup.qid, self.vehicles[tup.vid].balance))
+                self.outputs.append((2, now, now, tup.qid, self.accounts[tup.vid].balance))
             elif tup.type == 3:
                 self.outputs.append((3, now, tup.qid, self.expenditure(tup)))
             elif tup.type == 4:
@@ -232,14 +239,14 @@ class Road:
 
     def report(self, tup: Tuple) -> None:
         """A position report: statistics, charge, notification, alert."""
-        car = self.vehicles[tup.vid]
+        car, account = self.cars[tup.vid, tup.xway], self.accounts[tup.vid]
         last, car.last = car.last, tup
         same_trip = last is not None and continues(last, tup)
         moved = not same_trip or last is None or last.seg != tup.seg
         if not same_trip:
             car.quote, car.credited, car.still = None, False, 0
         elif moved and car.quote is not None:
-            self.charge(car, car.quote)
+            self.charge(account, car.quote)
             car.quote = None
         car.still = car.still + 1 if same_trip and last is not None and stands(last, tup) else 1
         here = (tup.xway, tup.dir, tup.seg)
@@ -247,7 +254,7 @@ class Road:
         accident = self.nearest_accident(minute_of(tup.time), here)
         if tup.lane == 4:
             if accident is not None and not car.credited:
-                car.credits += self.rules.base_credit
+                account.credits += self.rules.base_credit
                 car.credited = True
         elif moved:
             lav, car.quote = self.price(minute_of(tup.time), here, accident is not None)
@@ -255,10 +262,10 @@ class Road:
             if accident is not None:
                 self.outputs.append((1, tup.time, tup.vid, accident))
 
-    def charge(self, car: Vehicle, toll: int) -> None:
+    def charge(self, account: Account, toll: int) -> None:
         """Put a toll on the account, at half price for a frequent traveller."""
         threshold = self.rules.frequent_traveller
-        car.charged += toll // 2 if threshold is not None and car.charged >= threshold else toll
+        account.charged += toll // 2 if threshold is not None and account.charged >= threshold else toll
 
     def price(self, minute: int, here: Segment, accident: bool) -> tuple[int, int]:
         """Lav and toll of a segment in a minute."""
@@ -292,7 +299,7 @@ class Road:
         """Two vehicles stopped at one place in a travel lane, one of them reporting now."""
         places = set()
         for tup in tuples:
-            if tup.type == 0 and 1 <= tup.lane <= 3 and self.vehicles[tup.vid].still >= 4:
+            if tup.type == 0 and 1 <= tup.lane <= 3 and self.cars[tup.vid, tup.xway].still >= 4:
                 place = (tup.xway, tup.lane, tup.pos, tup.dir)
                 self.places[place].add(tup.vid)
                 places.add(place)
@@ -304,7 +311,7 @@ class Road:
 
     def stopped_at(self, vid: int, place: tuple[int, int, int, int], now: int) -> bool:
         """Whether the vehicle's latest report, at most 30 s old, is that of a vehicle stopped there."""
-        car = self.vehicles[vid]
+        car = self.cars[vid, place[0]]
         last = car.last
         if last is None or car.still < 4 or last.time < now - 30:
             return False
@@ -313,7 +320,7 @@ class Road:
     def expenditure(self, tup: Tuple) -> int:
         """What the vehicle spent on a day."""
         if self.rules.expenditure_is_today:
-            return self.vehicles[tup.vid].balance
+            return self.accounts[tup.vid].balance
         found = self.history.expenditure(tup.vid, tup.day, tup.xway) if self.history else None
         return found or 0
 
@@ -334,10 +341,9 @@ class Road:
 
 
 def continues(last: Tuple, tup: Tuple) -> bool:
-    """Whether a report belongs to the trip of the one before it."""
-    same_road = (last.xway, last.dir) == (tup.xway, tup.dir)
+    """Whether a report belongs to the trip of the one before it on that expressway."""
     back_on = last.lane == 4 and tup.lane != 4
-    return tup.time - last.time <= 30 and same_road and not back_on
+    return tup.time - last.time <= 30 and last.dir == tup.dir and not back_on
 
 
 def stands(last: Tuple, tup: Tuple) -> bool:

@@ -41,15 +41,15 @@ where rival is null or rival <> time
 """
 
 BESIDE = """
-select *, lag(time) over w as last_time, lag(xway) over w as last_xway, lag(dir) over w as last_dir,
+select *, lag(time) over w as last_time, lag(dir) over w as last_dir,
   lag(lane) over w as last_lane, lag(seg) over w as last_seg, lag(pos) over w as last_pos,
   lead(time) over w as next_time
 from {reports}
-window w as (partition by vid order by time)
+window w as (partition by vid, xway order by time)
 """
 
 TRIPS = """
-select *, last_time is null or time - last_time > 30 or xway <> last_xway or dir <> last_dir
+select *, last_time is null or time - last_time > 30 or dir <> last_dir
   or (last_lane = 4 and lane <> 4) as new_trip
 from {beside}
 """
@@ -70,9 +70,9 @@ select vid, time, spd, xway, dir, seg, lane, new_trip, entered,
 from (
   select *, stands and lag(stands, 1, false) over w and lag(stands, 2, false) over w as stopped
   from {steps}
-  window w as (partition by vid order by time)
+  window w as (partition by vid, xway order by time)
 )
-window w as (partition by vid order by time)
+window w as (partition by vid, xway order by time)
 """
 TRIP_START = "last_value(if(new_trip, time, null), true) over w"
 
@@ -128,7 +128,7 @@ select {hint} vid, time, lane, coalesce(lav, -1) as lav, coalesce(toll, 0) as to
   lead(time) over w as left_at, lead(new_trip) over w as lost
 from (select *, cast(time div 60 + 1 as int) as minute from {track} where entered) as entries
   left join {prices} as prices using (minute, xway, dir, seg)
-window w as (partition by vid order by time)
+window w as (partition by vid, xway order by time)
 """
 
 CHARGES = """
@@ -147,7 +147,7 @@ CREDITS = """
 select vid, min(time) as time, cast(-{base_credit} as bigint) as toll
 from (select *, cast(time div 60 + 1 as int) as minute from {track} where lane = 4)
   join {affected} using (minute, xway, dir, seg)
-group by vid, trip
+group by vid, xway, trip
 """
 
 BALANCES = """

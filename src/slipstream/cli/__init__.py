@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from slipstream import __version__
-from slipstream.cli import bench, city, doctor
+from slipstream.cli import bench, city, describe, doctor, exchange, history, toll
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -26,9 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-city.add_to(app)
-bench.add_to(app)
-doctor.add_to(app)
+for family in (city, exchange, describe, history, toll, bench, doctor):
+    family.add_to(app)
 
 
 def _version(wanted: bool) -> None:

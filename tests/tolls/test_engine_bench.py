@@ -1,0 +1,69 @@
+"""How fast the toll engine is: trains against rows, and tuples per second as expressways grow."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from measure import machine, measured
+from slipstream import session
+from slipstream.city.simulate import simulate
+from slipstream.city.traffic import Traffic
+from slipstream.tolls.engine import Settings, toll_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from slipstream.feeds.run import Run
+
+pytestmark = pytest.mark.bench
+
+SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session_ = session.build("bench", master="local[2]")
+    yield session_
+    session_.stop()
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One expressway, crowded within minutes as a real one is after two hours."""
+    return simulate(spark, Traffic(minutes=10, demand=8.0), 1, tmp_path_factory.mktemp("runs") / "run")
+
+
+def tuples_before(run: Run, second: int) -> int:
+    minutes = [run.minute(0, minute).column("time").to_numpy() for minute in range(-(-second // 60))]
+    return run.copies * sum(int((times < second).sum()) for times in minutes)
+
+
+def speed(spark: SparkSession, run: Run, out: Path, settings: Settings) -> tuple[float, float]:
+    """Tuples per second through the whole engine, and GiB in all processes."""
+    toll_run(spark, run, out, settings)  # compiles, and warms up
+    shutil.rmtree(out)
+    with measured() as cost:
+        toll_run(spark, run, out, settings)
+    shutil.rmtree(out)
+    return tuples_before(run, settings.until or run.manifest.seconds) / cost.seconds, cost.gib
+
+
+@pytest.mark.parametrize("expressways", [1, 10])
+def test_trains_against_rows(spark: SparkSession, run: Run, tmp_path: Path, expressways: int) -> None:
+    presented = run.multiplied(expressways)
+    rows, _ = speed(spark, presented, tmp_path / "out", Settings(until=240, batch_seconds=30, train_length=1))
+    trains, _ = speed(spark, presented, tmp_path / "out", Settings(until=240, batch_seconds=30))
+    print(f"\n{expressways} expressway(s): a Spark row per tuple {rows:,.0f} tuples/s, trains {trains:,.0f}")
+    print(f"  trains / rows = {trains / rows:.1f}\n  {machine()}")
+
+
+@pytest.mark.parametrize("expressways", [1, 10, 50, 100])
+def test_tuples_per_second(spark: SparkSession, run: Run, tmp_path: Path, expressways: int) -> None:
+    settings = Settings(until=SECONDS if expressways < 50 else 200, batch_seconds=20, text=False)
+    rate, gib = speed(spark, run.multiplied(expressways), tmp_path / "out", settings)
+    print(f"\n{expressways} expressway(s): {rate:,.0f} tuples/s through the whole engine, {gib:.1f} GiB\n  {machine()}")
