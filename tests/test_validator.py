@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 
 from oracles.linear_road import answers
 from oracles.streams import busy_stream, busy_streams
+from slipstream.bench.comparison import PROBLEMS
 from slipstream.bench.editions import ANSWERS, EDITIONS
 from slipstream.bench.outputs import COLUMNS
 from slipstream.bench.report import write_report
-from slipstream.bench.validator import PROBLEMS, Verdict, validate
+from slipstream.bench.validator import Verdict, validate
 from slipstream.cli import app
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.feeds.run import Run
@@ -111,24 +112,42 @@ def test_the_stream_has_everything_in_it(run: Run, correct: list[Output]) -> Non
     assert {"duplicate", "conflict", "range:spd", "segment"} <= {reason for _, reason in answers(feed(run)).rejects}
 
 
-def test_what_the_oracle_says_passes(spark: SparkSession, run: Run, correct: list[Output], tmp_path: Path) -> None:
-    verdict = check(spark, run, write(tmp_path, map(with_emit, correct)))
-    assert verdict.passed, verdict.examples
-    assert {tally.kind: tally.given for tally in verdict.tallies} == Counter(output[0] for output in correct)
-    assert sum(cell.answers for cell in verdict.cells) == len(correct)
-
-
 def test_the_2003_rules_agree_with_the_oracle(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     outputs = answers(feed(run), history=Past(), rules="2003").outputs
     verdict = check(spark, run, write(tmp_path, map(with_emit, outputs)), rules="2003")
     assert verdict.passed, verdict.examples
 
 
-def test_a_multiplied_run_without_history_agrees_with_the_oracle(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "feed.txt").write_text("\n".join(busy_streams(2, 3, 4, 5)))
-    thrice = import_text(tmp_path / "feed.txt", tmp_path / "run").multiplied(3)
-    verdict = check(spark, thrice, write(tmp_path, map(with_emit, answers(feed(thrice)).outputs)))
+@pytest.fixture(scope="module")
+def thrice(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A multiplied run without history."""
+    folder = tmp_path_factory.mktemp("thrice")
+    (folder / "feed.txt").write_text("\n".join(busy_streams(2, 3, 4, 5)))
+    return import_text(folder / "feed.txt", folder / "run").multiplied(3)
+
+
+def test_a_multiplied_run_without_history_agrees_with_the_oracle(
+    spark: SparkSession, thrice: Run, tmp_path: Path
+) -> None:
+    outputs = list(map(with_emit, answers(feed(thrice)).outputs))
+    verdict = check(spark, thrice, write(tmp_path, outputs))
     assert verdict.passed, verdict.examples
+    assert sum(tally.given for tally in verdict.tallies) == len(outputs)
+
+
+def test_copies_are_told_apart(spark: SparkSession, thrice: Run, tmp_path: Path) -> None:
+    outputs = [output for output in map(with_emit, answers(feed(thrice)).outputs) if output[0] < 2]
+    stride = thrice.manifest.vid_stride
+    first = next(output for output in outputs if output[0] == 0 and output[1] < stride and output[2] > 100)
+    second, third = ((0, first[1] + k * stride, *first[2:]) for k in (1, 2))
+    outputs.remove(second)
+    outputs += [third, (0, first[1] + 3 * stride, *first[2:])]
+    verdict = check(spark, thrice, write(tmp_path, outputs), kinds=(0, 1))
+    assert [(e.problem, e.id) for e in verdict.examples] == [
+        ("duplicated", third[1]),
+        ("extra", first[1] + 3 * stride),
+        ("missing", second[1]),
+    ]
 
 
 def changed(output: Output, kind: int) -> Output:
@@ -162,10 +181,16 @@ def test_every_single_fault_is_named(spark: SparkSession, run: Run, correct: lis
         result.append(unasked(model, kind))
         faults = zip(PROBLEMS, (missing, unasked(model, kind), wrong, late, duplicated), strict=True)
         expected |= {(problem, *identity(output)) for problem, output in faults}
+    assert len(expected) == 25
+    touched = {fault[1:] for fault in expected}
+    old, ahead = [o for o in outputs if o[0] == 2 and o[5] > 0 and identity(o) not in touched][:2]
+    result[result.index(old)] = (*old[:3], old[1] - 61, *old[4:])
+    result[result.index(ahead)] = (*ahead[:3], ahead[1] + 1, *ahead[4:])
+    expected |= {("wrong", *identity(old)), ("wrong", *identity(ahead))}
     verdict = check(spark, run, write(tmp_path, result))
     assert {(e.problem, e.kind, e.time, e.id) for e in verdict.examples} == expected
-    assert len(expected) == 25
-    assert all(getattr(tally, problem) == 1 for tally in verdict.tallies for problem in PROBLEMS)
+    counts = Counter({(tally.kind, p): getattr(tally, p) for tally in verdict.tallies for p in PROBLEMS})
+    assert counts == Counter((kind, problem) for problem, kind, _, _ in expected)
     assert not verdict.passed
 
 
@@ -187,9 +212,10 @@ def test_all_forms_of_output_and_answers_within_their_tolerance_pass(
     spark: SparkSession, run: Run, correct: list[Output], tmp_path: Path
 ) -> None:
     paths = [tmp_path / "tolls", tmp_path / "paper.txt", tmp_path / "original.txt"]
-    (paths[0] / "batch-0").mkdir(parents=True)
-    columns = zip(*(as_parquet(output) for output in correct if output[0] == 0), strict=True)
-    pq.write_table(pa.table([pa.array(c) for c in columns], names=list(COLUMNS)), paths[0] / "batch-0" / "a.parquet")
+    notifications = [as_parquet(output) for output in correct if output[0] == 0]
+    columns = zip(*notifications, strict=True)
+    tolls = pa.table([pa.array(column) for column in columns], names=list(COLUMNS))
+    pq.write_to_dataset(tolls, paths[0], partition_cols=["emit_ms"])
     others = [with_emit(output) for output in correct if output[0] in (1, 3)]
     journeys = [with_emit(output) for output in correct if output[0] == 4]
     slower = [(*o[:4], o[4] * 104 // 100 if o[4] > 0 else o[4], o[5]) for o in journeys]
@@ -200,6 +226,8 @@ def test_all_forms_of_output_and_answers_within_their_tolerance_pass(
     paths[2].write_text("".join(",".join(map(str, line)) + "\r\n" for line in stale))
     verdict = validate(spark, run, paths, edition=EDITIONS["2004"])
     assert verdict.passed, verdict.examples
+    assert {tally.kind: tally.given for tally in verdict.tallies} == Counter(output[0] for output in correct)
+    assert sum(cell.answers for cell in verdict.cells) == len(correct)
     assert [tally.response.max for tally in verdict.tallies if tally.response] == [1.5, 1, 0.25, 1, 1]
     write_report(verdict, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().count("data:image/png") == 3
@@ -207,27 +235,6 @@ def test_all_forms_of_output_and_answers_within_their_tolerance_pass(
 
 def when(line: bytes) -> int:
     return int(line.split(b",")[1])
-
-
-def test_a_balance_too_old_or_of_another_moment_is_wrong(
-    spark: SparkSession, run: Run, correct: list[Output], tmp_path: Path
-) -> None:
-    outputs = [with_emit(output) for output in correct if 300 <= identity(with_emit(output))[1] < 500]
-    first, second = [o for o in outputs if o[0] == 2 and o[5] > 0][:2]
-    outputs[outputs.index(first)] = (*first[:3], first[1] - 61, *first[4:])
-    outputs[outputs.index(second)] = (*second[:3], second[1] + 1, *second[4:])
-    verdict = check(spark, run, write(tmp_path, outputs), since=300, until=500)
-    assert [(e.problem, e.kind, e.id) for e in verdict.examples] == [("wrong", 2, first[4]), ("wrong", 2, second[4])]
-
-
-def test_an_unreadable_line_and_a_doubtful_one_fail_the_output(
-    spark: SparkSession, run: Run, correct: list[Output], tmp_path: Path
-) -> None:
-    path = write(tmp_path, (with_emit(output) for output in correct))
-    path.write_text(path.read_text() + "0,1,2,3,4\n9,1,1,1,1,1\n0,1,2,3,x,5\n")
-    verdict = check(spark, run, path, response_times=False, until=60)
-    assert (verdict.unreadable, verdict.passed) == (3, False)
-    assert set(verdict.unreadable_examples) == {"0,1,2,3,4", "9,1,1,1,1,1", "0,1,2,3,x,5"}
 
 
 def test_output_of_another_run_is_no_pass(spark: SparkSession, run: Run, tmp_path: Path) -> None:
@@ -240,12 +247,13 @@ def test_nothing_to_judge_is_said_before_anything_is_computed(spark: SparkSessio
     (tmp_path / "empty.csv").touch()
     (tmp_path / "garbage.csv").write_text("all work and no play\n")
     (tmp_path / "folder").mkdir()
-    pq.write_table(pa.table({"kind": [0]}), tmp_path / "other.parquet")
+    (tmp_path / "other" / "deep").mkdir(parents=True)
+    pq.write_table(pa.table({"kind": [0]}), tmp_path / "other" / "deep" / "a.parquet")
     cases = {
         "empty.csv": "empty",
         "garbage.csv": "none of 1 lines",
         "folder": "empty folder",
-        "other.parquet": "emit_ms",
+        "other": "no column time, emit_ms",
     }
     for name, message in cases.items():
         with pytest.raises(BadInput, match=message):
@@ -264,11 +272,13 @@ def test_the_command_passes_and_fails_with_the_right_exit_code(
     passed = CliRunner().invoke(app, arguments)
     assert passed.exit_code == 0, passed.exception
     assert json.loads(passed.stdout)["passed"]
-    path.write_text(path.read_text() + "0,5000,10000,10001,-1,0\n")
+    unreadable = ["0,1,2,3,4", "9,1,1,1,1,1", "0,1,2,3,x,5"]
+    path.write_text(path.read_text() + "\n".join(["0,5000,10000,10001,-1,0", *unreadable]))
     failed = CliRunner().invoke(app, [*arguments[:3], "--report", str(tmp_path / "report.html")])
     assert isinstance(failed.exception, CheckFailed)
     assert "OUTPUT goes on to second 10000, RUN ends with second 599" in failed.exception.hint
     assert "toll notification, extra: second 10000, vehicle 5000" in " ".join(failed.stdout.split())
+    assert all(f"unreadable: {line}" in failed.stdout for line in unreadable)
     assert "failed" in (tmp_path / "report.html").read_text()
     for bad in ("5", "", "0,,1"):
         assert isinstance(CliRunner().invoke(app, [*arguments[:3], "--kinds", bad]).exception, BadArgument)

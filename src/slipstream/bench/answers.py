@@ -324,11 +324,10 @@ class CorrectAnswers:
             whole = whole.unionByName(part)
         return whole
 
-    @cached_property
-    def all(self) -> DataFrame:
-        """All answers of the run as presented, that is, multiplied."""
+    def presented(self, stored: DataFrame) -> DataFrame:
+        """Answers of the computed part as all copies of the run give them."""
         if self.copies == 1:
-            return self.stored
+            return stored
         manifest = self.run.manifest
         strides = {"vid_stride": manifest.vid_stride, "qid_stride": manifest.qid_stride}
-        return self.space.sql(SHIFTED, answers=self.stored, copies=self.copies, **strides)
+        return self.space.sql(SHIFTED, answers=stored, copies=self.copies, **strides)

@@ -1,6 +1,7 @@
 """Reads what an engine put out, in any of the forms engines use, into one frame.
 
-- Parquet with the columns of ``COLUMNS``: what the toll engine writes, and the quickest to check;
+- Parquet with the columns of ``COLUMNS``, which may also be in the names of folders (``emit_ms=5000/a.parquet``): what
+  the toll engine writes, and the quickest to check;
 - text in the paper's order: ``0,VID,Time,Emit,Lav,Toll``, ``1,Time,Emit,VID,Seg``, ``2,Time,Emit,ResultTime,QID,Bal``,
   ``3,Time,Emit,QID,Bal``, ``4,Time,Emit,QID,TravelTime,Toll``;
 - text in the order of the benchmark's original validator, which swaps QID and ResultTime in type 2.
@@ -97,10 +98,10 @@ def _is_parquet(path: Path) -> bool:
 def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
     from pyspark.errors import PySparkException
 
+    # in folders called column=value that value is a column; any other folders are just looked into
+    named = path.is_dir() and any("=" in folder.name for folder in path.iterdir())
     try:
-        # the toll engine's folders are named batch=7/emit_ms=123456, which Spark reads as columns
-        partitioned = path.is_dir() and any(path.glob("*=*"))
-        frame = spark.read.option("recursiveFileLookup", str(not partitioned).lower()).parquet(str(path))
+        frame = spark.read.option("recursiveFileLookup", str(not named).lower()).parquet(str(path))
     except PySparkException as error:
         raise BadInput(f"{path}: not readable as Parquet.", hint="The output is damaged; run again.") from error
     if missing := [name for name in COLUMNS if name not in frame.columns]:

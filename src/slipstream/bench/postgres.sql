@@ -15,9 +15,9 @@ create index on input (time);
 -- seconds that are there, whole, and wait to be processed
 create unlogged table arrived (second int primary key);
 
--- the latest report of every vehicle; still: for how many reports it has stood there; quote: a toll not yet charged
+-- the latest report of every vehicle on every expressway; still: for how many reports it has stood there; quote: a toll not yet charged
 create unlogged table car (
-  vid int primary key, time int, xway int, dir int, lane int, seg int, pos int, still int, quote bigint
+  vid int, time int, xway int, dir int, lane int, seg int, pos int, still int, quote bigint, primary key (vid, xway)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 create index on car (xway, dir, lane, pos) where still >= 4;
 
@@ -94,10 +94,10 @@ begin
       and dir between 0 and 1 and seg between 0 and 99 and pos between 0 and 527999 and seg = pos / 5280
     order by vid, spd, xway, lane, dir, seg, pos
   ) as r
-  left join car as c on c.vid = r.vid
+  left join car as c on (c.vid, c.xway) = (r.vid, r.xway)
   left join price as p on (p.xway, p.dir, p.seg) = (r.xway, r.dir, r.seg)
   cross join lateral (
-    select coalesce(r.time - c.time <= 30 and (r.xway, r.dir) = (c.xway, c.dir) and not (c.lane = 4 and r.lane <> 4), false)
+    select coalesce(r.time - c.time <= 30 and r.dir = c.dir and not (c.lane = 4 and r.lane <> 4), false)
       as same_trip
   ) as trip
   cross join lateral (select not same_trip or r.seg <> c.seg as entered) as stay;
@@ -109,9 +109,9 @@ begin
   insert into output select 1, time, vid, alert, -1 from step where entered and lane <> 4 and alert is not null;
 
   insert into car select vid, time, xway, dir, lane, seg, pos, still, quote from step
-  on conflict (vid) do update
-  set (time, xway, dir, lane, seg, pos, still, quote) =
-    (excluded.time, excluded.xway, excluded.dir, excluded.lane, excluded.seg, excluded.pos, excluded.still, excluded.quote);
+  on conflict (vid, xway) do update
+  set (time, dir, lane, seg, pos, still, quote) =
+    (excluded.time, excluded.dir, excluded.lane, excluded.seg, excluded.pos, excluded.still, excluded.quote);
 
   insert into visit select m, xway, dir, seg, vid, spd, 1 from step
   on conflict (minute, xway, dir, seg, vid) do update

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.bench.validator import PROBLEMS, Cell, Tally, Verdict
+from slipstream.bench.comparison import PROBLEMS
+from slipstream.bench.validator import Cell, Tally, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

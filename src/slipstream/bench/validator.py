@@ -1,19 +1,17 @@
 """Is an engine's output right? Every tuple against the answers of ``answers.py``, every delay against its limit.
 
-All comparison is one grouping of expected and given tuples by what they answer; only counts and the first examples
-leave the cluster. An answer within its tolerance (a balance up to 60 s old, a travel time within 5 %) is first
-replaced by the exact one, so that one comparison serves all kinds.
+``comparison.py`` compares; here the result is put into words, and outputs that cannot be judged are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.bench.answers import STEPS_THAT_TAKE_LONG, CorrectAnswers, rows_to_compute
+from slipstream.bench.comparison import PROBLEMS, Comparison, Scope
 from slipstream.bench.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream.bench.outputs import Order, read_outputs
 from slipstream.bench.workspace import workspace
@@ -23,8 +21,6 @@ from slipstream.progress import bar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-
-PROBLEMS = ("missing", "extra", "wrong", "late", "duplicated")
 
 #: the two values of each kind
 VALUES = {
@@ -52,72 +48,10 @@ _RIGHT = {
     TRAVEL_TIME: "Seconds and tolls by the ten-week means, within 5 %; -1, -1 without history.",
 }
 
-WITHIN_60_SECONDS = """
-select kind, id, time, emit_ms, coalesce(if(exact is null, null, time), a) as a, coalesce(exact, b) as b
-from (
-  select kind, id, time, emit_ms, a, b, max(if(a between time - 60 and time and b = then, due, null)) as exact
-  from (
-    select o.uid, o.kind, o.id, o.time, o.emit_ms, o.a, o.b, r.balance as due, coalesce(sum(c.toll), 0) as then
-    from {outputs} as o
-      join {balances} as r on r.qid = {stored_id} and r.time = o.time
-      left join {charges} as c on c.vid = r.vid and c.time <= o.a
-    group by o.uid, o.kind, o.id, o.time, o.emit_ms, o.a, o.b, r.vid, r.balance
-  )
-  group by uid, kind, id, time, emit_ms, a, b
-)
-union all
-select kind, id, time, emit_ms, a, b
-from {outputs} as o left anti join {balances} as r on r.qid = {stored_id} and r.time = o.time
-"""
-
-WITHIN_5_PERCENT = """
-select kind, id, time, emit_ms, coalesce(exact.seconds, a) as a, coalesce(exact.toll, b) as b
-from (
-  select o.uid, o.kind, o.id, o.time, o.emit_ms, o.a, o.b,
-    max(if(abs(o.a - r.seconds) <= 0.05 * abs(r.seconds) and abs(o.b - r.toll) <= 0.05 * abs(r.toll),
-      struct(r.seconds, r.toll), null)) as exact
-  from {outputs} as o left join {travel_times} as r on r.qid = {stored_id} and r.time = o.time
-  group by all
-)
-"""
-
-# Expected tuples have no emit_ms. Usually both counts are 1 and all least and greatest values are the same.
-COMPARED = """
-select kind, id, time, count_if(emit_ms is null) as asked, count(emit_ms) as given,
-  min(if(emit_ms is null, a, null)) as want_a, max(if(emit_ms is null, a, null)) as want_a2,
-  min(if(emit_ms is null, b, null)) as want_b, max(if(emit_ms is null, b, null)) as want_b2,
-  min(if(emit_ms is null, null, a)) as a, max(if(emit_ms is null, null, a)) as a2,
-  min(if(emit_ms is null, null, b)) as b, max(if(emit_ms is null, null, b)) as b2,
-  sum(if(emit_ms is null, -1, 1) * (cast(hash(a, b) as bigint))) as surplus,
-  count_if(emit_ms - 1000L * time not between 0 and 1000L * {limit}) as slow,
-  min(emit_ms) as first_ms, max(emit_ms) as last_ms
-from {both}
-group by kind, id, time
-"""
-
-JUDGED = """
-select *, greatest(asked - given, 0) as missing, if(asked = 0, given, 0) as extra,
-  if(asked > 0, greatest(given - asked, 0), 0) as duplicated,
-  if(asked > 0 and {response_times}, slow, 0) as late,
-  if(asked > 0 and given >= asked and not (a = want_a and a2 = want_a2 and b = want_b and b2 = want_b2
-    and (given > asked or surplus = 0)), 1, 0) as wrong
-from {compared}
-"""
-
-
 RESPONSES = """
 select kind, percentile_approx(emit_ms - 1000L * time, array(0.5, 0.99), 10000) as parts,
   max(emit_ms - 1000L * time) as longest
 from {given} group by kind
-"""
-
-EXAMPLES = """
-select * from (
-  select *, row_number() over (partition by kind, problem order by time, id) as place
-  from (select *, explode(filter(array({problems}), p -> p is not null)) as problem from {judged})
-)
-where place <= {most}
-order by kind, problem, place
 """
 
 CELLS = """
@@ -256,37 +190,19 @@ def validate(
         return _Validation(CorrectAnswers(space, run, edition, end), given, outputs, scope).verdict(examples)
 
 
-@dataclass(frozen=True)
-class Scope:
-    """What of an output is judged; ``cut`` when what comes at or after ``until`` is none of our business."""
-
-    kinds: tuple[int, ...]
-    since: int
-    until: int
-    cut: bool
-    timed: bool
-
-    def of(self, frame: DataFrame) -> DataFrame:
-        """The part of answers, expected or given, that is judged."""
-        kinds = ", ".join(map(str, self.kinds))
-        part = frame.where(f"time >= {self.since} and kind in ({kinds})")
-        return part.where(f"time < {self.until}") if self.cut else part
-
-
 class _Validation:
     """One validation: its frames, and the questions asked of them."""
 
     def __init__(self, answers: CorrectAnswers, given: DataFrame, outputs: list[Path], scope: Scope) -> None:
         self.answers, self.outputs, self.scope = answers, outputs, scope
         self.space, self.edition = answers.space, answers.edition
-        self.unreadable = given.where("line is not null")
-        self.readable = given.where("line is null").drop("line")
-        self.given = scope.of(self.readable)
+        self.all = given
+        self.given = scope.of(given.where("line is null").drop("line"))
+        self.comparison = Comparison(answers, self.given, scope)
 
     def verdict(self, examples: int) -> Verdict:
         """Ask all questions, the cheap ones that may end it first."""
-        unreadable = self.unreadable.count()
-        last = self._refuse_nothing(unreadable)
+        unreadable, last = self._refuse_nothing()
         with bar("validating", len(STEPS_THAT_TAKE_LONG) + 1) as advance:
             for _ in self.answers.compute():
                 advance(1)
@@ -303,7 +219,7 @@ class _Validation:
             response_times=self.scope.timed,
             tallies=tallies,
             unreadable=unreadable,
-            unreadable_examples=tuple(row.line[:200] for row in self.unreadable.select("line").head(examples)),
+            unreadable_examples=self._unreadable(examples) if unreadable else (),
             examples=() if all(tally.clean for tally in tallies) else self._examples(examples),
             hints=tuple(self._hints(tallies, last)),
             stretch=stretch,
@@ -311,20 +227,22 @@ class _Validation:
             arrivals=self._arrivals(stretch),
         )
 
-    def _refuse_nothing(self, unreadable: int) -> int:
-        """The last second that has an answer; no answer at all is no output to judge."""
-        row = self.readable.selectExpr("max(time) as last", "count(*) as answers").head()
+    def _refuse_nothing(self) -> tuple[int, int]:
+        """How many lines cannot be read, and the last second that has an answer; no answer is nothing to judge."""
+        row = self.all.selectExpr("count(line) as unreadable", "count(kind) as answers", "max(time) as last").head()
         assert row is not None
         where = ", ".join(map(str, self.outputs))
-        if not row.answers and unreadable:
-            line = self.unreadable.select("line").head()
+        if not row.answers and row.unreadable:
             raise BadInput(
-                f"{where}: none of {unreadable:,} lines can be read; the first is {line.line[:80] if line else ''!r}.",
+                f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
                 hint="docs/linear-road.md has the output formats; --order paper|original chooses between two.",
             )
         if not row.answers:
             raise BadInput(f"{where}: empty.", hint="The engine wrote no answer; there is nothing to check.")
-        return int(row.last)
+        return row.unreadable, row.last
+
+    def _unreadable(self, most: int) -> tuple[str, ...]:
+        return tuple(row.line[:200] for row in self.all.where("line is not null").select("line").head(most))
 
     def _refuse_another_run(self, tallies: tuple[Tally, ...]) -> None:
         given = sum(tally.given for tally in tallies)
@@ -340,48 +258,18 @@ class _Validation:
                 hint="Does OUTPUT come from another run? Give the RUN that was fed to the engine.",
             )
 
-    @cached_property
-    def _judged(self) -> DataFrame:
-        expected = self.scope.of(self.answers.all).selectExpr("*", "cast(null as bigint) as emit_ms")
-        both = expected.unionByName(self._within_tolerance())
-        limits = ", ".join(f"{kind}, {limit}" for kind, limit in enumerate(self.edition.limits))
-        compared = self.space.sql(COMPARED, both=both, limit=f"element_at(map({limits}), kind)")
-        return self.space.sql(JUDGED, compared=compared, response_times=str(self.scope.timed).lower())
-
-    def _within_tolerance(self) -> DataFrame:
-        """What was given, with answers inside their tolerance made exact."""
-        numbered = self.given.selectExpr("*", "monotonically_increasing_id() as uid")
-        balances = self.space.sql(
-            WITHIN_60_SECONDS,
-            outputs=numbered.where(f"kind = {BALANCE}"),
-            balances=self.answers.balances,
-            charges=self.answers.charges,
-            stored_id=self.answers.stored_id,
-        )
-        journeys = self.space.sql(
-            WITHIN_5_PERCENT,
-            outputs=numbered.where(f"kind = {TRAVEL_TIME}"),
-            travel_times=self.answers.travel_times,
-            stored_id=self.answers.stored_id,
-        )
-        others = self.given.where(f"kind not in ({BALANCE}, {TRAVEL_TIME})")
-        return others.unionByName(balances).unionByName(journeys)
-
     def _tallies(self) -> tuple[Tally, ...]:
-        counts = ["asked as expected", "given", *PROBLEMS]
-        sums = ", ".join(f"sum({name.split()[0]}) as {name.split()[-1]}" for name in counts)
-        rows = self.space.sql(f"select kind, {sums} from {{judged}} group by kind", judged=self._judged).collect()
-        by_kind = {row.kind: row.asDict() for row in rows}
+        counts = self.comparison.counts()
         responses = self._responses()
         return tuple(
             Tally(
-                **(by_kind.get(kind) or {"kind": kind}),
-                name=name,
+                kind=kind,
+                name=ANSWERS[kind],
                 limit=self.edition.limits[kind],
                 response=responses.get(kind),
+                **counts.get(kind, {}),
             )
-            for kind, name in ANSWERS.items()
-            if kind in self.scope.kinds
+            for kind in self.scope.kinds
         )
 
     def _responses(self) -> dict[int, ResponseTimes]:
@@ -389,9 +277,7 @@ class _Validation:
         return {row.kind: ResponseTimes(*(ms / 1000 for ms in (*row.parts, row.longest))) for row in rows}
 
     def _examples(self, most: int) -> tuple[Example, ...]:
-        problems = ", ".join(f"if({problem} > 0, '{problem}', null)" for problem in PROBLEMS)
-        rows = self.space.sql(EXAMPLES, judged=self._judged, problems=problems, most=most).collect()
-        return tuple(_example(row, self.edition) for row in rows)
+        return tuple(_example(row, self.edition) for row in self.comparison.examples(most))
 
     def _hints(self, tallies: tuple[Tally, ...], last: int) -> Iterator[str]:
         end = self.answers.run.manifest.seconds

@@ -93,7 +93,7 @@ def _kinds(text: str) -> list[int]:
 
 
 def _show(verdict: Verdict) -> None:
-    from slipstream.bench.validator import PROBLEMS
+    from slipstream.bench.comparison import PROBLEMS
 
     console = Console()
     table = Table("", title="Answers", title_justify="left")
