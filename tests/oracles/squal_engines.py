@@ -27,6 +27,7 @@ def merged(networks: dict[str, Network]) -> Network:
     """Many networks side by side as one, names prefixed: one streaming query runs them all."""
     whole = Network("merged", (), (), ())
     for prefix, network in networks.items():
+
         def arc(old: Arc, prefix: str = prefix) -> Arc:
             return Arc(f"{prefix}_{old.origin}", old.port)
 

@@ -6,9 +6,9 @@ All networks run side by side in one streaming query, cut into four batches at p
 from __future__ import annotations
 
 import pytest
+
 from oracles.squal import interpret
 from oracles.squal_engines import Results, merged, stream
-
 from slipstream.squal import TUP, Builder, Network, Order, WindowFunction, register
 
 SOLDIER = {"sid": "integer", "time": "integer", "pos": "integer"}
@@ -116,7 +116,9 @@ def centre() -> tuple[Network, list]:
     net = Builder("figure 17")
     com = net.source("soldiers", **SOLDIER).aggregate({"com": "avg(pos)"}, Order("time", slack=3), size=1, timeout=60)
     com.to("centres")
-    jump = com.aggregate({"time": "last(time)", "com": "last(com)", "diff": "jumped(com)"}, Order(TUP), size=2, advance=1)
+    jump = com.aggregate(
+        {"time": "last(time)", "com": "last(com)", "diff": "jumped(com)"}, Order(TUP), size=2, advance=1
+    )
     jump.to("jumps")
     jump.filter("diff").to("alerts")
     return net.build(), soldiers(REPORTS + LATER)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-
-
 #: ordinals under one trigger stay below this; the number of the path stands above them
 PATHS = 1 << 40
 
@@ -109,7 +107,7 @@ class _Compiler:
         if missing:
             raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
         layout = self._plan.origins[Arc(name)]
-        keys = {key: "0L" for key in self._plan.keys} | {"q0": SEQ, self._plan.keys[-1]: f"{place}L"}
+        keys = dict.fromkeys(self._plan.keys, "0L") | {"q0": SEQ, self._plan.keys[-1]: f"{place}L"}
         head = {"arc": str(layout.id), "bucket": "0", "ts": TS, **keys}
         return frame.selectExpr(*_aliased(self._row(head, layout, {name: name for name in schema})))
 
@@ -199,7 +197,9 @@ class _Compiler:
                     targets.append(self._target(name, delivery, place))
         origins = ", ".join(str(layout.id) for layout in here.values())
         passing = f"if(arc in ({origins}), null, struct({', '.join(names)}))"
-        rows = rows.withColumn("_targets", sf.expr(f"filter(array({', '.join([passing, *targets])}), t -> t is not null)"))
+        rows = rows.withColumn(
+            "_targets", sf.expr(f"filter(array({', '.join([passing, *targets])}), t -> t is not null)")
+        )
         return rows.select(sf.explode("_targets").alias("t")).select("t.*")
 
     def _condition(self, arc: Arc, layout: Layout) -> str:

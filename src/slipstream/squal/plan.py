@@ -201,7 +201,9 @@ class _Planner:
             case Aggregate():
                 return self._aggregate(node, node.box, origin)
             case Join():
-                return self._lookup(node, origin) if self._checked.is_lookup(node) else self._join(node, node.box, origin)
+                return (
+                    self._lookup(node, origin) if self._checked.is_lookup(node) else self._join(node, node.box, origin)
+                )
             case Resample():
                 return self._resample(node, node.box, origin)
         raise AssertionError(node.box.kind)

@@ -224,7 +224,9 @@ class _Checker:
     def _predicate(self, where: str, schema: Schema, predicate: str) -> None:
         found = self._types(where, schema, {"predicate": predicate})["predicate"]
         if found != "boolean":
-            raise BadInput(f"{where}: {predicate!r} is {found}, not a condition.", hint="Write one that is true or not.")
+            raise BadInput(
+                f"{where}: {predicate!r} is {found}, not a condition.", hint="Write one that is true or not."
+            )
 
     def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
         for arc, schema in zip(node.inputs[1:], inputs[1:], strict=True):
@@ -279,9 +281,17 @@ class _Checker:
         if not call.arguments:
             return "integer"
         (argument,) = types.values()
-        allowed = {"sum": _NUMBERS, "avg": _NUMBERS, "stddev": _NUMBERS, "bool_and": ("boolean",), "bool_or": ("boolean",)}
+        allowed = {
+            "sum": _NUMBERS,
+            "avg": _NUMBERS,
+            "stddev": _NUMBERS,
+            "bool_and": ("boolean",),
+            "bool_or": ("boolean",),
+        }
         if argument not in allowed.get(call.function, tuple(TYPES)):
-            raise BadInput(f"{where}: {text!r} of a {argument}.", hint=f"It takes: {', '.join(allowed[call.function])}.")
+            raise BadInput(
+                f"{where}: {text!r} of a {argument}.", hint=f"It takes: {', '.join(allowed[call.function])}."
+            )
         return functions.SQL_AGGREGATES[call.function] or argument
 
     def _join(self, where: str, node: Node, box: Join, inputs: list[Schema]) -> Schema:
@@ -301,7 +311,9 @@ class _Checker:
 
     def _window(self, where: str, box: Join, inputs: list[Schema]) -> None:
         if box.size is None or box.size < 0 or box.left is None or box.right is None:
-            raise BadInput(f"{where}: a join of streams needs size, left and right.", hint="Give an order to each side.")
+            raise BadInput(
+                f"{where}: a join of streams needs size, left and right.", hint="Give an order to each side."
+            )
         for order, schema in zip((box.left, box.right), inputs, strict=True):
             self._order(where, order, schema)
         pairs = list(zip(box.left.group_by, box.right.group_by, strict=False))
@@ -332,7 +344,7 @@ class _Checker:
         for name, text in wanted.items():
             for qualifier, column in expressions.columns(text):
                 _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
-            found[name] = self._spark_type(f"{where}: {text!r}", schema, text)
+            found[name] = schema.get(text) or self._spark_type(f"{where}: {text!r}", schema, text)
             self._checked.types[text, _shown(schema)] = found[name]
         return found
 

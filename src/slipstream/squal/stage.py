@@ -41,7 +41,9 @@ class StagedBox:
 class Stage(StatefulProcessor):
     """Runs the boxes of one level on each bucket's tuples; lets all others pass."""
 
-    def __init__(self, boxes: Sequence[StagedBox], row: Sequence[tuple[str, str]], keys: Sequence[str], key: str) -> None:
+    def __init__(
+        self, boxes: Sequence[StagedBox], row: Sequence[tuple[str, str]], keys: Sequence[str], key: str
+    ) -> None:
         self._boxes = tuple(boxes)
         self._row = tuple(row)
         self._keys = tuple(keys)
@@ -52,7 +54,10 @@ class Stage(StatefulProcessor):
         self._states = handle.getMapState("boxes", "box string", "state binary")
 
     def handleInputRows(  # noqa: N802
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """One bucket of one batch."""
         batch = pd.concat(list(rows), ignore_index=True)

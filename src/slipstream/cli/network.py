@@ -1,0 +1,289 @@
+"""``slipstream network``: check, draw, describe and run networks of boxes, and look into a running one."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream import session
+from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.errors import BadArgument
+from slipstream.progress import bar, say
+
+if TYPE_CHECKING:
+    from slipstream.squal.execution import Execution
+
+app = typer.Typer(
+    help="Networks of boxes over streams: the seven boxes of the Aurora algebra, run on Structured Streaming.",
+    epilog="Start with: slipstream network draw examples/networks/border.yaml --out border.svg",
+    no_args_is_help=True,
+)
+
+File = Annotated[Path, typer.Argument(help="The network file (YAML).", show_default=False)]
+Folder = Annotated[Path, typer.Argument(help="The folder in which a network runs.", show_default=False)]
+Functions = Annotated[
+    Path | None,
+    typer.Option("--functions", help="A Python file that registers the network's window functions. It is executed."),
+]
+
+
+def _pairs(option: str, pairs: list[str] | None) -> dict[str, Path]:
+    found = {}
+    for pair in pairs or []:
+        name, separator, path = pair.partition("=")
+        if not separator:
+            raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
+        found[name] = Path(path)
+    return found
+
+
+def _register(functions: Path | None) -> None:
+    """Run the user's own file; only when the command line names it."""
+    if functions is None:
+        return
+    if not functions.is_file():
+        raise BadArgument(f"--functions {functions}: no such file.", hint="Give a Python file.")
+    spec = importlib.util.spec_from_file_location(functions.stem, functions)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[functions.stem] = module
+    spec.loader.exec_module(module)
+
+
+@app.command("check")
+def check_network(
+    file: File,
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Infer every arc's schema and refuse what cannot work, naming the box and the column.
+
+    Leaves with exit code 3 when the network is refused.
+    """
+    from slipstream.squal import files
+    from slipstream.squal.schemas import check
+
+    _register(functions)
+    network = files.load(file)
+    checked = check(network, spark_session("network check", master, conf))
+    for warning in checked.warnings:
+        say(f"[yellow]note:[/] {warning}")
+    arcs = {str(arc): schema for arc, schema in checked.schemas.items()}
+    if as_json:
+        print(json.dumps({"network": network.name, "arcs": arcs, "warnings": checked.warnings}))
+        return
+    table = Table("arc", "columns", title=f"{network.name}: sound", title_justify="left")
+    for arc, schema in arcs.items():
+        table.add_row(arc, ", ".join(f"{name} {type_}" for name, type_ in schema.items()))
+    Console().print(table)
+
+
+@app.command("draw")
+def draw_network(
+    file: File,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write the SVG; standard output unless given.")
+    ] = None,
+) -> None:
+    """Draw the network as SVG: boxes, arcs, groups as frames, connection points as dots."""
+    from slipstream.squal import drawing, files
+
+    picture = drawing.draw(files.load(file))
+    if out is None:
+        print(picture)
+        return
+    try:
+        out.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a file that can be written.") from error
+    say(f"drawn: {out}")
+
+
+@app.command("describe")
+def describe_network(
+    file: File,
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Say how the network will run: which boxes share a stage of the streaming query, and in what order."""
+    from slipstream.squal import drawing, files
+    from slipstream.squal.plan import is_agnostic, plan
+    from slipstream.squal.schemas import check
+
+    _register(functions)
+    network = files.load(file)
+    made = plan(check(network, spark_session("network describe", master, conf)))
+    rows = [
+        {
+            "stage": made.levels[node.name],
+            "box": node.name,
+            "kind": node.box.kind,
+            "runs_as": "expression"
+            if is_agnostic(node)
+            else "table join"
+            if made.checked.is_lookup(node)
+            else "stateful",
+            "what": drawing.what(node.box),
+        }
+        for node in sorted(made.checked.nodes, key=lambda node: made.levels[node.name])
+    ]
+    if as_json:
+        print(json.dumps({"network": network.name, "stages": made.depth, "boxes": rows}))
+        return
+    table = Table("stage", "box", "kind", "runs as", "what", title=f"{network.name}: {made.depth} stages")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+@app.command("run")
+def run_network(
+    file: File,
+    out: Annotated[Path, typer.Option("--out", help="The folder to run in; made if it is not there.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. Once a source."),
+    ] = None,
+    tables: Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")] = None,
+    train: Annotated[
+        int, typer.Option(min=1, help="Tuples a train; a train arrives, and is processed, at once.")
+    ] = 1000,
+    tap: Annotated[
+        list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
+    ] = None,
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Run the network over recorded inputs, train by train; run it again without --input to go on where it stopped.
+
+    `slipstream network pause`, `resume` and `step` steer it from another terminal, `inspect` shows what came out.
+    """
+    from slipstream.squal import files
+    from slipstream.squal.algebra import Arc
+    from slipstream.squal.execution import Execution
+
+    _register(functions)
+    network = files.load(file)
+    execution = (
+        Execution.prepare(out, network, _pairs("--input", inputs), train=train) if inputs else Execution.open(out)
+    )
+    if tap:
+        (out / "taps.json").write_text(json.dumps(tap), encoding="utf-8")
+    execution.taps = {f"tap_{text.replace('.', '_')}": Arc.parse(text) for text in _taps(out)}
+    spark = spark_session(f"network {network.name}", master, conf)
+    _drive(execution, spark, _tables(spark, network, _pairs("--table", tables)))
+    _summary(execution, as_json)
+
+
+def _taps(out: Path) -> list[str]:
+    place = out / "taps.json"
+    return list(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else []
+
+
+def _tables(spark: Any, network: Any, paths: dict[str, Path]) -> dict[str, Any]:
+    from slipstream.squal.inputs import read_table
+
+    frames = {}
+    for table in network.tables:
+        if table.name not in paths:
+            raise BadArgument(f"no data for the table {table.name}.", hint=f"Give --table {table.name}=FILE.")
+        frames[table.name] = spark.createDataFrame(read_table(paths[table.name], table.schema))
+    return frames
+
+
+def _drive(execution: Execution, spark: Any, tables: dict[str, Any]) -> None:
+    """Release trains as the control file says and run until all have been processed, or someone says pause."""
+    total = len(execution.waiting())
+    with bar("trains", total) as advance:
+        while True:
+            before = len(execution.waiting())
+            more = execution.obey()
+            advance(before - len(execution.waiting()))
+            if before > len(execution.waiting()) or not more:
+                execution.run(spark, tables)
+            if not more:
+                return
+            time.sleep(0.2)
+
+
+def _summary(execution: Execution, as_json: bool) -> None:
+    totals: dict[str, Any] = {output.name: 0 for output in execution.network.outputs}
+    for entry in execution.monitor():
+        for name, line in entry["outputs"].items():
+            totals[name] += line["tuples"]
+    show(totals, as_json=as_json, title=f"tuples delivered by {execution.network.name}")
+
+
+def _steer(folder: Path, wanted: str, message: str) -> None:
+    from slipstream.squal.execution import Execution
+
+    Execution.open(folder).control = wanted
+    say(message)
+
+
+@app.command("pause")
+def pause_network(folder: Folder) -> None:
+    """Let no more trains arrive; the batch under way ends normally."""
+    _steer(folder, "pause", "paused: `slipstream network resume` or `step` goes on")
+
+
+@app.command("resume")
+def resume_network(folder: Folder) -> None:
+    """Let trains arrive again."""
+    _steer(folder, "run", "running")
+
+
+@app.command("step")
+def step_network(
+    folder: Folder, trains: Annotated[int, typer.Option(min=1, help="How many trains to let in.")] = 1
+) -> None:
+    """Let one train of each source arrive, then pause."""
+    _steer(folder, str(trains), f"{trains} to come, then paused")
+
+
+@app.command("inspect")
+def inspect_network(
+    folder: Folder,
+    output: Annotated[str, typer.Argument(help="An output, a connection point, or a tapped arc (tap_BOX).")],
+    last: Annotated[int, typer.Option(min=1, help="How many of the newest tuples to show.")] = 20,
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Show the newest tuples on an output or a tapped arc."""
+    from slipstream.squal.algebra import Arc
+    from slipstream.squal.execution import Execution
+
+    _register(functions)
+    execution = Execution.open(folder)
+    execution.taps = {f"tap_{text.replace('.', '_')}": Arc.parse(text) for text in _taps(folder)}
+    tuples = execution.results(spark_session("network inspect", master, conf), output)
+    rows = [row.asDict() for row in tuples.tail(last)]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table(*tuples.columns, title=f"{output}: the last {len(rows)}", title_justify="left")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+def add_to(root: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    root.add_typer(app, name="network")
