@@ -59,7 +59,7 @@ def compute(functions: dict[str, str], window: list[Event], at: Any) -> Tuple:
     return {name: _function(text, window, at) for name, text in functions.items()}
 
 
-def _function(text: str, window: list[Event], at: Any) -> Any:
+def _function(text: str, window: list[Event], at: Any) -> Any:  # noqa: PLR0911
     name, _, inside = text.partition("(")
     inside = inside.rstrip().removesuffix(")")
     if inside.startswith("distinct "):

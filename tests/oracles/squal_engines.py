@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import replace
@@ -49,7 +50,7 @@ def write_feed(network: Network, feed: Feed, cuts: Iterable[int], folder: Path, 
     """The feed as trains, cut before the given places, for every source the same number."""
     bounds = [0, *cuts, len(feed)]
     for source in network.sources:
-        for number, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for number, (start, end) in enumerate(itertools.pairwise(bounds)):
             rows = [
                 {SEQ: start + i, TS: ts, **values}
                 for i, (name, ts, values) in enumerate(feed[start:end])
@@ -73,12 +74,7 @@ def run_available(spark, network: Network, folder: Path, checkpoint: Path, **opt
     def take(batch, number: int) -> None:
         delivered.extend(row.asDict(recursive=True) for row in batch.collect())
 
-    query = (
-        made.rows.writeStream.foreachBatch(take)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
+    query = made.start(take, checkpoint, available_now=True)
     query.awaitTermination()
     return delivered
 
@@ -104,7 +100,7 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int]) -> Resul
     state: dict[str, pd.DataFrame] = {}
     out = []
     bounds = [0, *cuts, len(feed)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in itertools.pairwise(bounds):
         batch = feed[start:end]
         inputs = [_input(side, runner.node.inputs[i].origin, batch) for i, side in enumerate(runner.sides)]
         if not any(len(part) for part in inputs):

@@ -15,7 +15,7 @@ from slipstream.squal import TUP, Builder, Network, Order, WindowFunction, regis
 from slipstream.squal.kernels import expand
 from slipstream.squal.stage import packed, unpacked
 
-register(WindowFunction("trail", lambda at: str(at), lambda s, x: f"{s},{x}", lambda s: s, "text"))
+register(WindowFunction("trail", str, lambda s, x: f"{s},{x}", lambda s: s, "text"))
 
 SCHEMA = {"a": "integer", "g": "text", "v": "integer", "w": "float"}
 FUNCTIONS = {
@@ -189,8 +189,8 @@ def test_a_state_survives_its_packing() -> None:
     state = {"rows": pd.DataFrame({"a": [1, 2], "g": ["x", None]}), "empty": pd.DataFrame({"v": [1.5]})[:0]}
     again = unpacked(packed(state))
     assert again.keys() == state.keys()
-    for name in state:
-        pd.testing.assert_frame_equal(again[name], state[name])
+    for name, table in state.items():
+        pd.testing.assert_frame_equal(again[name], table)
 
 
 def test_expand_takes_empty_ranges() -> None:

@@ -229,6 +229,16 @@ class Network:
             f"network {self.name}: no box {name!r}.", hint=f"It has: {', '.join(n.name for n in self.nodes)}."
         )
 
+    @property
+    def places(self) -> tuple[Source | Table | Node, ...]:
+        """Everything an arc can start from."""
+        return (*self.sources, *self.tables, *self.nodes)
+
+    @property
+    def ends(self) -> tuple[Output | ConnectionPoint, ...]:
+        """Everything that takes tuples out of the network."""
+        return (*self.outputs, *self.points)
+
     def with_nodes(self, nodes: Mapping[str, Node]) -> Network:
         """The same network with some boxes exchanged for others of the same name."""
         return replace(self, nodes=tuple(nodes.get(node.name, node) for node in self.nodes))

@@ -7,24 +7,29 @@ explodes them into the rows that the next boxes and the outputs take. So no box 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.errors import BadArgument, BadInput
 from slipstream.squal import expressions
 from slipstream.squal.algebra import TYPES, Arc, Filter, Join, Map, Schema
-from slipstream.squal.plan import Delivery, Layout, Path, Plan, Runner, plan
+from slipstream.squal.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.squal.schemas import Checked, joined
 from slipstream.squal.stage import Stage, StagedBox
 from slipstream.squal.trains import SEQ, TS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 #: ordinals under one trigger stay below this; the number of the path stands above them
 PATHS = 1 << 40
+
+_WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 _NULL = "(-9223372036854775807L - 1L)"
 _ENCODE = {
@@ -55,6 +60,30 @@ class Compiled:
         """One output's tuples with their own columns, and the hidden ones."""
         found = self.rows if rows is None else rows
         return found.where(f"output = '{name}'").select("ts", *self.plan.keys, f"{name}.*")
+
+    def start(
+        self, deliver: Callable[[DataFrame, int], None], checkpoint: Path, *, available_now: bool = False
+    ) -> StreamingQuery:
+        """Start the query: ``deliver`` gets each batch and its number."""
+        writer = self.rows.writeStream.foreachBatch(deliver).option("checkpointLocation", str(checkpoint))
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        with self._short_methods():
+            return writer.queryName(self.plan.checked.network.name).start()
+
+    @contextmanager
+    def _short_methods(self) -> Iterator[None]:
+        """A route's projection in one generated method would pass the 64 KB that Java allows: let Spark split it.
+
+        A query keeps the settings it was started with, so they are put back at once.
+        """
+        conf = self.rows.sparkSession.conf
+        before = conf.get(_WHOLE_STAGE, "true")
+        conf.set(_WHOLE_STAGE, "false")
+        try:
+            yield
+        finally:
+            conf.set(_WHOLE_STAGE, str(before))
 
 
 def compile_network(
@@ -235,7 +264,7 @@ class _Ways:
     def start(self, arc: Arc) -> str:
         return self._names.setdefault((arc,), f"_w{len(self._names)}")
 
-    def follow(self, rows: DataFrame, path: Path) -> tuple[DataFrame, str]:
+    def follow(self, rows: DataFrame, path: Way) -> tuple[DataFrame, str]:
         for length in range(2, len(path.arcs) + 1):
             way = path.arcs[:length]
             if way not in self._names:

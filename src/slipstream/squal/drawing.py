@@ -73,20 +73,21 @@ def _spots(network: Network) -> dict[str, _Spot]:
 
 def what(box: Box) -> str:
     """A box's arguments in a few words."""
+    words = ""
     match box:
         case Filter():
-            return " | ".join(box.predicates)
+            words = " | ".join(box.predicates)
         case Map():
-            return ", ".join(name if name == text else f"{name} = {text}" for name, text in box.columns.items())
+            words = ", ".join(name if name == text else f"{name} = {text}" for name, text in box.columns.items())
         case BSort():
-            return _by(box.order)
+            words = _by(box.order)
         case Aggregate():
-            return f"{', '.join(box.functions.values())} size {box.size:g} {_by(box.order)}"
+            words = f"{', '.join(box.functions.values())} size {box.size:g} {_by(box.order)}"
         case Join():
-            return box.predicate + ("" if box.size is None else f" within {box.size:g}")
+            words = box.predicate + ("" if box.size is None else f" within {box.size:g}")
         case Resample():
-            return f"{', '.join(box.functions.values())} within {box.size:g}"
-    return ""
+            words = f"{', '.join(box.functions.values())} within {box.size:g}"
+    return words
 
 
 def _by(order: Order) -> str:
@@ -95,7 +96,7 @@ def _by(order: Order) -> str:
 
 
 def _place(spots: dict[str, _Spot]) -> None:
-    """Columns by distance from the sources; rows near the inputs' rows, none on top of another."""
+    """Columns by distance from the sources; each group a band of rows; what is in no group near what it touches."""
     for _ in spots:
         for spot in spots.values():
             before = [spots[arc.origin].column for arc in spot.inputs]
@@ -104,12 +105,27 @@ def _place(spots: dict[str, _Spot]) -> None:
     for spot in spots.values():
         if spot.kind == "output":
             spot.column = last
-    for column in range(last + 1):
-        here = [spot for spot in spots.values() if spot.column == column]
-        wish = {s.name: sum(_wish(spots, arc) for arc in s.inputs) / max(len(s.inputs), 1) for s in here}
-        taken = -1.0
+    top = 0.0
+    for group in dict.fromkeys(spot.group for spot in spots.values() if spot.group):
+        members = [spot for spot in spots.values() if spot.group == group]
+        _stack(spots, members, top)
+        top = max(spot.row for spot in members) + 1.5
+    loose = [spot for spot in spots.values() if not spot.group]
+    for spot in loose:
+        if not spot.inputs and top:
+            taking = [s.row for s in spots.values() if any(arc.origin == spot.name for arc in s.inputs)]
+            spot.row = sum(taking) / max(len(taking), 1)
+    _stack(spots, loose, 0.0)
+
+
+def _stack(spots: dict[str, _Spot], members: list[_Spot], top: float) -> None:
+    """Give rows from ``top`` down, in each column near the rows of the inputs, none on top of another."""
+    for column in sorted({spot.column for spot in members}):
+        here = [spot for spot in members if spot.column == column]
+        wish = {s.name: sum(_wish(spots, arc) for arc in s.inputs) / len(s.inputs) if s.inputs else s.row for s in here}
+        taken = top - 1
         for spot in sorted(here, key=lambda s: wish[s.name]):
-            spot.row = max(taken + 1, wish[spot.name] if spot.inputs else taken + 1)
+            spot.row = max(taken + 1, wish[spot.name])
             taken = spot.row
 
 

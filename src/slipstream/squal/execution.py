@@ -19,6 +19,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,18 +127,17 @@ class Execution:
             raise BadInput(f"{sorted(clash)[0]!r} names an output and a connection point.", hint="Rename one.")
         return compile_network(checked, inputs, tables, taps=taps)
 
-    def start(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None) -> StreamingQuery:
-        """Process what has arrived and what will, from the checkpoint on."""
-        return self._query(spark, tables).start()
+    def start(
+        self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, available_now: bool = False
+    ) -> StreamingQuery:
+        """Process what has arrived, from the checkpoint on, and (unless ``available_now``) what will."""
+        made = self.compile(spark, tables)
+        deliver = partial(self._deliver, made)
+        return made.start(deliver, self.folder / "checkpoint", available_now=available_now)
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None) -> None:
         """Process everything that has arrived, and come back."""
-        self._query(spark, tables).trigger(availableNow=True).start().awaitTermination()
-
-    def _query(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None) -> Any:
-        made = self.compile(spark, tables)
-        writer = made.rows.writeStream.foreachBatch(lambda batch, number: self._deliver(made, batch, number))
-        return writer.queryName(self.network.name).option("checkpointLocation", str(self.folder / "checkpoint"))
+        self.start(spark, tables, available_now=True).awaitTermination()
 
     def _deliver(self, made: Compiled, batch: DataFrame, number: int) -> None:
         """Write what a batch delivered under its number, so that a repeated batch replaces itself."""
@@ -232,7 +232,8 @@ def _measures(delay: str) -> Iterator[Any]:
     yield sf.expr(f"avg({delay})").alias("delay")
     yield sf.expr(f"max({delay})").alias("worst")
     # twenty quantiles stand for the distribution; the driver need not see every tuple
-    yield sf.expr(f"percentile_approx({delay}, transform(sequence(0, 20), i -> i / 20D))").alias("delays")
+    shares = ", ".join(f"{i / 20}D" for i in range(21))
+    yield sf.expr(f"percentile_approx({delay}, array({shares}))").alias("delays")
 
 
 def _ddl(schema: Schema) -> str:

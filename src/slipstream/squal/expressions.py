@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from slipstream.errors import BadInput
 
@@ -124,11 +124,8 @@ def equalities(predicate: str) -> list[tuple[str, str]]:
     parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
     found = []
     for part in parts:
-        sides = {s.table: s.name for s in (part.left, part.right) if isinstance(s, exp.Column)} if _is_eq(part) else {}
+        ends = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+        sides = {end.table: end.name for end in ends if isinstance(end, exp.Column)}
         if sides.keys() == {"left", "right"}:
             found.append((sides["left"], sides["right"]))
     return found
-
-
-def _is_eq(part: exp.Expr) -> bool:
-    return isinstance(part, exp.EQ)

@@ -14,6 +14,7 @@ outputs:
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,25 @@ from slipstream.squal.algebra import (
     Table,
     Union,
 )
-from slipstream.squal.qos import Graph, Quality
+from slipstream.squal.qos import DELAY, DROP, Graph, Quality
 
 VERSION = 1
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2 truth: only true and false; ``on`` is a word, and the name of a field here."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what ``_Loader`` reads."""
+
+
+for _class in (_Loader, _Dumper):
+    _class.yaml_implicit_resolvers = {
+        start: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:bool"]
+        for start, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    _class.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
 def load(path: Path) -> Network:
@@ -57,7 +74,7 @@ def load(path: Path) -> Network:
 def loads(text: str, where: str = "network") -> Network:
     """Read a network from text; ``where`` names it in messages."""
     try:
-        body = yaml.safe_load(text)
+        body = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -78,34 +95,37 @@ def dumps(network: Network) -> str:
     body["outputs"] = {output.name: _output(output) for output in network.outputs}
     if network.points:
         body["points"] = {point.name: _point(point) for point in network.points}
-    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
+    return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None))
 
 
 def _box(node: Node) -> dict[str, Any]:
-    box = node.box
     sources = [str(arc) for arc in node.inputs]
-    tail: dict[str, Any] = {"from": sources[0] if len(sources) == 1 else sources}
-    tail |= {key: value for key, value in (("group", node.group), ("note", node.note)) if value}
+    body = _arguments(node.box) | {"from": sources[0] if len(sources) == 1 else sources}
+    return body | {key: value for key, value in (("group", node.group), ("note", node.note)) if value}
+
+
+def _arguments(box: Box) -> dict[str, Any]:
+    """A box's own fields, those left out that say nothing."""
+    body: dict[str, Any] = {}
     match box:
         case Filter():
-            return {"filter": list(box.predicates), **tail}
+            body = {"filter": list(box.predicates)}
         case Map():
-            return {"map": dict(box.columns), **tail}
+            body = {"map": dict(box.columns)}
         case Union():
-            return {"union": True, **tail}
+            body = {"union": True}
         case BSort():
-            return {"bsort": True, "order": _order(box.order), **tail}
+            body = {"bsort": True, "order": _order(box.order)}
         case Aggregate():
             body = {"aggregate": dict(box.functions), "order": _order(box.order)}
-            body |= {"size": box.size, "advance": box.advance}
-            return body | ({} if box.timeout is None else {"timeout": box.timeout}) | tail
+            body |= {"size": box.size, "advance": box.advance, "timeout": box.timeout}
         case Join():
-            window = {"size": box.size, "left": box.left and _order(box.left), "right": box.right and _order(box.right)}
-            return {"join": box.predicate, **{k: v for k, v in window.items() if v is not None}, **tail}
+            body = {"join": box.predicate, "size": box.size}
+            body |= {"left": box.left and _order(box.left), "right": box.right and _order(box.right)}
         case Resample():
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
-            body |= {"right": _order(box.right)} | ({} if box.lag is None else {"lag": box.lag})
-            return body | tail
+            body |= {"right": _order(box.right), "lag": box.lag}
+    return {key: value for key, value in body.items() if value is not None}
 
 
 def _order(order: Order) -> dict[str, Any]:
@@ -118,11 +138,11 @@ def _order(order: Order) -> dict[str, Any]:
 
 
 def _output(output: Output) -> dict[str, Any]:
-    quality, standard = output.quality, Quality()
+    quality = output.quality
     body: dict[str, Any] = {"from": str(output.arc)}
-    if quality.delay != standard.delay:
+    if quality.delay != DELAY:
         body["delay"] = _points(quality.delay)
-    if quality.drop != standard.drop:
+    if quality.drop != DROP:
         body["drop"] = _points(quality.drop)
     if quality.value:
         body["value"] = {"column": quality.value_column, "graph": _points(quality.value)}
@@ -209,36 +229,48 @@ class _Reader:
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
-        inputs = tuple(Arc.parse(text) for text in self._list(f"{where}, from", fields["from"]))
+        inputs = tuple(self._arc(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"]))
         group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
         return Node(name, self._box(where, kind, fields), inputs, group, note)
 
     def _box(self, where: str, kind: str, fields: dict[str, Any]) -> Box:
-        def number(key: str) -> float | None:
-            return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
+        read: dict[str, Callable[[], Box]] = {
+            "filter": lambda: Filter(self._list(f"{where}, filter", fields["filter"])),
+            "map": lambda: Map(self._texts(f"{where}, map", fields["map"])),
+            "union": Union,
+            "bsort": lambda: BSort(self._order(f"{where}, order", fields["order"])),
+            "aggregate": lambda: self._aggregate(where, fields),
+            "join": lambda: self._join(where, fields),
+            "resample": lambda: self._resample(where, fields),
+        }
+        return read[kind]()
 
-        def order(key: str) -> Order | None:
-            return None if fields.get(key) is None else self._order(f"{where}, {key}", fields[key])
-
-        value = fields[kind]
-        if kind == "filter":
-            return Filter(self._list(f"{where}, filter", value))
-        if kind == "map":
-            return Map(self._texts(f"{where}, map", value))
-        if kind == "union":
-            return Union()
-        if kind == "join":
-            return Join(self._text(f"{where}, join", value), number("size"), order("left"), order("right"))
-        if kind == "bsort":
-            return BSort(self._order(f"{where}, order", fields["order"]))
-        functions = self._texts(f"{where}, {kind}", value)
+    def _aggregate(self, where: str, fields: dict[str, Any]) -> Aggregate:
         size = self._number(f"{where}, size", fields["size"])
-        if kind == "aggregate":
-            advance = number("advance")
-            ordered = self._order(f"{where}, order", fields["order"])
-            return Aggregate(functions, ordered, size, size if advance is None else advance, number("timeout"))
-        left, right = (self._order(f"{where}, {key}", fields[key]) for key in ("left", "right"))
-        return Resample(functions, size, left, right, number("lag"))
+        advance = self._maybe(where, fields, "advance")
+        return Aggregate(
+            self._texts(f"{where}, aggregate", fields["aggregate"]),
+            self._order(f"{where}, order", fields["order"]),
+            size,
+            size if advance is None else advance,
+            self._maybe(where, fields, "timeout"),
+        )
+
+    def _join(self, where: str, fields: dict[str, Any]) -> Join:
+        left, right = (
+            None if fields.get(side) is None else self._order(f"{where}, {side}", fields[side])
+            for side in ("left", "right")
+        )
+        return Join(self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size"), left, right)
+
+    def _resample(self, where: str, fields: dict[str, Any]) -> Resample:
+        left, right = (self._order(f"{where}, {side}", fields[side]) for side in ("left", "right"))
+        functions = self._texts(f"{where}, resample", fields["resample"])
+        size = self._number(f"{where}, size", fields["size"])
+        return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
+        return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
 
     def _order(self, where: str, body: Any) -> Order:
         fields = self._fields(where, body, {"on"}, {"slack", "group_by"})
@@ -250,20 +282,31 @@ class _Reader:
 
     def _output(self, where: str, name: str, body: Any) -> Output:
         fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view"})
-        graphs = {key: self._graph(f"{where}.{key}", fields[key]) for key in ("delay", "drop") if key in fields}
-        quality = Quality(**graphs)
+        delay, drop = (
+            self._graph(f"{where}.{key}", fields[key]) if key in fields else standard
+            for key, standard in (("delay", DELAY), ("drop", DROP))
+        )
+        quality = Quality(delay, drop)
         if "value" in fields:
             value = self._fields(f"{where}.value", fields["value"], {"column", "graph"}, set())
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
-        arc = Arc.parse(self._text(f"{where}.from", fields["from"]))
+        arc = self._arc(f"{where}.from", fields["from"])
         return Output(name, arc, quality, bool(fields.get("view", False)))
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:
             return Graph(tuple((float(x), float(y)) for x, y in body))
+        except BadInput as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except (TypeError, ValueError) as error:
             raise BadInput(f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].") from error
+
+    def _arc(self, where: str, value: Any) -> Arc:
+        try:
+            return Arc.parse(self._text(where, value))
+        except BadInput as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
 
     def _point(self, where: str, name: str, body: Any) -> ConnectionPoint:
         fields = self._fields(where, body, {"from"}, {"keep_seconds", "keep_tuples"})
@@ -271,7 +314,7 @@ class _Reader:
             None if fields.get(key) is None else self._number(f"{where}.{key}", fields[key])
             for key in ("keep_seconds", "keep_tuples")
         )
-        arc = Arc.parse(self._text(f"{where}.from", fields["from"]))
+        arc = self._arc(f"{where}.from", fields["from"])
         return ConnectionPoint(name, arc, seconds, None if tuples is None else int(tuples))
 
 

@@ -118,7 +118,7 @@ class Grouping:
         self.count = int(codes.max(initial=-1)) + 1 if names else 1
         self.known = rows[~pd.Series(codes).duplicated().to_numpy()].reset_index(drop=True) if names else rows[:0]
         cuts = np.cumsum([len(part) for part in parts])
-        pieces = np.split(codes, cuts[:-1])
+        pieces: list[Any] = np.split(codes, cuts[:-1])
         self.codes: list[Longs] = pieces[0 if known is None else 1 :]
 
 
@@ -232,7 +232,7 @@ class AggregateKernel:
 
     def _number(self, values: Numbers) -> Longs:
         """The last window that holds a value."""
-        return np.floor_divide(values - self.by_tuple, _exact(self.advance)).astype(np.int64)
+        return np.asarray(np.floor_divide(values - self.by_tuple, _exact(self.advance)), dtype=np.int64)
 
     def _end_of_last(self, rows: pd.DataFrame) -> Numbers:
         """Where the last window that holds a tuple ends."""
@@ -256,7 +256,8 @@ class AggregateKernel:
         opened = pairs.groupby(["code", "start"])["place"].transform("min").to_numpy()
         due = clocks[opened] + round(self.timeout * 1e6)
         in_time = (clocks[pairs["place"].to_numpy()] <= due) & (rung[pairs["code"].to_numpy()] <= due)
-        return pairs.assign(due=due)[in_time]
+        kept: pd.DataFrame = pairs.assign(due=due)[in_time]
+        return kept
 
     def _closed(self, pairs: pd.DataFrame, arrivals: _Arrivals) -> pd.DataFrame:
         """The pairs whose window closes in this batch, with the arrival that closes it."""
@@ -382,21 +383,20 @@ class JoinKernel:
         starts = _starts(codes.codes[1][order], codes.count)
         low, high = values - _exact(self.size), values + _exact(self.size)
         first, last = between(codes.codes[0], low, high, starts, right[ON].to_numpy()[order])
-        l, r = expand(first, last)
-        r = order[r]
-        arrivals = left["arrival"].to_numpy()[l], right["arrival"].to_numpy()[r]
-        trigger = np.maximum(*arrivals)
+        one, two = expand(first, last)
+        two = order[two]
+        trigger = np.maximum(left["arrival"].to_numpy()[one], right["arrival"].to_numpy()[two])
         fresh = trigger >= 0
-        l, r, trigger = l[fresh], r[fresh], trigger[fresh]
+        one, two, trigger = one[fresh], two[fresh], trigger[fresh]
         # one of the two places is the trigger's own, so this is the partners' order of arrival
-        order = np.lexsort((r, l, trigger))
-        l, r, trigger = l[order], r[order], trigger[order]
+        order = np.lexsort((two, one, trigger))
+        one, two, trigger = one[order], two[order], trigger[order]
         parts = [
-            left[list(self.payload[0])].take(l).reset_index(drop=True),
-            right[list(self.payload[1])].take(r).reset_index(drop=True),
+            left[list(self.payload[0])].take(one).reset_index(drop=True),
+            right[list(self.payload[1])].take(two).reset_index(drop=True),
         ]
         result = pd.concat(parts, axis=1)
-        result[TS] = np.minimum(left[TS].to_numpy()[l], right[TS].to_numpy()[r])
+        result[TS] = np.minimum(left[TS].to_numpy()[one], right[TS].to_numpy()[two])
         result[TRIGGER] = trigger
         return result
 

@@ -59,7 +59,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Path:
+class Way:
     """A way of order-agnostic boxes from an origin: the arcs passed, the origin's first."""
 
     arcs: tuple[Arc, ...]
@@ -76,7 +76,7 @@ class Delivery:
 
     layout: Layout
     level: int
-    paths: tuple[Path, ...]
+    paths: tuple[Way, ...]
     name: str
     group_by: tuple[str, ...] = ()
 
@@ -174,12 +174,12 @@ class _Planner:
         schema = self._checked.schemas[arc]
         self._plan.origins[arc] = Layout(self._next_id(), {name: name for name in schema}, schema)
 
-    def _paths(self, arc: Arc) -> tuple[Path, ...]:
+    def _paths(self, arc: Arc) -> tuple[Way, ...]:
         """All ways to an arc, in the order in which Union lets them go first."""
         node = self._nodes.get(arc.origin)
         if node is None or not is_agnostic(node):
-            return (Path((arc,)),)
-        return tuple(Path((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
+            return (Way((arc,)),)
+        return tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
 
     def _delivery(
         self, arc: Arc, name: str, columns: dict[str, str | None], level: int, group_by: tuple[str, ...]
@@ -213,7 +213,7 @@ class _Planner:
 
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
         payload = {f"p_{name}": name for name in origin.columns}
-        columns = _ordered(box.order) | payload
+        columns: dict[str, str | None] = {**_ordered(box.order), **payload}
         kernel = BSortKernel(box.order.slack, _groups(box.order), tuple(payload))
         side = self._side(node, 0, columns, box.order.group_by)
         return Runner(node, kernel, (side,), origin, tuple(payload))
@@ -239,7 +239,8 @@ class _Planner:
             mine = {f"p{side}_{out}": column for out, (where, column) in names.items() if where == side}
             payload[side].extend(mine)
             keys = {f"k{i}": pair[side] for i, pair in enumerate(equal)}
-            sides.append(self._side(node, side, _ordered(order) | keys | mine, order.group_by))
+            columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
+            sides.append(self._side(node, side, columns, order.group_by))
         kernel = JoinKernel(
             (box.left.slack, box.right.slack),
             _groups(box.left),
@@ -277,7 +278,8 @@ def _ordered(order: Order) -> dict[str, str | None]:
 
 def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:
     """The window functions, and the columns in which their arguments come."""
-    bound, arguments = [], {}
+    bound: list[Function] = []
+    arguments: dict[str, str | None] = {}
     for place, text in enumerate(wanted.values()):
         call = expressions.call(text)
         names = tuple(f"a{place}_{i}" for i in range(len(call.arguments)))

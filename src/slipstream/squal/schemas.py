@@ -72,9 +72,9 @@ def check(network: Network, spark: SparkSession) -> Checked:
     """Infer every schema or say what is wrong."""
     _check_names(network)
     checked = Checked(network, _in_order(network), {})
-    for place in (*network.sources, *network.tables):
-        _check_types(f"network {network.name}, {place.name}", place.schema)
-        checked.schemas[Arc(place.name)] = place.schema
+    for name, schema in {p.name: p.schema for p in network.places if not isinstance(p, Node)}.items():
+        _check_types(f"network {network.name}, {name}", schema)
+        checked.schemas[Arc(name)] = schema
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
@@ -95,8 +95,8 @@ def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
 
 
 def _check_names(network: Network) -> None:
-    names = [place.name for place in (*network.sources, *network.tables, *network.nodes)]
-    for kind, group in (("box", names), ("output", [output.name for output in network.outputs])):
+    names = [place.name for place in network.places]
+    for kind, group in (("box", names), ("output", [end.name for end in network.ends])):
         for name in group:
             if group.count(name) > 1:
                 raise BadInput(f"network {network.name}: the {kind} name {name!r} is used twice.", hint="Rename one.")
@@ -108,9 +108,8 @@ def _check_names(network: Network) -> None:
     for node in network.nodes:
         for arc in node.inputs:
             _known(f"network {network.name}, box {node.name}: input", arc.origin, known)
-    for kind, ends in (("output", network.outputs), ("connection point", network.points)):
-        for end in ends:
-            _known(f"network {network.name}, {kind} {end.name}: arc", end.arc.origin, known)
+    for end in network.ends:
+        _known(f"network {network.name}, output {end.name}: arc", end.arc.origin, known)
 
 
 def _known(what: str, name: str, names: Iterable[str]) -> None:
@@ -156,10 +155,8 @@ def _check_ends(checked: Checked) -> None:
             )
     for point in network.points:
         _check_arc(checked, f"network {network.name}, connection point {point.name}", point.arc)
-    used = {arc.origin for node in network.nodes for arc in node.inputs} | {
-        end.arc.origin for end in (*network.outputs, *network.points)
-    }
-    for place in (*network.sources, *network.tables, *network.nodes):
+    used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
+    for place in network.places:
         if place.name not in used:
             checked.warnings.append(f"{place.name}: nothing takes its output")
 

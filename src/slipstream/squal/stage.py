@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from slipstream.squal.kernels import TRIGGER, TS, State
 
@@ -53,11 +53,11 @@ class Stage(StatefulProcessor):
         """Open the state: one value a box."""
         self._states = handle.getMapState("boxes", "box string", "state binary")
 
-    def handleInputRows(  # noqa: N802
+    def handleInputRows(  # type: ignore[override]  # noqa: N802
         self,
-        key: Any,
+        key: Any,  # noqa: ARG002
         rows: Iterator[pd.DataFrame],
-        timerValues: Any,  # noqa: N803
+        timerValues: Any,  # noqa: N803, ARG002
     ) -> Iterator[pd.DataFrame]:
         """One bucket of one batch."""
         batch = pd.concat(list(rows), ignore_index=True)

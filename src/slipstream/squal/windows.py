@@ -54,12 +54,12 @@ def apply(function: Function, rows: pd.DataFrame, place: Longs, cuts: Longs, at:
 
 
 def _lengths(total: int, cuts: Longs) -> Longs:
-    return np.diff(np.r_[cuts, total]).astype(np.int64)
+    return np.asarray(np.diff(np.r_[cuts, total]), dtype=np.int64)
 
 
 def _folded(user: WindowFunction, arguments: list[Values], total: int, cuts: Longs, at: Values) -> Values:
     """The user's triple over each window; nulls reach it as None."""
-    columns = [np.where(nulls(values), None, values.astype(object)).tolist() for values in arguments]
+    columns = [_boxed(values, ~nulls(values)).tolist() for values in arguments]
     results = []
     for start, length, where in zip(cuts.tolist(), _lengths(total, cuts).tolist(), at.tolist(), strict=True):
         state = user.init(where)
@@ -67,6 +67,13 @@ def _folded(user: WindowFunction, arguments: list[Values], total: int, cuts: Lon
             state = user.incr(state, *(column[i] for column in columns))
         results.append(user.final(state))
     return _column(results, user.returns)
+
+
+def _boxed(values: Values, present: Bools) -> Values:
+    """Python values, None for null."""
+    boxed = values.astype(object)
+    boxed[~present] = None
+    return boxed
 
 
 def _column(results: list[Any], type_: str) -> Values:
@@ -77,7 +84,7 @@ def _column(results: list[Any], type_: str) -> Values:
     return np.array([NULL_INTEGER if r is None else int(r) for r in results], dtype=np.int64)
 
 
-def _count(values: Values, present: Bools, cuts: Longs) -> Values:
+def _count(_: Values, present: Bools, cuts: Longs) -> Values:
     return np.add.reduceat(present.astype(np.int64), cuts)
 
 
@@ -103,17 +110,18 @@ def _stddev(values: Values, present: Bools, cuts: Longs) -> Values:
     count = _count(values, present, cuts)
     centre = np.repeat(_avg(values, present, cuts), _lengths(values.size, cuts))
     squares = np.add.reduceat(np.where(present, (values.astype(np.float64) - centre) ** 2, 0.0), cuts)
-    return np.sqrt(np.where(count > 1, squares, np.nan) / np.maximum(count - 1, 1))
+    return np.asarray(np.sqrt(np.where(count > 1, squares, np.nan) / np.maximum(count - 1, 1)))
 
 
 def _extreme(ufunc: Any, pick: Callable[[list[Any]], Any]) -> Callable[[Values, Bools, Longs], Values]:
     def extreme(values: Values, present: Bools, cuts: Longs) -> Values:
         if values.dtype == object:
-            parts = np.split(np.where(present, values, None), cuts[1:])
-            return np.array([pick(p[p != np.array(None)].tolist() or [None]) for p in parts], dtype=object)
-        worst = {"i": np.iinfo(np.int64), "f": np.finfo(np.float64)}[values.dtype.kind]
-        filler = worst.max if ufunc is np.minimum else worst.min
-        best = ufunc.reduceat(np.where(present, values, filler), cuts)
+            parts = np.split(_boxed(values, present), cuts[1:])
+            found = [[value for value in part if value is not None] for part in parts]
+            return np.array([pick(part) if part else None for part in found], dtype=object)
+        ends: Any = np.iinfo(np.int64) if values.dtype.kind == "i" else np.finfo(np.float64)
+        worst = ends.max if ufunc is np.minimum else ends.min
+        best = ufunc.reduceat(np.where(present, values, worst), cuts)
         return _null_where(_count(values, present, cuts) == 0, best)
 
     return extreme
@@ -123,12 +131,12 @@ def _null_where(empty: Bools, values: Values) -> Values:
     return np.asarray(np.where(empty, NULL_INTEGER if values.dtype.kind == "i" else np.nan, values), values.dtype)
 
 
-def _first(values: Values, present: Bools, cuts: Longs) -> Values:
+def _first(values: Values, _: Bools, cuts: Longs) -> Values:
     return values[cuts]
 
 
-def _last(values: Values, present: Bools, cuts: Longs) -> Values:
-    return values[np.r_[cuts[1:], values.size] - 1]
+def _last(values: Values, _: Bools, cuts: Longs) -> Values:
+    return np.asarray(values[np.r_[cuts[1:], values.size] - 1])
 
 
 _AGGREGATES: dict[str, Callable[[Values, Bools, Longs], Values]] = {
