@@ -11,7 +11,7 @@ from oracles.squal import interpret
 from oracles.squal_engines import Feed, by_output, run_available, stream, write_feed
 from slipstream.squal import TUP, Builder, Network, Order
 
-SCHEMA = {"case": "integer", "a": "integer", "g": "text", "v": "integer"}
+SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}
 
 
 def everything() -> Network:
@@ -20,25 +20,25 @@ def everything() -> Network:
     left, right = net.source("one", **SCHEMA), net.source("two", **SCHEMA)
     names = net.table("names", g="text", rank="integer")
     routed = left.filter("v > 2", "v < -2")
-    whole = {"case": "case", "a": "a", "g": "g", "v": "v * 10"}
+    whole = {"c": "c", "a": "a", "g": "g", "v": "v * 10"}
     together = routed.map(whole).union(routed[1].map(whole | {"v": "v"}), routed[2])
     together.to("together")
-    by_case, by_group = ("case",), ("case", "g")
+    by_case, by_group = ("c",), ("c", "g")
     together.bsort(Order("a", 2, by_case)).to("in_order")
     windows = together.aggregate({"n": "count(*)", "total": "sum(v)"}, Order("a", 1, by_group), size=4, advance=2)
     windows.to("windows")
     windows.aggregate({"n": "sum(n)", "last_a": "last(a)"}, Order(TUP, 0, by_case), size=3, advance=1).to("of_windows")
     pairs = together.join(
         right,
-        "left.case = right.case and left.v > right.v",
+        "left.c = right.c and left.v > right.v",
         size=2,
         left=Order("a", 1, by_case),
         right=Order("a", 2, by_case),
     )
-    pairs.map({"case": "case", "a": "a", "b": "right_a", "v": "v", "w": "right_v"}).to("pairs")
-    right.join(names, "left.g = right.g").map({"case": "case", "rank": "rank", "a": "a"}).to("named")
+    pairs.map({"c": "c", "a": "a", "b": "right_a", "v": "v", "w": "right_v"}).to("pairs")
+    right.join(names, "left.g = right.g").map({"c": "c", "rank": "rank", "a": "a"}).to("named")
     sampled = right.filter("v >= 0")
-    left.filter("case = 0").map({"a": "a"}).resample(
+    left.filter("c = 0").map({"a": "a"}).resample(
         sampled, {"mean": "avg(v)"}, size=3, left=Order("a", 1), right=Order("a", 1, by_group), lag=4
     ).to("sampled")
     return net.build()
@@ -53,7 +53,7 @@ def random_feed(seed: int, cases: int = 12, size: int = 30) -> Feed:
     for case in range(cases):
         drift = random.choice([0, 1, 2])
         for i in range(size):
-            values = {"case": case, "a": random.randrange(12) + drift * i, "g": random.choice("xyz")}
+            values = {"c": case, "a": random.randrange(12) + drift * i, "g": random.choice("xyz")}
             values["v"] = random.choice([None, *range(-5, 6)])
             feed.append((random.choice(["one", "two"]), 0, values))
     random.shuffle(feed)

@@ -15,11 +15,13 @@ from rich.table import Table
 
 from slipstream import session
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import bar, say
 
 if TYPE_CHECKING:
     from slipstream.squal.execution import Execution
+    from slipstream.squal.schemas import Checked
+    from slipstream.squal.statistics import Statistics
 
 app = typer.Typer(
     help="Networks of boxes over streams: the seven boxes of the Aurora algebra, run on Structured Streaming.",
@@ -33,6 +35,15 @@ Functions = Annotated[
     Path | None,
     typer.Option("--functions", help="A Python file that registers the network's window functions. It is executed."),
 ]
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. Once a source."),
+]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
+
+#: tuples of each source that are looked at to measure the boxes
+SAMPLE = 20_000
 
 
 def _pairs(option: str, pairs: list[str] | None) -> dict[str, Path]:
@@ -62,6 +73,15 @@ def _register(functions: Path | None) -> None:
 @app.command("check")
 def check_network(
     file: File,
+    rates: Annotated[
+        list[str] | None,
+        typer.Option("--rate", help="SOURCE=TUPLES_A_SECOND: also say whether this machine holds that. Needs --input."),
+    ] = None,
+    inputs: Inputs = None,
+    tables: Tables = None,
+    headroom: Annotated[
+        float, typer.Option(min=0.01, max=1.0, help="The share of the machine that continuous queries may use.")
+    ] = 1.0,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
@@ -69,14 +89,19 @@ def check_network(
 ) -> None:
     """Infer every arc's schema and refuse what cannot work, naming the box and the column.
 
-    Leaves with exit code 3 when the network is refused.
+    With --rate and a sample (--input) it also measures every box and says whether the machine holds the load.
+    Leaves with exit code 3 when the network is refused, 5 when the load is too much.
     """
     from slipstream.squal import files
     from slipstream.squal.schemas import check
 
     _register(functions)
     network = files.load(file)
-    checked = check(network, spark_session("network check", master, conf))
+    spark = spark_session("network check", master, conf)
+    checked = check(network, spark)
+    if rates:
+        _hold(spark, checked, _rates(rates), _pairs("--input", inputs), _pairs("--table", tables), headroom, as_json)
+        return
     for warning in checked.warnings:
         say(f"[yellow]note:[/] {warning}")
     arcs = {str(arc): schema for arc, schema in checked.schemas.items()}
@@ -87,6 +112,60 @@ def check_network(
     for arc, schema in arcs.items():
         table.add_row(arc, ", ".join(f"{name} {type_}" for name, type_ in schema.items()))
     Console().print(table)
+
+
+def _rates(pairs: list[str]) -> dict[str, float]:
+    try:
+        return {name: float(number) for name, number in (pair.split("=") for pair in pairs)}
+    except ValueError as error:
+        raise BadArgument(f"--rate {' '.join(pairs)}: not SOURCE=NUMBER.", hint="Write --rate reports=1000.") from error
+
+
+def _hold(
+    spark: Any,
+    checked: Checked,
+    rates: dict[str, float],
+    inputs: dict[str, Path],
+    tables: dict[str, Path],
+    headroom: float,
+    as_json: bool,
+) -> None:
+    """Measure the boxes on a sample and say whether the machine holds the rates."""
+    from slipstream.squal.analysis import analyse
+
+    statistics = _measured(spark, checked, inputs, tables)
+    cores = spark.sparkContext.defaultParallelism
+    found = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
+    if as_json:
+        boxes = {load.box: {"rate": load.rate, "cost": load.cost, "cores": load.cores} for load in found.loads}
+        verdict = {"min_cap": found.min_cap, "cores": cores, "holds": found.holds, "factor": found.factor}
+        print(json.dumps({"network": checked.network.name, "boxes": boxes, **verdict}))
+    else:
+        table = Table("box", "tuples/s", "µs a tuple", "passes on", "cores", title=checked.network.name)
+        for load in sorted(found.loads, key=lambda load: -load.cores):
+            share = statistics.of(load.box).selectivity
+            table.add_row(load.box, f"{load.rate:,.0f}", f"{load.cost * 1e6:.2f}", f"{share:.3f}", f"{load.cores:.3f}")
+        Console().print(table)
+    verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} there"
+    if not found.holds:
+        raise CheckFailed(
+            f"network {checked.network.name}: too much load: {verdict_text}.",
+            hint=f"It would hold {found.factor:.2f} times these rates. Use more cores, or shed load.",
+        )
+    say(f"holds: {verdict_text}; up to {found.factor:.1f} times these rates")
+
+
+def _measured(spark: Any, checked: Checked, inputs: dict[str, Path], tables: dict[str, Path]) -> Statistics:
+    from slipstream.squal.inputs import cut, read_table
+    from slipstream.squal.statistics import measure
+
+    samples = {}
+    for source in checked.network.sources:
+        if source.name not in inputs:
+            raise BadArgument(f"no sample for the source {source.name}.", hint=f"Give --input {source.name}=FILE.")
+        tuples = read_table(inputs[source.name], source.schema).slice(0, SAMPLE)
+        samples[source.name] = spark.createDataFrame(next(cut(tuples, SAMPLE, 0, None)))
+    return measure(spark, checked, samples, _tables(spark, checked.network, tables))
 
 
 @app.command("draw")
@@ -113,19 +192,28 @@ def draw_network(
 @app.command("describe")
 def describe_network(
     file: File,
+    inputs: Inputs = None,
+    tables: Tables = None,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Say how the network will run: which boxes share a stage of the streaming query, and in what order."""
+    """Say how the network will run: which boxes share a stage of the streaming query, and in what order.
+
+    With a sample (--input for each source) it also measures the boxes, optimises the network and shows the gain.
+    """
     from slipstream.squal import drawing, files
     from slipstream.squal.plan import is_agnostic, plan
     from slipstream.squal.schemas import check
 
     _register(functions)
     network = files.load(file)
-    made = plan(check(network, spark_session("network describe", master, conf)))
+    spark = spark_session("network describe", master, conf)
+    made = plan(check(network, spark))
+    if inputs:
+        _optimised(spark, made.checked, _pairs("--input", inputs), _pairs("--table", tables), as_json)
+        return
     rows = [
         {
             "stage": made.levels[node.name],
@@ -149,15 +237,33 @@ def describe_network(
     Console().print(table)
 
 
+def _optimised(spark: Any, checked: Checked, inputs: dict[str, Path], tables: dict[str, Path], as_json: bool) -> None:
+    """Show what the optimiser does, and the measured cost of an input tuple before and after."""
+    from slipstream.squal.analysis import analyse
+    from slipstream.squal.optimiser import optimise
+    from slipstream.squal.schemas import check
+
+    rates = {source.name: 1.0 for source in checked.network.sources}
+    cores = spark.sparkContext.defaultParallelism
+    before = _measured(spark, checked, inputs, tables)
+    better = optimise(checked, before, lambda network: check(network, spark))
+    again = check(better.network, spark)
+    after = _measured(spark, again, inputs, tables)
+    costs = [
+        analyse(one, figures, rates, cores=cores).min_cap / len(rates) * 1e6
+        for one, figures in ((checked, before), (again, after))
+    ]
+    result = {"boxes_before": len(checked.nodes), "boxes_after": len(again.nodes), "steps": list(better.steps)}
+    result |= {"microseconds_before": round(costs[0], 3), "microseconds_after": round(costs[1], 3)}
+    show(result, as_json=as_json, title=f"{checked.network.name}: cost of an input tuple")
+
+
 @app.command("run")
 def run_network(
     file: File,
     out: Annotated[Path, typer.Option("--out", help="The folder to run in; made if it is not there.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. Once a source."),
-    ] = None,
-    tables: Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")] = None,
+    inputs: Inputs = None,
+    tables: Tables = None,
     train: Annotated[
         int, typer.Option(min=1, help="Tuples a train; a train arrives, and is processed, at once.")
     ] = 1000,

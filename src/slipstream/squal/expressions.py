@@ -6,7 +6,7 @@ as Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
@@ -36,6 +36,36 @@ def columns(text: str) -> list[tuple[str, str]]:
     [('', 'speed'), ('left', 'pos'), ('right', 'pos')]
     """
     return sorted({(column.table, column.name) for column in parse(text).find_all(exp.Column)})
+
+
+def is_column(name: str) -> bool:
+    """Whether SQL takes a name as that of a column.
+
+    >>> is_column("speed"), is_column("case")
+    (True, False)
+    """
+    try:
+        return columns(name) == [("", name)]
+    except BadInput:
+        return False
+
+
+def mentions(text: str) -> list[str]:
+    """The columns of an expression, one entry for each time it names one.
+
+    >>> mentions("a + a * b")
+    ['a', 'a', 'b']
+    """
+    return sorted(column.name for column in parse(text).find_all(exp.Column))
+
+
+def substituted(text: str, texts: Mapping[str, str]) -> str:
+    """The expression with each column replaced by the text given for it.
+
+    >>> substituted("a + b", {"a": "(x * 2)", "b": "y"})
+    '(x * 2) + y'
+    """
+    return renamed(text, lambda _, name: texts[name])
 
 
 def renamed(text: str, rename: Callable[[str, str], str]) -> str:

@@ -137,8 +137,11 @@ def _check_types(where: str, schema: Schema) -> None:
     for name, type_ in schema.items():
         if type_ not in TYPES:
             raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=f"There is: {', '.join(TYPES)}.")
-        if not name.isidentifier():
-            raise BadInput(f"{where}: {name!r} cannot be a column.", hint="Use letters, digits and underscores.")
+        if not name.isidentifier() or not expressions.is_column(name):
+            raise BadInput(
+                f"{where}: {name!r} cannot be a column.",
+                hint="Use letters, digits and underscores, and no word of SQL.",
+            )
 
 
 def _check_ends(checked: Checked) -> None:
