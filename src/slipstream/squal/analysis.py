@@ -56,9 +56,19 @@ class Analysis:
 
 
 def analyse(
-    checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
+    checked: Checked,
+    statistics: Statistics,
+    rates: Mapping[str, float],
+    *,
+    cores: float,
+    headroom: float = 1.0,
+    dropped: Mapping[tuple[str, int, bool], float] | None = None,
 ) -> Analysis:
-    """Carry the sources' rates (tuples a second) through the network."""
+    """Carry the sources' rates (tuples a second) through the network.
+
+    ``dropped`` is the share lost before a side of a box or (True) before an output.
+    """
+    lost = dropped or {}
     flow: dict[Arc, float] = {}
     for source in checked.network.sources:
         if source.name not in rates:
@@ -67,11 +77,13 @@ def analyse(
     loads = []
     for node in checked.nodes:
         figures = statistics.of(node.name)
-        rate = sum(flow.get(arc, 0.0) for arc in node.inputs)
+        rate = sum(
+            flow.get(arc, 0.0) * (1 - lost.get((node.name, side, False), 0.0)) for side, arc in enumerate(node.inputs)
+        )
         loads.append(Load(node.name, rate, figures.cost))
         served = min(rate, cores / figures.cost) if figures.cost > 0 else rate
         for arc in checked.schemas:
             if arc.origin == node.name:
                 flow[arc] = served * figures.shares[min(arc.port, len(figures.shares) - 1)]
-    outputs = {output.name: flow[output.arc] for output in checked.network.outputs}
+    outputs = {o.name: flow[o.arc] * (1 - lost.get((o.name, 0, True), 0.0)) for o in checked.network.outputs}
     return Analysis(tuple(loads), outputs, cores, headroom)

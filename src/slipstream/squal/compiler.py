@@ -19,7 +19,7 @@ from slipstream.squal.algebra import TYPES, Arc, Filter, Join, Map, Schema
 from slipstream.squal.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.squal.schemas import Checked, joined
 from slipstream.squal.stage import Stage, StagedBox
-from slipstream.squal.trains import SEQ, TS
+from slipstream.squal.trains import SEQ, SHED, TS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -93,14 +93,21 @@ def compile_network(
     *,
     buckets: int = 4,
     taps: dict[str, Arc] | None = None,
+    drops: Mapping[tuple[str, int, bool], int] | None = None,
 ) -> Compiled:
-    """Compile a checked network over its input streams, each with ``_seq`` and ``_ts`` beside its columns."""
+    """Compile a checked network over its input streams, each with ``_seq`` and ``_ts`` beside its columns.
+
+    ``drops`` gives a bit to a side of a box or (True) to an output: tuples that have it in ``_shed`` go no further.
+    """
     made = plan(checked, taps)
-    return Compiled(made, _Compiler(made, dict(tables or {}), buckets).run(inputs))
+    return Compiled(made, _Compiler(made, dict(tables or {}), buckets, dict(drops or {})).run(inputs))
 
 
 class _Compiler:
-    def __init__(self, plan: Plan, tables: dict[str, DataFrame], buckets: int) -> None:
+    def __init__(
+        self, plan: Plan, tables: dict[str, DataFrame], buckets: int, drops: dict[tuple[str, int, bool], int]
+    ) -> None:
+        self._drops = drops
         self._plan = plan
         self._checked = plan.checked
         self._tables = tables
@@ -137,7 +144,8 @@ class _Compiler:
             raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
         layout = self._plan.origins[Arc(name)]
         keys = dict.fromkeys(self._plan.keys, "0L") | {"q0": SEQ, self._plan.keys[-1]: f"{place}L"}
-        head = {"arc": str(layout.id), "bucket": "0", "ts": TS, **keys}
+        shed = f"coalesce({SHED}, 0L)" if SHED in frame.columns else "0L"
+        head = {"arc": str(layout.id), "bucket": "0", "ts": TS, "shed": shed, **keys}
         return frame.selectExpr(*_aliased(self._row(head, layout, {name: name for name in schema})))
 
     def _delivered(self, rows: DataFrame) -> DataFrame:
@@ -192,7 +200,9 @@ class _Compiler:
         values = {}
         for out, (which, column) in joined(*self._checked.inputs(runner.node)).items():
             values[out] = f"t_{column}" if which else f"({_decoded(side, column)})"
-        head = {"arc": str(runner.origin.id), "bucket": "0", "ts": "ts"} | {key: key for key in self._plan.keys}
+        head = {"arc": str(runner.origin.id), "bucket": "0", "ts": "ts", "shed": "shed"} | {
+            key: key for key in self._plan.keys
+        }
         head[f"q{level}"] = f"(q{level} + t_row)"
         row = self._row(head, runner.origin, values)
         return met.selectExpr(*(f"if(arc = {side.id}, {text}, {name}) as {name}" for name, text in row.items()))
@@ -214,7 +224,7 @@ class _Compiler:
         from pyspark.sql import functions as sf
 
         here = {arc: layout for arc, layout in self._plan.origins.items() if self._plan.levels[arc.origin] == level}
-        ways = _Ways(self._checked)
+        ways = _Ways(self._checked, self._drops)
         names = [name for name, _ in self._plan.row]
         for arc, layout in here.items():
             rows = rows.withColumn(ways.start(arc), sf.expr(_tuple(layout, self._condition(arc, layout))))
@@ -246,19 +256,21 @@ class _Compiler:
         keys = {key: key for key in self._plan.keys}
         keys[f"q{delivery.level}"] = f"({keys[f'q{delivery.level}']} + {place * PATHS}L)"
         spread = [_qualified(column, name) for column in delivery.group_by] or ["0"]
-        if delivery.name in self._plan.outputs:
+        if delivery.is_output:
             spread = ["q0"]
         bucket = f"cast(pmod(hash('{delivery.name}', {', '.join(spread)}), {self._buckets}) as int)"
-        row = self._row({"arc": str(layout.id), "bucket": bucket, "ts": "ts", **keys}, layout, values)
+        row = self._row({"arc": str(layout.id), "bucket": bucket, "ts": "ts", "shed": "shed", **keys}, layout, values)
         fields = ", ".join(f"{text} as {column}" for column, text in row.items())
-        return f"if({name} is null, null, struct({fields}))"
+        kept = _kept(self._drops.get((delivery.name, delivery.side, delivery.is_output)))
+        return f"if({name} is null or not {kept}, null, struct({fields}))"
 
 
 class _Ways:
     """Follows paths through Filter and Map as columns of structs; a tuple that is not on an arc is null there."""
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: Checked, drops: dict[tuple[str, int, bool], int]) -> None:
         self._nodes = {node.name: node for node in checked.nodes}
+        self._drops = drops
         self._names: dict[tuple[Arc, ...], str] = {}
 
     def start(self, arc: Arc) -> str:
@@ -270,13 +282,16 @@ class _Ways:
             if way not in self._names:
                 before = self._names[way[:-1]]
                 self._names[way] = f"_w{len(self._names)}"
-                rows = rows.withColumn(self._names[way], self._step(before, way[-1]))
+                rows = rows.withColumn(self._names[way], self._step(before, way[-2], way[-1]))
         return rows, self._names[path.arcs]
 
-    def _step(self, name: str, arc: Arc) -> Column:
+    def _step(self, name: str, before: Arc, arc: Arc) -> Column:
         from pyspark.sql import functions as sf
 
-        box = self._nodes[arc.origin].box
+        node = self._nodes[arc.origin]
+        box, bit = node.box, self._drops.get((arc.origin, node.inputs.index(before), False))
+        if bit is not None:
+            name = f"if({_kept(bit)}, {name}, null)"
         if isinstance(box, Filter):
             tests = [f"coalesce({_qualified(p, name)}, false)" for p in box.predicates[: arc.port + 1]]
             wanted = [f"not {test}" for test in tests[: arc.port]] + tests[arc.port :]
@@ -284,13 +299,18 @@ class _Ways:
         if isinstance(box, Map):
             fields = ", ".join(f"{_qualified(text, name)} as {column}" for column, text in box.columns.items())
             return sf.expr(f"if({name} is null, null, struct({fields}))")
-        return sf.col(name)
+        return sf.expr(name)
 
 
 def _tuple(layout: Layout, condition: str) -> str:
     """An origin's tuple as a struct, null for the rows of others."""
     fields = ", ".join(f"{_decoded(layout, column)} as {column}" for column in layout.columns)
     return f"if(arc = {layout.id} and ({condition}), struct({fields}), null)"
+
+
+def _kept(bit: int | None) -> str:
+    """Whether a tuple is not to be dropped at the place of this bit."""
+    return "true" if bit is None else f"((shed & {1 << bit}L) = 0)"
 
 
 def _decoded(layout: Layout, column: str) -> str:

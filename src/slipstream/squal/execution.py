@@ -8,6 +8,7 @@
     OUT/monitor.jsonl       one line a batch: tuples, delays and utility of each output
     OUT/checkpoint/         Spark's own
     OUT/control             run, pause, or a number of single steps
+    OUT/shed.json           how much to drop where, and shed.jsonl what was dropped
 
 Control works on arrivals: a train that has not been released has not arrived. So pausing, stepping and stopping never
 touch a running batch, and what comes out is the same however a run was interrupted.
@@ -19,17 +20,20 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from slipstream.errors import BadArgument, BadInput
-from slipstream.squal import files
+from slipstream.squal import files, shedding
 from slipstream.squal.algebra import Arc, Network, Schema
 from slipstream.squal.compiler import Compiled, compile_network
 from slipstream.squal.inputs import read_table, write_trains
 from slipstream.squal.schemas import Checked, check
-from slipstream.squal.trains import SEQ, TS, open_trains, write_train
+from slipstream.squal.trains import SEQ, SHED, TS, open_trains, write_train
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,13 +100,67 @@ class Execution:
         return sorted((self.folder / "waiting").glob("*/train-*.parquet"), key=lambda p: (p.name, p.parent.name))
 
     def release(self, *, step: bool = False) -> int:
-        """Let waiting trains arrive: all of them, or the next of each source; says how many did."""
-        trains = self.waiting()
+        """Let waiting trains arrive whose time has come, or just the next of each source; says how many did."""
+        trains = self.waiting() if step else [train for train in self.waiting() if self._due(train)]
         if step and trains:
             trains = [train for train in trains if train.name == trains[0].name]
         for train in trains:
-            train.rename(self.folder / "in" / train.parent.name / train.name)
+            self._admit(train)
         return len(trains)
+
+    @staticmethod
+    def _due(train: Path) -> bool:
+        """Whether the last tuple of a train has arrived by now; recordings without a rate are there at once."""
+        times = pq.read_table(train, columns=[TS])[TS]
+        return len(times) == 0 or times[-1].as_py() <= time.time_ns() // 1000
+
+    def _admit(self, train: Path) -> None:
+        """Let one train arrive; when load is shed, with the marks of the tuples to drop written into it."""
+        shares, source = self.shares, train.parent.name
+        if not shares:
+            train.rename(self.folder / "in" / source / train.name)
+            return
+        values = shedding.by_value(self.network, self.places)
+        stamped = shedding.stamp(pq.read_table(train), self.places, shares, values)
+        write_train(self.folder / "in" / source, int(train.stem.removeprefix("train-")), stamped)
+        train.unlink()
+        self._log_shed(source, train.stem, stamped)
+
+    # --- load shedding
+
+    @cached_property
+    def places(self) -> tuple[shedding.Place, ...]:
+        """Where drops can stand; the place's number is its bit in ``_shed``."""
+        return shedding.places(self.network)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """How much of the tuples to come is dropped at each place; nothing unless told."""
+        place = self.folder / "shed.json"
+        return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
+
+    @shares.setter
+    def shares(self, wanted: Mapping[str, float]) -> None:
+        known = {str(place) for place in self.places}
+        for name, share in wanted.items():
+            if name not in known or not 0 <= share <= 1:
+                raise BadArgument(f"cannot drop {share} at {name!r}.", hint=f"Places: {'; '.join(sorted(known))}.")
+        stage = self.folder / ".shed"
+        stage.write_text(json.dumps({name: share for name, share in wanted.items() if share}), encoding="utf-8")
+        stage.rename(self.folder / "shed.json")
+
+    def _log_shed(self, source: str, train: str, stamped: pa.Table) -> None:
+        """What was marked, for people to see: how many tuples of a train go at each place."""
+        mask = stamped[SHED].to_numpy()
+        lost = {str(p): int(((mask >> bit) & 1).sum()) for bit, p in enumerate(self.places)}
+        line = {"source": source, "train": train, "tuples": len(mask), "dropped": {p: n for p, n in lost.items() if n}}
+        with (self.folder / "shed.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(line) + "\n")
+
+    def shed(self) -> list[dict[str, Any]]:
+        """What load shedding has done, train by train."""
+        place = self.folder / "shed.jsonl"
+        return [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()] if place.exists() else []
 
     def obey(self) -> bool:
         """Do what ``control`` says, once; whether anything is still to come."""
@@ -125,7 +183,8 @@ class Execution:
         clash = set(taps) & {output.name for output in self.network.outputs}
         if clash:
             raise BadInput(f"{sorted(clash)[0]!r} names an output and a connection point.", hint="Rename one.")
-        return compile_network(checked, inputs, tables, taps=taps)
+        drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
+        return compile_network(checked, inputs, tables, taps=taps, drops=drops)
 
     def start(
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, available_now: bool = False
@@ -168,8 +227,6 @@ class Execution:
 
     def _forget(self, point: str) -> None:
         """Drop whole trains that a connection point need not keep."""
-        import pyarrow.parquet as pq
-
         wanted = next(p for p in self.network.points if p.name == point)
         trains = sorted((self.folder / "points" / point).glob("train-*.parquet"), reverse=True)
         oldest = None if wanted.keep_seconds is None else (time.time() - wanted.keep_seconds) * 1e6
@@ -262,3 +319,19 @@ def attach(spark: SparkSession, execution: Execution, point: str, query: Network
     (folder / "in").mkdir(exist_ok=True)
     (folder / "in" / query.sources[0].name).symlink_to(place.resolve(), target_is_directory=True)
     return Execution(folder, query)
+
+
+def replay(
+    spark: SparkSession, execution: Execution, tables: Mapping[str, DataFrame] | None = None, *, rest: float = 0.05
+) -> None:
+    """Run a recording at its own pace: trains arrive when their time has come, the query takes what is there."""
+    query = execution.start(spark, tables)
+    try:
+        while execution.obey() and query.isActive:
+            time.sleep(rest)
+        if query.isActive:
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    if error := query.exception():
+        raise error

@@ -9,7 +9,7 @@ order-agnostic boxes on the way are *paths* of plain expressions.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from slipstream.squal import expressions, functions
@@ -79,6 +79,8 @@ class Delivery:
     paths: tuple[Way, ...]
     name: str
     group_by: tuple[str, ...] = ()
+    side: int = 0
+    is_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ class Plan:
         """The common shape of all tuples between the stages."""
         layouts = [*self.origins.values(), *(delivery.layout for delivery in self.deliveries)]
         slots = sorted({slot for layout in layouts for slot in layout.slots.values()})
-        head = [("arc", "int"), ("bucket", "int"), ("ts", "bigint"), *((key, "bigint") for key in self.keys)]
+        head = [("arc", "int"), ("bucket", "int"), ("ts", "bigint"), ("shed", "bigint")]
+        head += [(key, "bigint") for key in self.keys]
         return head + [(slot, SLOT_TYPES[slot[0]]) for slot in slots]
 
 
@@ -155,7 +158,8 @@ class _Planner:
         ends = {output.name: output.arc for output in self._checked.network.outputs} | taps
         for name, arc in ends.items():
             schema = self._checked.schemas[arc]
-            self._plan.outputs[name] = self._delivery(arc, name, dict.fromkeys(schema), self._plan.depth + 1, ())
+            delivery = self._delivery(arc, name, dict.fromkeys(schema), self._plan.depth + 1, ())
+            self._plan.outputs[name] = replace(delivery, is_output=True)
         return self._plan
 
     def _levels(self) -> dict[str, int]:
@@ -209,7 +213,8 @@ class _Planner:
         raise AssertionError(node.box.kind)
 
     def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
-        return self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
+        delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
+        return replace(delivery, side=side)
 
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
         payload = {f"p_{name}": name for name in origin.columns}

@@ -51,11 +51,28 @@ class Graph:
     def _axes(self) -> tuple[Sequence[float], Sequence[float]]:
         return [x for x, _ in self.points], [y for _, y in self.points]
 
+    def envelope(self) -> Graph:
+        """The least concave graph above this one: what walking along it promises, cliffs levelled.
+
+        >>> Graph(((0, 0), (0.9, 0.1), (1, 1))).envelope().points
+        ((0.0, 0.0), (1.0, 1.0))
+        """
+        hull: list[tuple[float, float]] = []
+        for x, y in self.points:
+            while len(hull) > 1 and _turns_up(hull[-2], hull[-1], (x, y)):
+                hull.pop()
+            hull.append((x, y))
+        return Graph(tuple(hull))
+
     @property
     def good_until(self) -> float:
         """The threshold of the good zone: the last place of full utility."""
         best = max(y for _, y in self.points)
         return max(x for x, y in self.points if y == best)
+
+
+def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    return (b[1] - a[1]) * (c[0] - a[0]) <= (c[1] - a[1]) * (b[0] - a[0])
 
 
 #: two seconds are good, a minute is too late

@@ -90,7 +90,7 @@ class Stage(StatefulProcessor):
         """What a box released as rows again; the order key is the trigger's, with the ordinal under that trigger."""
         trigger = released[TRIGGER].to_numpy()
         ordinal = released.groupby(TRIGGER).cumcount().to_numpy(dtype=np.int64)
-        rows = batch[list(self._keys)].take(trigger).reset_index(drop=True)
+        rows = batch[["shed", *self._keys]].take(trigger).reset_index(drop=True)
         rows[self._key] += ordinal
         rows["arc"], rows["bucket"], rows[TS] = box.origin, 0, released[TS].to_numpy()
         for column, slot in box.results.items():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the hidden columns a source brings: arrival number and arrival time in microseconds
 SEQ, TS = "_seq", "_ts"
+#: and, when load is shed, at which places it is to be dropped, a bit each
+SHED = "_shed"
 
 _ARROW = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
 #: Spark takes files in the order of their times; one second apart is apart on every file system
@@ -45,7 +47,7 @@ def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
 
 def open_trains(spark: SparkSession, folder: Path, schema: Schema, *, per_batch: int = 1) -> DataFrame:
     """The trains of a folder as a stream, ``per_batch`` of them a micro-batch."""
-    types = {SEQ: "bigint", TS: "bigint"} | {name: TYPES[type_] for name, type_ in schema.items()}
+    types = {SEQ: "bigint", TS: "bigint", SHED: "bigint"} | {name: TYPES[type_] for name, type_ in schema.items()}
     reader = spark.readStream.schema(", ".join(f"{name} {type_}" for name, type_ in types.items()))
     options = {"maxFilesPerTrigger": str(per_batch), "pathGlobFilter": "train-*.parquet"}
     return reader.options(**options).parquet(str(folder))
