@@ -148,11 +148,25 @@ def _hold(
         Console().print(table)
     verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} there"
     if not found.holds:
+        _propose(checked, statistics, rates, cores, headroom)
         raise CheckFailed(
             f"network {checked.network.name}: too much load: {verdict_text}.",
             hint=f"It would hold {found.factor:.2f} times these rates. Use more cores, or shed load.",
         )
     say(f"holds: {verdict_text}; up to {found.factor:.1f} times these rates")
+
+
+def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float) -> None:
+    """Say what shedding would do about it."""
+    from slipstream.squal.shedding import evenly, plan
+
+    shed = plan(checked, statistics, rates, cores=cores, headroom=headroom)
+    even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
+    for place, share in shed.shares.items():
+        if share > 0:
+            say(f"shed {share:.0%} at {place}")
+    most = len(checked.network.outputs)
+    say(f"utility {shed.utility:.2f} of {most}; dropping evenly would leave {even.utility:.2f}")
 
 
 def _measured(spark: Any, checked: Checked, inputs: dict[str, Path], tables: dict[str, Path]) -> Statistics:
@@ -360,6 +374,60 @@ def step_network(
 ) -> None:
     """Let one train of each source arrive, then pause."""
     _steer(folder, str(trains), f"{trains} to come, then paused")
+
+
+@app.command("shed")
+def shed_network(
+    folder: Folder,
+    drops: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help='"PLACE=SHARE" of the tuples to come, such as "cars -> sort=0.3".'),
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Drop nothing any more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Drop a share of the tuples to come at some places, and show what has been dropped.
+
+    Without options it shows the places. The choice is written into the trains as they arrive, so a restart drops the
+    same tuples again.
+    """
+    from slipstream.squal.execution import Execution
+
+    execution = Execution.open(folder)
+    if drops or stop:
+        execution.shares = {place: float(share) for place, share in (_share(drop) for drop in drops or [])}
+    dropped: dict[str, int] = {}
+    for line in execution.shed():
+        for place, count in line["dropped"].items():
+            dropped[place] = dropped.get(place, 0) + count
+    shares = execution.shares
+    result = {str(p): f"{shares.get(str(p), 0.0):.0%}, so far {dropped.get(str(p), 0):,}" for p in execution.places}
+    show(result, as_json=as_json, title="dropped: now, and tuples so far")
+
+
+def _share(text: str) -> tuple[str, float]:
+    place, _, share = text.rpartition("=")
+    try:
+        return place, float(share)
+    except ValueError as error:
+        raise BadArgument(f"--drop {text}: not PLACE=SHARE.", hint='Write --drop "cars -> sort=0.3".') from error
+
+
+@app.command("monitor")
+def monitor_network(folder: Folder, as_json: Json = False) -> None:
+    """Show each output's tuples, delay and utility, batch by batch."""
+    from slipstream.squal.execution import Execution
+
+    entries = Execution.open(folder).monitor()
+    if as_json:
+        print(json.dumps(entries))
+        return
+    table = Table("batch", "output", "tuples", "mean delay s", "worst s", "utility", "in the good zone")
+    for entry in entries:
+        for name, line in entry["outputs"].items():
+            figures = (f"{line[key]:.2f}" for key in ("delay", "worst", "utility"))
+            table.add_row(str(entry["batch"]), name, f"{line['tuples']:,}", *figures, f"{line['good']:.0%}")
+    Console().print(table)
 
 
 @app.command("inspect")
