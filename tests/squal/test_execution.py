@@ -122,6 +122,14 @@ def test_the_command_line_runs_steers_and_inspects(spark, invoke, tmp_path: Path
     assert '{"alerts": 2}' in ran.stdout
     shown = invoke("inspect", out, "tap_over", "--last", 2, "--json")
     assert shown.stdout.strip().endswith('[{"sid": 1, "time": 4, "pos": 50}, {"sid": 2, "time": 4, "pos": 50}]')
+    query = tmp_path / "far_out.yaml"
+    query.write_text(files.dumps(far_out()))
+    asked = invoke("attach", out, "crossings", query, "--out", tmp_path / "asked", "--json")
+    assert '{"far": 6}' in asked.stdout, asked.output
+    assert "alerts" in invoke("monitor", out).stdout
+    dropped = invoke("shed", out, "--drop", "soldiers -> over=0.5", "--json")
+    assert "50%, so far 0" in dropped.stdout, dropped.output
+    assert "0%" in invoke("shed", out, "--stop", "--json").stdout
     for command, control in (("pause", "pause"), ("step", "1"), ("resume", "run")):
         assert invoke(command, out).exit_code == 0
         assert Execution.open(out).control == control

@@ -16,7 +16,7 @@ from slipstream.squal.analysis import analyse
 from slipstream.squal.execution import Execution
 from slipstream.squal.qos import Graph, Quality
 from slipstream.squal.schemas import Checked, check
-from slipstream.squal.shedding import evenly, own_branch, places, plan, stamp
+from slipstream.squal.shedding import Controller, evenly, own_branch, places, plan, stamp
 from slipstream.squal.statistics import Figures, Statistics
 
 STRICT = Quality(drop=Graph(((0, 0), (0.9, 0.1), (1, 1))))
@@ -127,6 +127,20 @@ def test_a_restarted_network_drops_the_same_and_shedding_ends(spark, tmp_path: P
     assert 60 < lost < 140
     assert len(part) == 400 - lost
     assert part[-200:] == list(range(200, 400)), "nothing is dropped once the load is fine"
+
+
+def test_the_controller_sheds_while_outputs_are_late_and_stops_when_they_are_not(checked: Checked) -> None:
+    controller = Controller(checked, COSTS, {"cars": 300.0}, cores=1)
+    entry = {"batch": 0, "outputs": {"important": {"good": 0.1}, "casual": {"good": 1.0}}}
+    first = controller.adjust([entry])
+    assert first
+    assert controller.adjust([entry]) is None, "nothing new"
+    worse = controller.adjust([{**entry, "batch": 1}])
+    assert sum(worse.values()) > sum(first.values())
+    fine = {"outputs": {"important": {"good": 1.0}, "casual": {"good": 1.0}}}
+    shares = [controller.adjust([{**fine, "batch": batch}]) for batch in range(2, 12)]
+    assert shares[-1] == {}
+    assert all(sum(a.values()) >= sum(b.values()) for a, b in zip([worse, *shares], shares, strict=False))
 
 
 def test_a_graph_that_is_none_is_refused() -> None:

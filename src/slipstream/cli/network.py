@@ -19,8 +19,10 @@ from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import bar, say
 
 if TYPE_CHECKING:
+    from slipstream.squal.algebra import Network
     from slipstream.squal.execution import Execution
     from slipstream.squal.schemas import Checked
+    from slipstream.squal.shedding import Controller
     from slipstream.squal.statistics import Statistics
 
 app = typer.Typer(
@@ -284,6 +286,13 @@ def run_network(
     tap: Annotated[
         list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
     ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Tuples a second of each source; without it everything is there at once."),
+    ] = None,
+    shed: Annotated[
+        bool, typer.Option("--shed", help="Shed load while outputs are late. Needs --rate and --input.")
+    ] = False,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
@@ -295,19 +304,68 @@ def run_network(
     """
     from slipstream.squal import files
     from slipstream.squal.algebra import Arc
-    from slipstream.squal.execution import Execution
+    from slipstream.squal.execution import Execution, replay
 
     _register(functions)
+    if shed and not (rate and inputs):
+        raise BadArgument("--shed needs --rate and --input.", hint="Load can only be too much for a rate.")
     network = files.load(file)
     execution = (
-        Execution.prepare(out, network, _pairs("--input", inputs), train=train) if inputs else Execution.open(out)
+        Execution.prepare(out, network, _pairs("--input", inputs), train=train, rate=rate)
+        if inputs
+        else Execution.open(out)
     )
     if tap:
         (out / "taps.json").write_text(json.dumps(tap), encoding="utf-8")
     execution.taps = {f"tap_{text.replace('.', '_')}": Arc.parse(text) for text in _taps(out)}
     spark = spark_session(f"network {network.name}", master, conf)
-    _drive(execution, spark, _tables(spark, network, _pairs("--table", tables)))
+    stored = _tables(spark, network, _pairs("--table", tables))
+    if rate:
+        controller = _controller(spark, network, rate, inputs, tables) if shed else None
+        replay(spark, execution, stored, controller=controller)
+    else:
+        _drive(execution, spark, stored)
     _summary(execution, as_json)
+
+
+def _controller(
+    spark: Any, network: Network, rate: float, inputs: list[str] | None, tables: list[str] | None
+) -> Controller:
+    from slipstream.squal.schemas import check
+    from slipstream.squal.shedding import Controller
+
+    checked = check(network, spark)
+    statistics = _measured(spark, checked, _pairs("--input", inputs), _pairs("--table", tables))
+    rates = {source.name: rate for source in network.sources}
+    return Controller(checked, statistics, rates, spark.sparkContext.defaultParallelism)
+
+
+@app.command("attach")
+def attach_query(
+    folder: Folder,
+    point: Annotated[str, typer.Argument(help="A connection point of the network that runs there.")],
+    file: Annotated[Path, typer.Argument(help="The ad hoc query: a network whose one source is the point.")],
+    out: Annotated[Path, typer.Option("--out", help="A new folder for the query's results.")],
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Ask an ad hoc query of a connection point: its history first, then what came since, nothing twice.
+
+    `slipstream network run FILE --out OUT` goes on with what arrives later; to detach, just stop.
+    """
+    from slipstream.squal import files
+    from slipstream.squal.execution import Execution, attach
+
+    _register(functions)
+    query, running = files.load(file), Execution.open(folder)
+    spark = spark_session(f"network {query.name}", master, conf)
+    if out.exists() and any(out.iterdir()):
+        raise BadArgument(f"--out {out}: exists and is not empty.", hint="Give another folder.")
+    attached = attach(spark, running, point, query, out)
+    attached.run(spark)
+    _summary(attached, as_json)
 
 
 def _taps(out: Path) -> list[str]:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 RUN, PAUSE = "run", "pause"
+#: trains a batch when a query must catch up: the longer the train, the less a tuple costs
+ALL = 10_000
 
 
 @dataclass
@@ -175,10 +177,15 @@ class Execution:
 
     # --- running
 
-    def compile(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None) -> Compiled:
+    def compile(
+        self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
+    ) -> Compiled:
         """The network over this folder's trains; connection points are tapped beside the outputs."""
         checked = check(self.network, spark)
-        inputs = {s.name: open_trains(spark, self.folder / "in" / s.name, s.schema) for s in self.network.sources}
+        inputs = {
+            source.name: open_trains(spark, self.folder / "in" / source.name, source.schema, per_batch=trains)
+            for source in self.network.sources
+        }
         taps = {point.name: point.arc for point in self.network.points} | self.taps
         clash = set(taps) & {output.name for output in self.network.outputs}
         if clash:
@@ -187,10 +194,18 @@ class Execution:
         return compile_network(checked, inputs, tables, taps=taps, drops=drops)
 
     def start(
-        self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, available_now: bool = False
+        self,
+        spark: SparkSession,
+        tables: Mapping[str, DataFrame] | None = None,
+        *,
+        available_now: bool = False,
+        trains: int = 1,
     ) -> StreamingQuery:
-        """Process what has arrived, from the checkpoint on, and (unless ``available_now``) what will."""
-        made = self.compile(spark, tables)
+        """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive.
+
+        With ``available_now`` the query ends when what is there has been processed.
+        """
+        made = self.compile(spark, tables, trains=trains)
         deliver = partial(self._deliver, made)
         return made.start(deliver, self.folder / "checkpoint", available_now=available_now)
 
@@ -322,12 +337,23 @@ def attach(spark: SparkSession, execution: Execution, point: str, query: Network
 
 
 def replay(
-    spark: SparkSession, execution: Execution, tables: Mapping[str, DataFrame] | None = None, *, rest: float = 0.05
+    spark: SparkSession,
+    execution: Execution,
+    tables: Mapping[str, DataFrame] | None = None,
+    *,
+    controller: shedding.Controller | None = None,
+    rest: float = 0.05,
 ) -> None:
-    """Run a recording at its own pace: trains arrive when their time has come, the query takes what is there."""
-    query = execution.start(spark, tables)
+    """Run a recording at its own pace: trains arrive when their time has come, the query takes what is there.
+
+    With a ``controller`` load is shed while outputs are late.
+    """
+    query = execution.start(spark, tables, trains=ALL)
     try:
         while execution.obey() and query.isActive:
+            shares = controller.adjust(execution.monitor()) if controller else None
+            if shares is not None:
+                execution.shares = shares
             time.sleep(rest)
         if query.isActive:
             query.processAllAvailable()

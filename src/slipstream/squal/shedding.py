@@ -11,7 +11,6 @@ touching the query, and with no shares nothing is dropped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,10 @@ from slipstream.squal.statistics import Statistics
 from slipstream.squal.trains import SEQ, SHED
 
 STEP = 0.02
+#: an output is late when less than GOOD of it is in its good zone, and in time when more than ALL_GOOD is
+GOOD, ALL_GOOD = 0.9, 0.99
+#: how the controller changes its mind about the capacity, and how much more than nominal it may come to believe in
+FASTER_DOWN, SLOWLY_UP, TRUST = 0.7, 1.1, 10.0
 #: bits in a tuple's mask
 MOST = 62
 
@@ -181,6 +184,31 @@ def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, 
     return found
 
 
-def to_json(shares: Mapping[Place, float]) -> str:
-    """Shares as text, by the places' names."""
-    return json.dumps({str(place): round(share, 4) for place, share in shares.items() if share > 0})
+@dataclass
+class Controller:
+    """Dynamic shedding: believes in less capacity when outputs are late, in more when they are not.
+
+    ``level`` is the share of the machine's cores that it counts on. Once that is enough for the rates, the plan drops
+    nothing: shedding ends when the overload does.
+    """
+
+    checked: Checked
+    statistics: Statistics
+    rates: Mapping[str, float]
+    cores: float
+    level: float = 1.0
+    seen: int = -1
+
+    def adjust(self, monitor: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
+        """New shares after new lines of the monitor; None when there is nothing new to judge by."""
+        new = [entry for entry in monitor if entry["batch"] > self.seen]
+        good = [line["good"] for entry in new[-1:] for line in entry["outputs"].values()]
+        if not good:
+            return None
+        self.seen = new[-1]["batch"]
+        if min(good) < GOOD:
+            self.level *= FASTER_DOWN
+        elif min(good) > ALL_GOOD:
+            self.level = min(self.level * SLOWLY_UP, TRUST)
+        shed = plan(self.checked, self.statistics, self.rates, cores=self.cores, headroom=self.level)
+        return {str(place): round(share, 4) for place, share in shed.shares.items() if share > 0}
