@@ -82,8 +82,8 @@ def run_available(spark, network: Network, folder: Path, checkpoint: Path, **opt
 def by_output(network: Network, delivered: list[dict[str, Any]]) -> Results:
     """The tuples of each output, in the order of their keys."""
     results: Results = {output.name: [] for output in network.outputs}
-    keys = sorted(name for name in (delivered[0] if delivered else {}) if name.startswith("q") and name[1:].isdigit())
-    for row in sorted(delivered, key=lambda r: [r[key] for key in keys]):
+    keys = [name for name in (delivered[0] if delivered else {}) if name.startswith("q") and name[1:].isdigit()]
+    for row in sorted(delivered, key=lambda r: [r[key] for key in sorted(keys, key=lambda k: int(k[1:]))]):
         results[row["output"]].append({"_ts": row["ts"], **row[row["output"]]})
     return results
 

@@ -95,6 +95,17 @@ def test_mistakes_are_refused_before_anything_is_made(spark, tmp_path: Path) -> 
         Execution.open(tmp_path)
 
 
+def test_a_failing_expression_stops_the_network_in_its_own_words(spark, tmp_path: Path) -> None:
+    net = Builder("broken")
+    net.source("soldiers", sid="integer", time="integer", pos="integer").map(
+        {"x": "cast(time / (sid - 1) as bigint)"}
+    ).to("out")
+    run = Execution.prepare(tmp_path / "run", net.build(), {"soldiers": SOLDIERS})
+    run.release()
+    with pytest.raises(BadInput, match=r"network broken stopped: .*DIVIDE_BY_ZERO"):
+        run.run(spark)
+
+
 @pytest.fixture
 def invoke():
     return lambda *args: CliRunner().invoke(cli.app, [str(arg) for arg in args], catch_exceptions=True)

@@ -17,8 +17,10 @@ touch a running batch, and what comes out is the same however a run was interrup
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -211,7 +213,9 @@ class Execution:
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None) -> None:
         """Process everything that has arrived, and come back."""
-        self.start(spark, tables, available_now=True).awaitTermination()
+        query = self.start(spark, tables, available_now=True)
+        with told(self.network):
+            query.awaitTermination()
 
     def _deliver(self, made: Compiled, batch: DataFrame, number: int) -> None:
         """Write what a batch delivered under its number, so that a repeated batch replaces itself."""
@@ -287,8 +291,9 @@ class Execution:
         if not any(folder.glob(f"batch=*/output={output}")):
             return spark.createDataFrame([], _ddl(schema))
         rows = spark.read.option("mergeSchema", "true").option("basePath", str(folder)).parquet(str(folder))
-        keys = sorted(name for name in rows.columns if name[:1] == "q" and name[1:].isdigit())
-        return rows.where(f"output = '{output}'").orderBy(*keys).select(f"{output}.*")
+        keys = [name for name in rows.columns if name[:1] == "q" and name[1:].isdigit()]
+        ordered = rows.where(f"output = '{output}'").orderBy(*sorted(keys, key=lambda key: int(key[1:])))
+        return ordered.select(f"{output}.*")
 
     def _schema_of(self, checked: Checked, output: str) -> Schema:
         arcs = {o.name: o.arc for o in self.network.outputs} | {p.name: p.arc for p in self.network.points} | self.taps
@@ -336,6 +341,23 @@ def attach(spark: SparkSession, execution: Execution, point: str, query: Network
     return Execution(folder, query)
 
 
+@contextmanager
+def told(network: Network) -> Iterator[None]:
+    """A query that a network's own expression or function stopped: say so in its words, without Spark's stack."""
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        yield
+    except StreamingQueryException as error:
+        lines = str(error).splitlines()
+        causes = [line.strip() for line in lines if re.match(r"\s*(\w+Error: |\[[A-Z_.]+\] )", line)]
+        cause = (causes or lines or ["no reason given"])[-1][:300]
+        raise BadInput(
+            f"network {network.name} stopped: {cause}",
+            hint="Mend the expression or window function, or the tuples, and run it again: it goes on from there.",
+        ) from error
+
+
 def replay(
     spark: SparkSession,
     execution: Execution,
@@ -349,15 +371,15 @@ def replay(
     With a ``controller`` load is shed while outputs are late.
     """
     query = execution.start(spark, tables, trains=ALL)
-    try:
-        while execution.obey() and query.isActive:
-            shares = controller.adjust(execution.monitor()) if controller else None
-            if shares is not None:
-                execution.shares = shares
-            time.sleep(rest)
-        if query.isActive:
-            query.processAllAvailable()
-    finally:
-        query.stop()
-    if error := query.exception():
-        raise error
+    with told(execution.network):
+        try:
+            while execution.obey() and query.isActive:
+                shares = controller.adjust(execution.monitor()) if controller else None
+                if shares is not None:
+                    execution.shares = shares
+                time.sleep(rest)
+            if query.isActive:
+                query.processAllAvailable()
+        finally:
+            query.stop()
+        query.awaitTermination()
