@@ -82,7 +82,7 @@ def test_schemas_are_inferred_through_every_box(spark) -> None:
                 c.join(f, "left.plate = right.plate", name="owned")
                 .map({"time": "time", "fast": "speed > 50", "firm": "firm"}, name="shown")
                 .aggregate(
-                    {"n": "count(*)", "any": "bool_or(fast)"}, Order("time", 1, ("firm",)), size=60, name="minutes"
+                    {"n": "count(*)", "rushed": "bool_or(fast)"}, Order("time", 1, ("firm",)), size=60, name="minutes"
                 )
             )
         ),
@@ -91,5 +91,5 @@ def test_schemas_are_inferred_through_every_box(spark) -> None:
     assert checked.schemas[Arc("owned")] == {
         "time": "integer", "speed": "float", "plate": "text", "right_plate": "text", "firm": "text"
     }  # fmt: skip
-    assert checked.schemas[Arc("minutes")] == {"firm": "text", "time": "integer", "n": "integer", "any": "boolean"}
+    assert checked.schemas[Arc("minutes")] == {"firm": "text", "time": "integer", "n": "integer", "rushed": "boolean"}
     assert checked.warnings == ["taxis: nothing takes its output"]

@@ -24,7 +24,7 @@ def test_every_kind_of_box_is_measured(spark) -> None:
     split = one.filter("a < 5", "a < 8", name="split")
     whole = split.union(split[2], name="whole")
     whole.bsort(Order("a", 2), name="sort").to("sorted")
-    whole.aggregate({"n": "count(*)", "any": "bool_or(a > 3)"}, Order("a"), size=2, name="windows").to("windows")
+    whole.aggregate({"n": "count(*)", "fast": "bool_or(a > 3)"}, Order("a"), size=2, name="windows").to("windows")
     whole.join(two, "left.g = right.g", size=0, left=Order("a"), right=Order("a"), name="pairs").to("pairs")
     two.join(names, "left.g = right.key", name="named").map({"r": "rank + 1"}, name="ranks").to("ranks")
     one.resample(two, {"n": "count(*)"}, size=1, left=Order("a"), right=Order("a"), lag=0, name="near").to("near")

@@ -349,9 +349,8 @@ def told(network: Network) -> Iterator[None]:
     try:
         yield
     except StreamingQueryException as error:
-        lines = str(error).splitlines()
-        causes = [line.strip() for line in lines if re.match(r"\s*(\w+Error: |\[[A-Z_.]+\] )", line)]
-        cause = (causes or lines or ["no reason given"])[-1][:300]
+        causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
+        cause = (causes or [str(error)])[-1][:300]
         raise BadInput(
             f"network {network.name} stopped: {cause}",
             hint="Mend the expression or window function, or the tuples, and run it again: it goes on from there.",
