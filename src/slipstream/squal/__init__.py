@@ -1,0 +1,42 @@
+"""The stream algebra: networks of boxes over streams of moving things, after Aurora (VLDB Journal 12, 2003).
+
+A network is data (``algebra``), checked before it runs (``schemas``), compiled to one Structured Streaming query
+(``compiler``) whose order-sensitive boxes run as vectorised kernels (``kernels``) over Spark's state store (``stage``).
+
+Stands on ``feeds`` and what is below it; knows nothing of tolls or trajectories.
+"""
+
+from __future__ import annotations
+
+from slipstream.squal.algebra import (
+    TUP,
+    Aggregate,
+    BSort,
+    Builder,
+    Filter,
+    Join,
+    Map,
+    Network,
+    Order,
+    Resample,
+    Stream,
+    Union,
+)
+from slipstream.squal.functions import WindowFunction, register
+
+__all__ = [
+    "TUP",
+    "Aggregate",
+    "BSort",
+    "Builder",
+    "Filter",
+    "Join",
+    "Map",
+    "Network",
+    "Order",
+    "Resample",
+    "Stream",
+    "Union",
+    "WindowFunction",
+    "register",
+]

@@ -1,0 +1,54 @@
+"""Measured figures of boxes: shares are exact, costs are positive, and every kind of box can be measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from slipstream.cli import network as cli
+from slipstream.errors import CheckFailed
+from slipstream.squal import Builder, Order
+from slipstream.squal.schemas import check
+from slipstream.squal.statistics import measure
+
+NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
+
+
+def test_every_kind_of_box_is_measured(spark) -> None:
+    net = Builder("n")
+    one, two = net.source("one", a="integer", g="text"), net.source("two", a="integer", g="text")
+    names = net.table("names", key="text", rank="integer")
+    split = one.filter("a < 5", "a < 8", name="split")
+    whole = split.union(split[2], name="whole")
+    whole.bsort(Order("a", 2), name="sort").to("sorted")
+    whole.aggregate({"n": "count(*)", "fast": "bool_or(a > 3)"}, Order("a"), size=2, name="windows").to("windows")
+    whole.join(two, "left.g = right.g", size=0, left=Order("a"), right=Order("a"), name="pairs").to("pairs")
+    two.join(names, "left.g = right.key", name="named").map({"r": "rank + 1"}, name="ranks").to("ranks")
+    one.resample(two, {"n": "count(*)"}, size=1, left=Order("a"), right=Order("a"), lag=0, name="near").to("near")
+    rows = [{"_seq": i, "_ts": 0, "a": i, "g": "x" if i % 2 else None} for i in range(10)]
+    sample = spark.createDataFrame(pa.Table.from_pylist(rows))
+    tables = {"names": spark.createDataFrame(pa.table({"key": ["x", "x"], "rank": [1, 2]}))}
+    found = measure(spark, check(net.build(), spark), {"one": sample, "two": sample}, tables)
+    assert found.of("split").shares == (0.5, 0.3, 0.2)
+    assert found.of("whole").shares == (1.0,)
+    assert found.of("sort").shares == pytest.approx((5 / 7,))
+    assert found.of("windows").shares == pytest.approx((3 / 7,))
+    assert found.of("pairs").cost > 0
+    assert found.of("named").shares == (1.0,)
+    assert found.of("ranks").shares == (1.0,)
+    assert found.of("near").shares[0] > 0
+
+
+def test_the_command_line_says_whether_the_machine_holds_a_rate(spark) -> None:
+    sample = f"soldiers={NETWORKS / 'soldiers.csv'}"
+    border = str(NETWORKS / "border.yaml")
+    holds = CliRunner().invoke(cli.app, ["check", border, "--input", sample, "--rate", "soldiers=0.001", "--json"])
+    assert '"holds": true' in holds.stdout, holds.output
+    flood = CliRunner().invoke(cli.app, ["check", border, "--input", sample, "--rate", "soldiers=1e12", "--json"])
+    assert isinstance(flood.exception, CheckFailed)
+    assert '"holds": false' in flood.stdout
+    better = CliRunner().invoke(cli.app, ["describe", border, "--input", sample, "--json"])
+    assert '"boxes_before": 3, "boxes_after": 3' in better.stdout, better.output
