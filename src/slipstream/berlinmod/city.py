@@ -29,7 +29,7 @@ def _places_on(ring: int) -> int:
 
 def _radius(ring: int) -> float:
     """Rings are close together in the centre and far apart at the edge; 1 is the city's border."""
-    return float((ring + 1) / RINGS) ** 1.8
+    return float((ring + 1) / RINGS) ** 2.0
 
 
 def _place(ring: int, place: int) -> tuple[float, float]:

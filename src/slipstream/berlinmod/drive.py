@@ -169,13 +169,13 @@ def _speed_after(state: Longs, speed: float, top: float, left: float, bend: floa
 
 @compiled
 def _emit(t: Longs, x: Floats, y: Floats, n: int, now: int, px: float, py: float, merge: bool) -> int:
-    """Add a sample; a sample in uniform straight motion with the two before replaces the last."""
+    """Add a sample; one with the very motion vector of the unit before replaces its end."""
     if n and t[n - 1] >= now:
         return n
-    if merge and n >= 2 and t[n - 1] > t[n - 2]:
-        w = (t[n - 1] - t[n - 2]) / (now - t[n - 2])
-        mx, my = x[n - 2] + w * (px - x[n - 2]), y[n - 2] + w * (py - y[n - 2])
-        if np.hypot(mx - x[n - 1], my - y[n - 1]) < 1e-4:
+    if merge and n >= 2 and now - t[n - 1] == SAMPLE:
+        still = x[n - 1] == px and y[n - 1] == py and x[n - 2] == px and y[n - 2] == py
+        even = px - x[n - 1] == x[n - 1] - x[n - 2] and py - y[n - 1] == y[n - 1] - y[n - 2]
+        if still or (even and t[n - 1] - t[n - 2] == SAMPLE):
             n -= 1
     t[n], x[n], y[n] = now, px, py
     return n + 1
@@ -193,7 +193,7 @@ def drive(
 ) -> tuple[Longs, Floats, Floats]:
     """A trip along ``path`` from ``start`` (microseconds): algorithm 1, sampled every 2 s and at each change of direction.
 
-    Only samples on one straight street merge, so a node passed straight on stays on the path to rounding.
+    A node passed straight on stays on the path to rounding, because samples lie on the street's own segment.
     """
     px, py, limit, ends = _path_segments(path, shape, shape_x, shape_y, vmax)
     total = 0.0
