@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from slipstream import __version__
-from slipstream.cli import city, doctor
+from slipstream.cli import archive, berlinmod, city, doctor
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -28,6 +28,8 @@ app = typer.Typer(
 )
 city.add_to(app)
 doctor.add_to(app)
+berlinmod.add_to(app)
+archive.add_to(app)
 
 
 def _version(wanted: bool) -> None:
