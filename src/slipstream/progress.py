@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -15,10 +17,24 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 #: People read standard error; scripts read standard output.
 console = Console(stderr=True)
 
 Advance = Callable[[int], None]
+
+
+def _progress() -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
 
 
 @contextmanager
@@ -28,14 +44,7 @@ def bar(what: str, total: int) -> Iterator[Advance]:
     >>> with bar("expressways", 2) as advance:
     ...     advance(2)
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+    with _progress() as progress:
         task = progress.add_task(what, total=total)
         yield lambda n: progress.advance(task, n)
 
@@ -43,3 +52,33 @@ def bar(what: str, total: int) -> Iterator[Advance]:
 def say(text: str) -> None:
     """Tell the person at the terminal something; never mixed into a command's result."""
     console.print(text, highlight=False)
+
+
+@contextmanager
+def task_bar(spark: SparkSession, what: str) -> Iterator[None]:
+    """Show how many of Spark's tasks are done while the block runs; silent where :func:`bar` is."""
+    if not console.is_terminal:
+        yield
+        return
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, what, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, what: str, ended: threading.Event) -> None:
+    """Follow the stages that are running, one bar for the tasks of all that were seen."""
+    tracker = spark.sparkContext.statusTracker()
+    seen: dict[int, tuple[int, int]] = {}
+    with _progress() as progress:
+        task = progress.add_task(what, total=None)
+        while not ended.wait(0.25):
+            for stage in {*tracker.getActiveStageIds(), *seen}:
+                if info := tracker.getStageInfo(stage):
+                    seen[stage] = (info.numCompletedTasks, info.numTasks)
+            done, total = (sum(counts) for counts in zip(*seen.values(), strict=True)) if seen else (0, None)
+            progress.update(task, completed=done, total=total)

@@ -8,14 +8,16 @@ changelog checkpoints.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipstream.errors import BadArgument, Unavailable
+from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,3 +99,27 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine.",
         ) from error
+
+
+@contextmanager
+def task_errors() -> Iterator[None]:
+    """Turn what a Spark job of ours failed with into an error for people: one of ours, a full disk, or its cause."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise _for_people(str(error)) from error
+
+
+def _for_people(text: str) -> SlipstreamError:
+    for kind in (BadArgument, BadInput, CheckFailed, Unavailable):
+        if ours := re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)$", text, re.MULTILINE):
+            return kind(ours.group(1))
+    hint = "Nothing was kept. `slipstream doctor` checks memory and disk."
+    if "No space left on device" in text:
+        return Unavailable("The disk is full.", hint=hint)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
+    return Unavailable(f"A Spark task failed: {cause}", hint=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction as Fr
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def samples(*points: MovingPoint, parts: int = 8) -> list[Fr]:
     """Every vertex's instant and ``parts`` instants between each two of them."""
     ts = sorted({int(t) for m in points for t in m.t})
     out = [Fr(t) for t in ts]
-    for a, b in zip(ts, ts[1:], strict=False):
+    for a, b in pairwise(ts):
         out += [a + Fr(b - a) * k / parts for k in range(1, parts)]
     return sorted(out)
 

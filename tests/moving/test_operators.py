@@ -58,8 +58,7 @@ def value_of(column) -> MovingPoint:
 
 @given(moving_points())
 def test_atinstant_and_present_agree_with_exact_positions(m):
-    for t in samples(m, parts=3):
-        t = int(t)
+    for t in map(int, samples(m, parts=3)):
         here = call("atinstant", m, pa.array([t]).view(types.INSTANT))[0].as_py()
         expected = position(m, Fr(t))
         assert call("present", m, pa.array([t]).view(types.INSTANT))[0].as_py() == (expected is not None)
@@ -88,7 +87,7 @@ def test_atperiods_keeps_exactly_the_positions_within_the_periods(m, spans):
             near = math.hypot(float(got[0] - expected[0]), float(got[1] - expected[1])) < 1e-9
             assert near or np.count_nonzero(m.t == int(t)) > 1
         else:
-            assert False, f"lost at {t}"
+            pytest.fail(f"lost at {t}")
     assert call("present", m, periods(*intervals))[0].as_py() == (len(result.t) > 0)
 
 
@@ -194,9 +193,9 @@ def test_an_intersection_is_where_both_are_at_one_place(a, b):
             if np.count_nonzero(m.t == t) == 1:
                 assert math.hypot(float(where[0]) - x, float(where[1]) - y) < 1e-4
     for t in samples(a, b):
-        if t.denominator == 1 and position(a, t) is not None and position(a, t) == position(b, t):
-            if all(np.count_nonzero(m.t == int(t)) <= 1 for m in (a, b)):
-                assert any(result.t[s][0] <= t <= result.t[s.stop - 1] for s in result.sequences)
+        alone = all(np.count_nonzero(m.t == int(t)) <= 1 for m in (a, b))
+        if alone and t.denominator == 1 and position(a, t) is not None and position(a, t) == position(b, t):
+            assert any(result.t[s][0] <= t <= result.t[s.stop - 1] for s in result.sequences)
 
 
 @given(moving_points(), moving_points())

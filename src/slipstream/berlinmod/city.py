@@ -1,7 +1,7 @@
 """A city made up by rule: rings and radials with quarters between them, of Berlin's size and character.
 
-Always the same, needs no download: 40 x 35 km, about 4,500 crossings, freeways (two rings, eight radials), main roads and
-side streets that thin out towards the edge.
+Always the same, needs no download: 40 x 35 km, about 4,500 crossings, freeways (two rings, eight radials), main
+roads and side streets that thin out towards the edge.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def _chance(ring: int, place: int, purpose: int) -> float:
 
 
 def _places_on(ring: int) -> int:
-    return INNERMOST * 2 ** sum(ring >= step for step in (3, 8, 20))
+    return INNERMOST << sum(ring >= step for step in (3, 8, 20))
 
 
 def _radius(ring: int) -> float:
     """Rings are close together in the centre and far apart at the edge; 1 is the city's border."""
-    return float((ring + 1) / RINGS) ** 2.0
+    return float(((ring + 1) / RINGS) ** 2.0)
 
 
 def _place(ring: int, place: int) -> tuple[float, float]:

@@ -1,19 +1,18 @@
 """A BerlinMOD data set: a folder of Parquet tables that describes itself.
 
-    DATA/manifest.json   where it came from, how much there is
-    DATA/network.npz     the streets, where they are known
-    DATA/dataScar        OBA: one row a vehicle with its whole history
-    DATA/dataMcar        TBA: the vehicles
-    DATA/dataMtrip       TBA: their trips, pauses among them
-    DATA/Query*          the samples that the queries ask for
-    DATA/index           what ``slipstream berlinmod index`` built
+DATA/manifest.json   where it came from, how much there is
+DATA/network.npz     the streets, where they are known
+DATA/dataScar        OBA: one row a vehicle with its whole history
+DATA/dataMcar        TBA: the vehicles
+DATA/dataMtrip       TBA: their trips, pauses among them
+DATA/Query*          the samples that the queries ask for
+DATA/index           what ``slipstream berlinmod index`` built
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ import pyarrow.parquet as pq
 
 from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.run import TUPLES, staged
 from slipstream.moving import register, types
 from slipstream.moving.columns import MPoints, frozen, read, write
 from slipstream.moving.motion import concatenated, split_at_pauses
@@ -65,14 +63,6 @@ class Manifest:
     metres: float = 0.0
 
 
-@contextmanager
-def creating(out: Path) -> Iterator[Path]:
-    """A folder that becomes ``out`` when all went well."""
-    with staged(out) as stage:
-        (stage / TUPLES).rmdir()  # a run's folder; a data set has none
-        yield stage
-
-
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write ``manifest.json``."""
     body = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
@@ -90,7 +80,9 @@ class Dataset:
     def open(cls, path: Path) -> Dataset:
         """Open the data set at ``path`` or say what is wrong with it."""
         if not path.is_dir():
-            raise BadArgument(f"{path}: no such data set.", hint="`slipstream berlinmod generate --out DATA` makes one.")
+            raise BadArgument(
+                f"{path}: no such data set.", hint="`slipstream berlinmod generate --out DATA` makes one."
+            )
         try:
             body = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
             if (body.pop("format"), body.pop("version")) != (FORMAT, VERSION):
@@ -138,7 +130,7 @@ def _trips_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def trips_from_histories(histories: DataFrame) -> DataFrame:
     """TBA's trips from OBA's histories."""
     wanted = histories.select("Moid", "Licence", "Trip")
-    return wanted.mapInArrow(_trips_of, MTRIP_SQL)  # type: ignore[arg-type]
+    return wanted.mapInArrow(_trips_of, MTRIP_SQL)
 
 
 def _histories_of(table: pa.Table) -> pa.Table:
@@ -157,14 +149,20 @@ def histories_from_trips(trips: DataFrame, vehicles: DataFrame) -> DataFrame:
 
 def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, Any]) -> Manifest:
     """Count what was written, write the manifest, and return it."""
-    row = spark.sql(
-        f"""SELECT count(*) AS vehicles, sum(size(Trip.t) - size(Trip.starts)) AS units,
+    row = (
+        spark.sql(
+            f"""SELECT count(*) AS vehicles, sum(size(Trip.t) - size(Trip.starts)) AS units,
                    min(Trip.t[0]) AS first, max(Trip.t[size(Trip.t) - 1]) AS last
             FROM parquet.`{stage / "dataScar"}`"""
-    ).toArrow().to_pylist()[0]
+        )
+        .toArrow()
+        .to_pylist()[0]
+    )
     trips = sum(pq.read_metadata(file).num_rows for file in sorted((stage / "dataMtrip").glob("*.parquet")))
     register(spark)
-    metres = spark.sql(f"SELECT sum(travelled(Trip)) AS m FROM parquet.`{stage / 'dataScar'}`").toArrow()["m"][0].as_py()
+    metres = (
+        spark.sql(f"SELECT sum(travelled(Trip)) AS m FROM parquet.`{stage / 'dataScar'}`").toArrow()["m"][0].as_py()
+    )
     network = Network.load(stage / "network.npz") if (stage / "network.npz").exists() else None
     manifest = Manifest(
         source=source,

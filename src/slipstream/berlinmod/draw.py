@@ -9,6 +9,7 @@ import numpy as np
 from slipstream.berlinmod import queries
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.network import Network
+from slipstream.kernels import Floats
 from slipstream.moving.columns import Lines, MPoints, read
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def draw_movements(axes: Axes, movements: MPoints, color: str, width: float, zor
     """Paths of moving points; a place without movement is a dot."""
     from matplotlib.collections import LineCollection
 
-    lines, dots = [], []
+    lines: list[Floats] = []
+    dots: list[Floats] = []
     for row in range(len(movements.rows) - 1):
         bounds = [*movements.starts[movements.parts[row] : movements.parts[row + 1]].tolist()]
         first, last = int(movements.rows[row]), int(movements.rows[row + 1])
@@ -109,7 +111,9 @@ def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, tri
     axes = figure.add_subplot()
     if (network := data.network()) is not None:
         draw_network(axes, network)
-    moving = _column(spark, f"SELECT Trip FROM dataMtrip WHERE size(Trip.t) > 2 ORDER BY TripId % 997, TripId LIMIT {trips}")
+    moving = _column(
+        spark, f"SELECT Trip FROM dataMtrip WHERE size(Trip.t) > 2 ORDER BY TripId % 997, TripId LIMIT {trips}"
+    )
     if query is None and moving is not None:
         draw_movements(axes, moving, TRIPS, 0.7, 2)
     _draw_question(axes, spark, queries.sql(query, "tba") if query else "")

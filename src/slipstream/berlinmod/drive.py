@@ -147,7 +147,7 @@ def _path_segments(
 
 @compiled
 def _stop(state: Longs) -> float:
-    return -MEAN_STOP * np.log(1.0 - draw(state))
+    return float(-MEAN_STOP * np.log(1.0 - draw(state)))
 
 
 @compiled
@@ -191,9 +191,10 @@ def drive(
     start: int,
     state: Longs,
 ) -> tuple[Longs, Floats, Floats]:
-    """A trip along ``path`` from ``start`` (microseconds): algorithm 1, sampled every 2 s and at each change of direction.
+    """A trip along ``path`` from ``start`` (microseconds): algorithm 1.
 
-    A node passed straight on stays on the path to rounding, because samples lie on the street's own segment.
+    Sampled every 2 s and at each change of direction. A node passed straight on
+    stays on the path to rounding, because samples lie on the street's own segment.
     """
     px, py, limit, ends = _path_segments(path, shape, shape_x, shape_y, vmax)
     total = 0.0

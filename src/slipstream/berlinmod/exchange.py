@@ -27,7 +27,6 @@ from slipstream.berlinmod.dataset import (
     TRIPS,
     Dataset,
     Manifest,
-    creating,
     finish,
     histories_from_trips,
 )
@@ -39,12 +38,15 @@ from slipstream.kernels import Floats, Longs, compiled
 from slipstream.moving import types
 from slipstream.moving.columns import MPoints, Points, read, write
 from slipstream.moving.value import instant, micros
+from slipstream.staging import staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS = ("published", "mobilitydb")
 _UNITS = ("Moid", "Tripid", "Tstart", "Tend", "Xstart", "Ystart", "Xend", "Yend")
+#: the published format has a hyphen between date and time, its files a blank
+_INSTANT = r"try_cast(regexp_replace(trim({}), '^(\\d{{4}}-\\d\\d-\\d\\d)-', '$1 ') AS timestamp)"
 _INSTANTS = ("tripid", "vehicleid", "t", "x", "y")
 
 Row = dict[str, str]
@@ -98,7 +100,9 @@ def _cars(rows: Iterable[Row], moid: str, kind: str) -> pa.Table:
     return pa.table([pa.array(column) for column in zip(*made, strict=True)], schema=MCAR)
 
 
-def _polygon(rings: list[list[tuple[float, float]]], where: str, rejects: list[tuple[str, str]]) -> dict[str, Any] | None:
+def _polygon(
+    rings: list[list[tuple[float, float]]], where: str, rejects: list[tuple[str, str]]
+) -> dict[str, Any] | None:
     """A region, or nothing and a reason among the rejects."""
     try:
         shape = shapely.Polygon(rings[0], rings[1:])
@@ -120,6 +124,10 @@ def _regions(made: dict[int, tuple[str, list[list[tuple[float, float]]]]], rejec
     return pa.table({"Id": ids, "Region": pa.array(list(kept.values()), types.REGION.arrow)})
 
 
+def _ids(rows: list[Row], column: str) -> list[int]:
+    return [int(_number(row, column)) for row in rows]
+
+
 def _sample(ids: list[int], **columns: pa.Array) -> pa.Table:
     return pa.table({"Id": pa.array(ids, pa.int32()), **columns})
 
@@ -139,14 +147,14 @@ def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str
     spans = _rows(folder, "queryperiods.csv", "Id", "Begin", "End")
     licences = _rows(folder, "querylicences.csv", "Id", "Licence")
     place = Points(*(np.array([_number(row, c) for row in points]) for c in ("pos_x", "pos_y")))
-    number = lambda rows: [int(_number(row, "id")) for row in rows]  # noqa: E731
     return {
-        "QueryPoints": _sample(number(points), Pos=write(place, types.POINT)),
-        "QueryInstants": _sample(number(times), Instant=_instants([_time(row, "instant") for row in times])),
+        "QueryPoints": _sample(_ids(points, "id"), Pos=write(place, types.POINT)),
+        "QueryInstants": _sample(_ids(times, "id"), Instant=_instants([_time(row, "instant") for row in times])),
         "QueryPeriods": _sample(
-            number(spans), Period=_periods([_time(row, "begin") for row in spans], [_time(row, "end") for row in spans])
+            _ids(spans, "id"),
+            Period=_periods([_time(row, "begin") for row in spans], [_time(row, "end") for row in spans]),
         ),
-        "QueryLicences": _sample(number(licences), Licence=pa.array([row["licence"] for row in licences])),
+        "QueryLicences": _sample(_ids(licences, "id"), Licence=pa.array([row["licence"] for row in licences])),
         "QueryRegions": _regions(_published_regions(folder), rejects),
     }
 
@@ -171,19 +179,16 @@ def _mobilitydb_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[st
     where = [_geometry(row) for row in points]
     ends = [row["period"].strip("[]() ").replace('"', "").split(",") for row in spans]
     span_rows = [{"b": e[0].strip(), "e": e[-1].strip(), "where": r["where"]} for e, r in zip(ends, spans, strict=True)]
-    number = lambda rows, key: [int(_number(row, key)) for row in rows]  # noqa: E731
     place = Points(np.array([g.x for g in where]), np.array([g.y for g in where]))
     shapes = {int(_number(row, "regionid")): (row["where"], _rings(_geometry(row))) for row in regions}
     return {
-        "QueryPoints": _sample(number(points, "pointid"), Pos=write(place, types.POINT)),
-        "QueryInstants": _sample(
-            number(times, "instantid"), Instant=_instants([_time(row, "instant") for row in times])
-        ),
+        "QueryPoints": _sample(_ids(points, "pointid"), Pos=write(place, types.POINT)),
+        "QueryInstants": _sample(_ids(times, "instantid"), Instant=_instants([_time(row, "instant") for row in times])),
         "QueryPeriods": _sample(
-            number(spans, "periodid"),
+            _ids(spans, "periodid"),
             Period=_periods([_time(row, "b") for row in span_rows], [_time(row, "e") for row in span_rows]),
         ),
-        "QueryLicences": _sample(number(licences, "licenceid"), Licence=pa.array([row["licence"] for row in licences])),
+        "QueryLicences": _sample(_ids(licences, "licenceid"), Licence=pa.array([row["licence"] for row in licences])),
         "QueryRegions": _regions(shapes, rejects),
     }
 
@@ -245,12 +250,9 @@ def _checked_units(units: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
-    when = lambda c: sf.expr(  # noqa: E731
-        f"try_cast(regexp_replace(trim({c}), '^(\\\\d{{4}}-\\\\d\\\\d-\\\\d\\\\d)-', '$1 ') AS timestamp)"
-    )
     typed = units.select(
         *(sf.expr(f"try_cast({c} AS long)").alias(c) for c in _UNITS[:2]),
-        *(when(c).alias(c) for c in _UNITS[2:4]),
+        *(sf.expr(_INSTANT.format(c)).alias(c) for c in _UNITS[2:4]),
         *(sf.expr(f"try_cast({c} AS double)").alias(c) for c in _UNITS[4:]),
         sf.concat_ws(",", *_UNITS).alias("row"),
     )
@@ -306,7 +308,7 @@ def load(spark: SparkSession, folder: Path, kind: str, out: Path) -> tuple[Manif
         cars = _cars(vehicles, "vehicleid", "vehicletype")
         samples = _mobilitydb_samples(folder, rejects)
         units = _units_of_instants(spark, _big(folder, "tripsinput.csv"))
-    with creating(out) as stage:
+    with staged(out) as stage:
         write_samples(stage, {"dataMcar": cars, **samples})
         bad = _write_trips(spark, units, stage, rejects)
         if (streets := _file(folder, "streets.csv")) is not None:
@@ -398,15 +400,15 @@ def export(spark: SparkSession, data: Dataset, kind: str, out: Path) -> list[str
     samples = {name: data.table(spark, name).orderBy("Id").toArrow().to_pylist() for name in SAMPLES}
     cars = data.table(spark, "dataMcar").orderBy("Moid").toArrow().to_pylist()
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Trip")
-    with creating(out) as stage:
+    with staged(out) as stage:
         if kind == "published":
             sql = "Moid long, Tripid long, Tstart timestamp, Tend timestamp, Xstart double, Ystart double"
-            units = trips.mapInArrow(_units_table, f"{sql}, Xend double, Yend double")  # type: ignore[arg-type]
+            units = trips.mapInArrow(_units_table, f"{sql}, Xend double, Yend double")
             _one_file(units, stage / "trips.csv")
             _export_published(stage, cars, samples)
         else:
             sql = "tripid long, vehicleid long, t timestamp, x double, y double"
-            _one_file(trips.mapInArrow(_instants_table, sql), stage / "tripsinput.csv")  # type: ignore[arg-type]
+            _one_file(trips.mapInArrow(_instants_table, sql), stage / "tripsinput.csv")
             _export_mobilitydb(stage, cars, samples)
         return sorted(file.name for file in stage.iterdir())
 
@@ -417,7 +419,9 @@ def _clock(time: datetime) -> str:
 
 def _export_published(stage: Path, cars: list[dict[str, Any]], samples: dict[str, list[dict[str, Any]]]) -> None:
     _write_rows(
-        stage / "datamcar.csv", "Moid,Licence,Type,Model", ((c["Moid"], c["Licence"], c["Type"], c["Model"]) for c in cars)
+        stage / "datamcar.csv",
+        "Moid,Licence,Type,Model",
+        ((c["Moid"], c["Licence"], c["Type"], c["Model"]) for c in cars),
     )
     points, instants, periods = samples["QueryPoints"], samples["QueryInstants"], samples["QueryPeriods"]
     _write_rows(stage / "querypoints.csv", "Id,Pos_x,Pos_y", ((p["Id"], p["Pos"]["x"], p["Pos"]["y"]) for p in points))

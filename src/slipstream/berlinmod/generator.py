@@ -6,9 +6,11 @@ the vehicles. One shortest-path tree from home serves all trips from and to it (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +25,6 @@ from slipstream.berlinmod.dataset import (
     SCAR,
     SCAR_SQL,
     Manifest,
-    creating,
     finish,
     trips_from_histories,
 )
@@ -33,14 +34,16 @@ from slipstream.kernels import Floats, Ints, Longs, mix
 from slipstream.moving import types
 from slipstream.moving.columns import Lines, MPoints, Periods, Points, write
 from slipstream.moving.value import micros
+from slipstream.staging import staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 START = datetime(2007, 5, 28, tzinfo=UTC)
 MODELS = (
-    "Mercedes-Benz Volkswagen Maybach Porsche Opel BMW Audi Acabion Borgward Wartburg Sachsenring Multicar"
-).split()
+    *("Mercedes-Benz", "Volkswagen", "Maybach", "Porsche", "Opel", "BMW"),
+    *("Audi", "Acabion", "Borgward", "Wartburg", "Sachsenring", "Multicar"),
+)
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
 NEIGHBOURHOOD = 3000.0
@@ -66,12 +69,12 @@ class Plan:
     @property
     def vehicles(self) -> int:
         """round(2000 sqrt(scale)), at least one."""
-        return max(1, round(2000 * self.scale**0.5))
+        return max(1, round(2000 * math.sqrt(self.scale)))
 
     @property
     def days(self) -> int:
         """round(28 sqrt(scale)), at least one."""
-        return max(1, round(28 * self.scale**0.5))
+        return max(1, round(28 * math.sqrt(self.scale)))
 
 
 class Weights(NamedTuple):
@@ -105,9 +108,8 @@ def by_region(network: Network, regions: list[tuple[float, list[list[tuple[float
     return np.cumsum(chance / chance.sum())
 
 
-#: appendix B: (chance, ring) of the regions of the paper, for homes; work places take the chances in reverse
 def paper_regions() -> list[tuple[float, list[list[tuple[float, float]]]]]:
-    """The six regions of appendix B."""
+    """The six regions of appendix B, for homes; work places take the chances in reverse."""
 
     def circle(x: float, y: float, r: float, n: int) -> list[tuple[float, float]]:
         turn = [2 * np.pi * k / n for k in range(n)]
@@ -145,9 +147,9 @@ def _state(*words: int) -> Longs:
 
 def licence(vehicle: int, state: Longs) -> str:
     """A unique licence plate for vehicle 1 to 26,999 (the script's LicenceFun)."""
-    letter = lambda n: chr(65 + int(drive.draw(state) * n))  # noqa: E731
     if vehicle < 1000:
-        return f"B-{letter(26)}{letter(25)} {vehicle}"
+        first, second = (chr(65 + int(drive.draw(state) * count)) for count in (26, 25))
+        return f"B-{first}{second} {vehicle}"
     thousands, rest = divmod(vehicle, 1000)
     if rest:
         return f"B-{chr(64 + thousands)}Z {rest}"
@@ -178,7 +180,7 @@ class Vehicle:
     def _path(self, start: int, goal: int) -> Ints:
         """Edges from start to goal; from and to home they come from one tree."""
         network = self.network
-        if start == self.home or goal == self.home:
+        if self.home in (start, goal):
             if self._tree is None:
                 self._tree = drive.shortest_tree(network.first, network.target, network.cost, self.home, -1)[1]
             out = drive.path_to(network.source, self._tree, goal if start == self.home else start)
@@ -241,7 +243,7 @@ class Vehicle:
             if self._chance(0.4):
                 trips += self._additional(dawn + block * HOUR)
         ends = [trip[0][-1] for trip in trips]
-        orderly = all(b[0][0] > a[0][-1] for a, b in zip(trips[:-1], trips[1:], strict=True))
+        orderly = all(b[0][0] > a[0][-1] for a, b in pairwise(trips))
         return trips if trips and orderly and ends[-1] < dawn + DAY + 6 * HOUR else []
 
     def history(self) -> tuple[Longs, Floats, Floats]:
@@ -316,7 +318,7 @@ def generate(spark: SparkSession, plan: Plan, network: Network, out: Path, weigh
             for i in range(0, len(numbers), TOGETHER):
                 yield _histories([Vehicle(network, chances, plan, number) for number in numbers[i : i + TOGETHER]])
 
-    with creating(out) as stage:
+    with staged(out) as stage:
         parts = max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
         vehicles = spark.range(1, plan.vehicles + 1, numPartitions=parts)
         vehicles.mapInArrow(histories, SCAR_SQL).write.parquet(str(stage / "dataScar"))
@@ -326,8 +328,3 @@ def generate(spark: SparkSession, plan: Plan, network: Network, out: Path, weigh
         write_samples(stage, {"dataMcar": cars, **_samples(network, cars["Licence"].to_pylist(), plan)})
         network.save(stage / "network.npz")
         return finish(spark, stage, "slipstream generate", {**asdict(plan), "days": plan.days})
-
-
-def observation(plan: Plan) -> tuple[datetime, datetime]:
-    """First and last instant of the data."""
-    return START - timedelta(days=1), START + timedelta(days=plan.days + 1)

@@ -1,7 +1,7 @@
 """Index structures for the queries: pieces of the movements in space, and a grid over space and time.
 
-``pieces``  every history cut into runs of whole units at most 500 m wide, with their box and time; clustered by ``tile``
-            (a 4 km square), so that a query that names places reads only the tiles it needs.
+``pieces``  every trip cut into runs of whole units at most 500 m wide, with their box and time; clustered by
+            ``tile`` (a 4 km square), so that a query that names places reads only the tiles it needs.
 ``cells``   one row for every 500 m cell and day that a piece touches: the space-time index. Partitioned by ``day``, so
             that a query that names instants or periods reads only those days. A piece's box is widened by 5 m, so two
             things within 10 m of each other always share a cell.
@@ -26,7 +26,7 @@ from slipstream.moving.columns import read, write
 from slipstream.moving.motion import boxes, lengths, split_by_extent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CELL = 500.0
 TILE = 4000.0
@@ -114,7 +114,7 @@ def build(spark: SparkSession, data: Dataset) -> dict[str, int]:
     """Build the index of a data set (again, if it has one)."""
     folder = data.path / "index"
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Licence", "Trip")
-    pieces = trips.mapInArrow(_pieces, PIECE_SQL)  # type: ignore[arg-type]
+    pieces = trips.mapInArrow(_pieces, PIECE_SQL)
     _partitioned(pieces, folder / "pieces", "tile", "Piece")
     stored = spark.read.parquet(str(folder / "pieces"))
     _partitioned(stored.drop("Part", "Metres").mapInArrow(_cells, CELLS_SQL), folder / "cells", "day", "cx", "cy")
@@ -122,7 +122,7 @@ def build(spark: SparkSession, data: Dataset) -> dict[str, int]:
     return {"pieces": stored.count(), "cells": spark.read.parquet(str(folder / "cells")).count()}
 
 
-def _partitioned(frame, folder: Path, by: str, *order: str) -> None:  # type: ignore[no-untyped-def]
+def _partitioned(frame: DataFrame, folder: Path, by: str, *order: str) -> None:
     """Write with one folder per value of ``by``, sorted within it."""
     rows = frame.repartitionByRange(by).sortWithinPartitions(by, *order)
     rows.write.mode("overwrite").partitionBy(by).parquet(str(folder))

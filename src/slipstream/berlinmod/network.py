@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def _split(segments: list[_Piece]) -> list[_Piece]:
     for i, (a, b, vmax, street) in enumerate(segments):
         inner = sorted(cuts.get(i, set()) - {a, b}, key=lambda p: (p[0] - a[0]) ** 2 + (p[1] - a[1]) ** 2)
         path = [a, *inner, b]
-        out += [(p, q, vmax, street) for p, q in zip(path[:-1], path[1:], strict=True) if p != q]
+        out += [(p, q, vmax, street) for p, q in pairwise(path) if p != q]
     return list({(min(p, q), max(p, q)): (p, q, vmax, street) for p, q, vmax, street in out}.values())
 
 
@@ -127,9 +128,7 @@ def _chains(pieces: list[_Piece]) -> list[_Edge]:
         around.setdefault(a, []).append(i)
         around.setdefault(b, []).append(i)
     through = {
-        place
-        for place, those in around.items()
-        if len(those) == 2 and pieces[those[0]][2:] == pieces[those[1]][2:]
+        place for place, those in around.items() if len(those) == 2 and pieces[those[0]][2:] == pieces[those[1]][2:]
     }
     edges, used = [], [False] * len(pieces)
     inner_first = sorted(range(len(pieces)), key=lambda i: pieces[i][0] in through and pieces[i][1] in through)

@@ -62,9 +62,7 @@ def prepare(spark: SparkSession, data: Dataset) -> None:
     if not index.is_built(data):
         index.build(spark, data)
     for head, body in (("begins", "m.t[0]"), ("ends", "element_at(m.t, -1)")):
-        spark.sql(
-            f"CREATE OR REPLACE TEMPORARY FUNCTION {head}(m {types.MPOINT.sql}) RETURNS timestamp RETURN {body}"
-        )
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {head}(m {types.MPOINT.sql}) RETURNS timestamp RETURN {body}")
     index.views(spark, data)
     script = files("slipstream.berlinmod").joinpath("sql", "index.sql").read_text("utf-8")
     for statement in script.split(";"):

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,7 +53,9 @@ def text_of(path: Path) -> str:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise BadInput(f"{path}: cannot be read as text ({error}).", hint="Give a text file, gzipped or not.") from error
+        raise BadInput(
+            f"{path}: cannot be read as text ({error}).", hint="Give a text file, gzipped or not."
+        ) from error
 
 
 def nested_list(path: Path) -> list[Any]:
@@ -83,13 +86,15 @@ def _atom(word: str) -> Any:
 
 def secondo_streets(path: Path) -> Iterator[Street]:
     """``(OBJECT streets () (rel (tuple ((Vmax real) (GeoData line)))) (...))``."""
-    tree = nested_list(path)
+    tree, number = nested_list(path), 0
     try:
-        for number, (vmax, line) in enumerate(tree[4], 1):
+        for row in tree[4]:
+            number += 1
+            vmax, line = row
             yield Street(float(vmax), [(float(a), float(b), float(c), float(d)) for a, b, c, d in line])
     except (IndexError, TypeError, ValueError) as error:
         raise BadInput(
-            f"{path}: street {locals().get('number', 1)}: not (Vmax ((x0 y0 x1 y1) ...)).",
+            f"{path}: street {number}: not (Vmax ((x0 y0 x1 y1) ...)).",
             hint="The file must hold a relation with attributes Vmax and GeoData.",
         ) from error
 
@@ -123,7 +128,7 @@ def _flat(lon: float, lat: float, lat0: float) -> tuple[float, float]:
 
 
 def _street_of(places: list[tuple[float, float]], vmax: float) -> Street:
-    return Street(vmax, [(*a, *b) for a, b in zip(places[:-1], places[1:], strict=True)])
+    return Street(vmax, [(*a, *b) for a, b in pairwise(places)])
 
 
 def geojson_streets(path: Path) -> Iterator[Street]:
@@ -135,7 +140,9 @@ def geojson_streets(path: Path) -> Iterator[Street]:
     except (json.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
         raise BadInput(f"{path}: not a GeoJSON FeatureCollection.", hint="Export lines as GeoJSON.") from error
     if crs not in _DEGREES and crs != "metres":
-        raise BadInput(f"{path}: reference system {crs}.", hint='Give WGS 84, or crs name "metres" for plane coordinates.')
+        raise BadInput(
+            f"{path}: reference system {crs}.", hint='Give WGS 84, or crs name "metres" for plane coordinates.'
+        )
     lines = []
     for number, feature in enumerate(features, 1):
         try:
@@ -159,7 +166,7 @@ def osm_streets(path: Path) -> Iterator[Street]:
     lines = []
     try:
         for way in osmium.FileProcessor(str(path)).with_locations().with_filter(osmium.filter.KeyFilter("highway")):
-            if way.is_way() and (vmax := HIGHWAYS.get(way.tags.get("highway", ""))):
+            if isinstance(way, osmium.osm.Way) and (vmax := HIGHWAYS.get(way.tags.get("highway") or "")):
                 lines.append(([(n.lon, n.lat) for n in way.nodes if n.location.valid()], vmax))
     except RuntimeError as error:
         raise BadInput(f"{path}: {error}.", hint="Give an OpenStreetMap extract (.osm.pbf or .osm).") from error

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from slipstream import __version__
-from slipstream.cli import archive, berlinmod, city, doctor
+from slipstream.cli import archive, bench, berlinmod, city, describe, doctor, exchange, history
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -26,10 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-city.add_to(app)
-doctor.add_to(app)
-berlinmod.add_to(app)
-archive.add_to(app)
+for family in (city, exchange, describe, history, bench, berlinmod, archive, doctor):
+    family.add_to(app)
 
 
 def _version(wanted: bool) -> None:

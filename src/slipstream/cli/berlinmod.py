@@ -114,7 +114,12 @@ def load(
 
 @app.command()
 def export(
-    data: Data, out: Out, format_: Format = "published", master: Master = LOCAL, conf: Conf = None, as_json: Json = False
+    data: Data,
+    out: Out,
+    format_: Format = "published",
+    master: Master = LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
     """Write a data set as CSV files that other systems read."""
     from slipstream.berlinmod import exchange

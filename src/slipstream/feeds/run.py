@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -30,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream import __version__
-from slipstream.errors import BadArgument, BadInput, Unavailable
+from slipstream import __version__, staging
+from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.tuples import FIELDS, KINDS, POSITION
 
 if TYPE_CHECKING:
@@ -188,34 +186,10 @@ class ExpresswayWriter:
 
 @contextmanager
 def staged(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
-    """A folder to write in that becomes ``out`` when the block ends well, and vanishes when it does not.
-
-    Nothing half-written ever stands under the name a user gave.
-    """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadArgument(f"--out {out}: exists and is not an empty folder.", hint="Give another name, or remove it.")
-    parent = out.absolute().parent
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(parent).free
-        if free < needs_bytes:
-            raise Unavailable(
-                f"--out {out}: about {needs_bytes / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free on that disk.",
-                hint="Free some space or write to another disk.",
-            )
-        stage = parent / f".{out.name}.{uuid.uuid4().hex[:8]}.partial"
-        (stage / TUPLES).mkdir(parents=True)
-    except OSError as error:
-        raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a folder that can be written.") from error
-    try:
+    """A folder for a run to be written in; see :func:`slipstream.staging.staged`."""
+    with staging.staged(out, needs_bytes=needs_bytes) as stage:
+        (stage / TUPLES).mkdir()
         yield stage
-        if out.exists():
-            out.rmdir()
-        stage.rename(out)
-    except OSError as error:
-        raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 class Run:
@@ -300,6 +274,11 @@ class Run:
             }
             for file in self._files
         ]
+
+    @property
+    def minutes(self) -> list[int]:
+        """The minutes in which there is any tuple."""
+        return sorted(set().union(*self._minutes))
 
     def minute(self, stored: int, minute: int) -> pa.Table:
         """The tuples of the ``stored``-th expressway in a minute (0 is the first), as they lie on disk."""

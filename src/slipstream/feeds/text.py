@@ -1,77 +1,112 @@
 """The published Linear Road text: one tuple a line, fifteen integers with commas between them.
 
-``import_text`` makes a run of such a file and ``export_text`` writes one; a file goes through both unchanged, the
-order of its lines and its last line end included.
+``import_text`` makes a run of such a file (gzipped if its name ends in .gz) and ``export_text`` writes one; a file goes
+through both unchanged, the order of its lines and its last line end included. The two liberties that a reader of whole
+numbers must allow, leading zeros and Windows line ends, are the only thing that an export writes differently.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 
 from slipstream.errors import BadInput
-from slipstream.feeds.run import MINUTE, Expressway, ExpresswayWriter, Manifest, Run, staged, versions
-from slipstream.feeds.tuples import FIELDS, POSITION, SCHEMA
+from slipstream.feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged, versions
+from slipstream.feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 from slipstream.kernels import Ints
-from slipstream.progress import bar
+from slipstream.progress import bar, say
 
 WITH_LINE = SCHEMA.append(pa.field("line", pa.int64()))
 
 #: lines are accepted this far out of order; a run is sorted, and the line numbers keep the original order
 DISORDER = MINUTE
 
+#: an expressway is a file that stays open while it is written
+MOST_EXPRESSWAYS = 1000
+
 _BLOCK = 16 << 20
+_FORM = "A Linear Road line has 15 integers with commas between them."
 
 
 def import_text(source: Path, out: Path) -> Run:
     """Make a run of a Linear Road text file; a line that cannot be read stops it with the line's number."""
-    if not source.is_file():
-        raise BadInput(f"{source}: no such file.", hint="Give a Linear Road text file.")
-    size = source.stat().st_size
+    size = file_size(source)
     with staged(out, needs_bytes=size) as stage, bar("importing", size) as advance:
-        importer = _Importer(stage)
-        first_line = 1
+        importer = _Importer(stage, source)
         for block in _blocks(source):
-            importer.add(block, first_line)
-            first_line += block.num_rows
+            importer.add(block)
             advance(_BLOCK)
-        manifest = importer.finish(source)
+        manifest = importer.finish()
         (stage / "manifest.json").write_text(manifest.to_json(), encoding="utf-8")
     return Run.open(out)
 
 
+def file_size(source: Path) -> int:
+    """Bytes of a file to import, or why there is nothing to import."""
+    if not source.is_file():
+        what = "a folder" if source.is_dir() else "no such file"
+        raise BadInput(f"{source}: {what}.", hint="Give a file to import.")
+    size = source.stat().st_size
+    if not size:
+        raise BadInput(f"{source}: empty.", hint="Give a file with at least one tuple.")
+    return size
+
+
+@contextmanager
+def reading(source: Path) -> Iterator[IO[bytes]]:
+    """A file to import, decompressed if its name says so; what the disk or the compression does wrong is told."""
+    try:
+        with cast(IO[bytes], gzip.open(source)) if source.suffix == ".gz" else source.open("rb") as contents:
+            yield contents
+    except (OSError, EOFError, zlib.error) as error:
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise BadInput(f"{source}: cannot be read ({cause}).", hint="The file may be cut short or damaged.") from error
+
+
 def _blocks(source: Path) -> Iterator[pa.Table]:
-    """The file in pieces that fit in memory; the schema is the tuple's."""
+    """The file in pieces that fit in memory; what Arrow reads more liberally than we do is looked at line by line."""
     read = pc.ReadOptions(column_names=list(FIELDS), block_size=_BLOCK, use_threads=False)
     parse = pc.ParseOptions(quote_char=False, ignore_empty_lines=False)
     convert = pc.ConvertOptions(
         column_types=SCHEMA, null_values=[], strings_can_be_null=False, include_columns=list(FIELDS)
     )
-    line = 1
-    try:
-        for batch in pc.open_csv(source, read_options=read, parse_options=parse, convert_options=convert):
-            yield pa.Table.from_batches([batch])
-            line += batch.num_rows
-    except pa.ArrowInvalid as error:
-        raise _explained(source, line, error) from error
+    plain = True
+    with reading(source) as contents, reading(source) as original:
+        try:
+            for batch in pc.open_csv(contents, read_options=read, parse_options=parse, convert_options=convert):
+                block = pa.Table.from_batches([batch])
+                plain = plain and _is_plain(block, original)
+                yield block
+        except pa.ArrowInvalid as error:
+            raise _complaint(source) or BadInput(f"{source}: {error}", hint=_FORM) from error
+    if not plain:
+        if complaint := _complaint(source):
+            raise complaint
+        say(f"{source}: leading zeros or Windows line ends; an export will write them plainly.")
 
 
-def _explained(source: Path, line: int, error: pa.ArrowInvalid) -> BadInput:
-    """Find the first bad line at or after ``line`` and say what is wrong with it."""
-    with source.open("rb") as lines:
+def _is_plain(block: pa.Table, original: IO[bytes]) -> bool:
+    """Whether the next bytes of the file are just what an export would write for ``block``."""
+    text = as_text(block)
+    return original.read(len(text)) in (text, text[:-1])
+
+
+def _complaint(source: Path) -> BadInput | None:
+    """What is wrong with the first bad line."""
+    with reading(source) as lines:
         for number, text in enumerate(lines, start=1):
-            if number >= line and (complaint := complain(text.rstrip(b"\r\n"))):
-                return BadInput(
-                    f"{source}, line {number}: {complaint}",
-                    hint="A Linear Road line has 15 integers with commas between them.",
-                )
-    return BadInput(f"{source}: {error}", hint="A Linear Road line has 15 integers with commas between them.")
+            if complaint := complain(re.sub(rb"\r?\n$", b"", text)):
+                return BadInput(f"{source}, line {number}: {complaint}", hint=_FORM)
+    return None
 
 
 def complain(line: bytes) -> str:
@@ -84,7 +119,8 @@ def complain(line: bytes) -> str:
     """
     values = line.split(b",")
     if len(values) != len(FIELDS):
-        return f"{len(values)} fields, expected {len(FIELDS)}: {line[:80].decode(errors='replace')!r}"
+        fields = "1 field" if len(values) == 1 else f"{len(values)} fields"
+        return f"{fields}, expected {len(FIELDS)}: {line[:80].decode(errors='replace')!r}"
     for place, (name, value) in enumerate(zip(FIELDS, values, strict=True), start=1):
         shown = value[:40].decode(errors="replace")
         if not re.fullmatch(rb"-?[0-9]+", value):
@@ -94,33 +130,67 @@ def complain(line: bytes) -> str:
     return ""
 
 
+class _Homes:
+    """The expressway on which each vehicle last reported; sparse, since a text may number vehicles as it likes."""
+
+    def __init__(self) -> None:
+        self.vids: Ints = np.empty(0, dtype=np.int32)
+        self._xways: Ints = np.empty(0, dtype=np.int32)
+
+    def learn(self, vids: Ints, xways: Ints) -> None:
+        """Take note of reports, the later ones last."""
+        all_vids, all_xways = np.concatenate([self.vids, vids]), np.concatenate([self._xways, xways])
+        order = np.argsort(all_vids, kind="stable")
+        sorted_vids = all_vids[order]
+        latest = np.append(sorted_vids[1:] != sorted_vids[:-1], True)[: order.size]
+        self.vids, self._xways = sorted_vids[latest], all_xways[order][latest]
+
+    def of(self, vids: Ints) -> Ints:
+        """Where each of ``vids`` was seen last, -1 if nowhere."""
+        if not self.vids.size:
+            return np.full_like(vids, -1)
+        place = np.minimum(np.searchsorted(self.vids, vids), self.vids.size - 1)
+        return np.where(self.vids[place] == vids, self._xways[place], np.int32(-1))
+
+
 class _Importer:
     """Sorts blocks of a text by expressway and second, a minute at a time, into a run's files."""
 
-    def __init__(self, stage: Path) -> None:
+    def __init__(self, stage: Path, source: Path) -> None:
         self._stage = stage
+        self._source = source
         self._writers: dict[int, ExpresswayWriter] = {}
         self._waiting = WITH_LINE.empty_table()
-        self._homes: Ints = np.full(1024, -1, dtype=np.int32)
-        self._flushed = -1
+        self._homes = _Homes()
+        self._lines = 0
         self._vids = self._qids = self._last = 0
 
-    def add(self, block: pa.Table, first_line: int) -> None:
-        lines = pa.array(np.arange(first_line, first_line + block.num_rows))
+    def add(self, block: pa.Table) -> None:
+        lines = pa.array(np.arange(self._lines + 1, self._lines + block.num_rows + 1))
         times = block.column("time").to_numpy()
-        self._refuse_unplaceable(times, first_line)
+        self._refuse_unknown_kinds(block)
+        self._refuse_unplaceable(times)
         self._waiting = pa.concat_tables([self._waiting, block.append_column(WITH_LINE.field("line"), lines)])
+        self._lines += block.num_rows
         self._last = max(self._last, int(times.max()))
         self._flush(self._last // MINUTE - 1)
 
-    def _refuse_unplaceable(self, times: Ints, first_line: int) -> None:
-        earliest = max(self._flushed * MINUTE, 0)
-        horizon = np.maximum.accumulate(times) - DISORDER
-        bad = np.flatnonzero((times < earliest) | (times < horizon))
+    def _refuse_unknown_kinds(self, block: pa.Table) -> None:
+        kinds = block.column("type").to_numpy()
+        bad = np.flatnonzero(~np.isin(kinds, list(KINDS)))
         if bad.size:
             raise BadInput(
-                f"line {first_line + bad[0]}: time {times[bad[0]]} is negative or more than {DISORDER} s behind the "
-                "lines before it.",
+                f"{self._source}, line {self._lines + bad[0] + 1}: field 1 (type) is {kinds[bad[0]]}.",
+                hint="Types are 0 position report, 2 balance, 3 daily expenditure, 4 travel time.",
+            )
+
+    def _refuse_unplaceable(self, times: Ints) -> None:
+        horizon = np.maximum(np.maximum.accumulate(times), self._last) - DISORDER
+        bad = np.flatnonzero((times < 0) | (times < horizon))
+        if bad.size:
+            raise BadInput(
+                f"{self._source}, line {self._lines + bad[0] + 1}: time {times[bad[0]]} is negative or more than "
+                f"{DISORDER} s behind the lines before it.",
                 hint="Sort the file by its second field first: sort -s -t, -k2,2n FILE",
             )
 
@@ -132,7 +202,6 @@ class _Importer:
             return
         self._write(self._waiting.filter(pa.array(ready)))
         self._waiting = self._waiting.filter(pa.array(~ready))
-        self._flushed = before_minute
 
     def _write(self, table: pa.Table) -> None:
         homes = self._home_of(table)
@@ -148,52 +217,60 @@ class _Importer:
     def _home_of(self, table: pa.Table) -> Ints:
         """The expressway under which each tuple is kept: its own, or its vehicle's if it names none (type 2)."""
         kinds, vids, xways = (table.column(name).to_numpy() for name in ("type", "vid", "xway"))
-        if (top := int(vids.max(initial=0))) >= self._homes.size:
-            grown = np.full(max(top + 1, 2 * self._homes.size), -1, dtype=np.int32)
-            grown[: self._homes.size] = self._homes
-            self._homes = grown
         reports = (kinds == POSITION) & (vids >= 0)
-        self._homes[vids[reports]] = xways[reports]
-        known = np.where(vids >= 0, self._homes[np.maximum(vids, 0)], -1)
-        return np.maximum(np.where(xways >= 0, xways, known), 0).astype(np.int32)
+        self._homes.learn(vids[reports], xways[reports])
+        return np.maximum(np.where(xways >= 0, xways, self._homes.of(vids)), 0).astype(np.int32)
 
     def _writer(self, xway: int) -> ExpresswayWriter:
         if xway not in self._writers:
+            if len(self._writers) == MOST_EXPRESSWAYS:
+                raise BadInput(
+                    f"{self._source}: more than {MOST_EXPRESSWAYS:,} expressways.",
+                    hint="Look at the fifth field (xway); split the file if it is as meant.",
+                )
             self._writers[xway] = ExpresswayWriter(self._stage, xway, WITH_LINE)
         return self._writers[xway]
 
-    def finish(self, source: Path) -> Manifest:
+    def finish(self) -> Manifest:
         if self._waiting.num_rows:
             self._write(self._waiting)
-        if not self._writers:
-            raise BadInput(f"{source}: empty.", hint="Give a Linear Road text file with at least one tuple.")
-        expressways: tuple[Expressway, ...] = tuple(self._writers[x].close() for x in sorted(self._writers))
-        with source.open("rb") as text:
-            text.seek(-1, 2)
-            final_newline = text.read(1) == b"\n"
         return Manifest(
-            source=f"imported from {source.name}",
+            source=f"imported from {self._source.name}",
             seconds=self._last + 1,
-            expressways=expressways,
-            vehicles=int(np.count_nonzero(self._homes >= 0)),
+            expressways=tuple(self._writers[x].close() for x in sorted(self._writers)),
+            vehicles=self._homes.vids.size,
             vid_stride=self._vids,
             qid_stride=self._qids,
             has_lines=True,
-            final_newline=final_newline,
+            final_newline=_ends_with_newline(self._source),
             versions=versions(),
         )
 
 
+def _ends_with_newline(source: Path) -> bool:
+    last = b""
+    with reading(source) as contents:
+        if source.suffix != ".gz":
+            contents.seek(-1, 2)
+        while piece := contents.read(_BLOCK):
+            last = piece[-1:]
+    return last == b"\n"
+
+
+def as_text(tuples: pa.Table) -> bytes:
+    """Tuples as lines of text."""
+    sink = pa.BufferOutputStream()
+    pc.write_csv(tuples.select(FIELDS), sink, pc.WriteOptions(include_header=False, quoting_style="none"))
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
 def export_text(run: Run, out: IO[bytes]) -> int:
     """Write a run as Linear Road text; returns the number of lines."""
-    options = pc.WriteOptions(include_header=False, quoting_style="none")
     written = 0
     held = b""
     for table in _in_order(run):
-        sink = pa.BufferOutputStream()
-        pc.write_csv(table.select(FIELDS), sink, options)
         out.write(held)
-        held = sink.getvalue().to_pybytes()
+        held = as_text(table)
         written += table.num_rows
     out.write(held if run.manifest.final_newline else held.removesuffix(b"\n"))
     return written
@@ -202,11 +279,10 @@ def export_text(run: Run, out: IO[bytes]) -> int:
 def _in_order(run: Run) -> Iterator[pa.Table]:
     """The tuples as the original lines stood or, where there were none, by second and expressway."""
     keeps_lines = run.manifest.has_lines and run.copies == 1
-    minutes = run.manifest.seconds // MINUTE + 1
     waiting = run.minute(0, -1)
     next_line = 1
-    with bar("exporting", minutes) as advance:
-        for minute in range(minutes):
+    with bar("exporting", len(run.minutes)) as advance:
+        for minute in run.minutes:
             copies = [run.shifted(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
             table = pa.concat_tables([waiting, *copies])
             key = table.column("line" if keeps_lines else "time").to_numpy()

@@ -267,13 +267,17 @@ IN_SQL = {
 def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
+    def one(a: pa.Array) -> pa.Array:
+        return call(a)
+
+    def two(a: pa.Array, b: pa.Array) -> pa.Array:
+        return call(a, b)
+
+    def three(a: pa.Array, b: pa.Array, c: pa.Array) -> pa.Array:
+        return call(a, b, c)
+
     # Spark counts parameters, so the call is given as many as the operator has
-    shapes: dict[int, Callable[..., pa.Array]] = {
-        1: lambda a: call(a),
-        2: lambda a, b: call(a, b),
-        3: lambda a, b, c: call(a, b, c),
-    }
-    function = shapes[arity]
+    function = (one, two, three)[arity - 1]
     function.__annotations__ = dict.fromkeys((*"abc"[:arity], "return"), pa.Array)
     return arrow_udf(function, returns)
 

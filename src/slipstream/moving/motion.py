@@ -344,7 +344,7 @@ def split_at_pauses(m: MPoints, pause: int) -> tuple[Ints, MPoints]:
 def split_by_extent(m: MPoints, extent: float) -> tuple[Ints, MPoints]:
     """Pieces of whole units, in order, each at most ``extent`` metres wide and high (a longer unit is alone).
 
-    A rest ends a piece, so that a piece either moves or stands. Returns the pieces of each row (offsets) and the pieces.
+    A rest ends a piece, so that a piece either moves or stands. Returns the pieces of each row (offsets) and them.
     """
     n = len(m.rows) - 1
     room = 2 * len(m.t)

@@ -261,13 +261,13 @@ def _block_boxes(segments: Floats) -> Floats:
 
 @compiled
 def _line_distance(s: Floats, u: Floats) -> float:
-    """Least distance of two sets of segments: blocks in order of the distance of their boxes, until none can be nearer."""
+    """Least distance of two sets of segments: blocks by the distance of their boxes, until none can be nearer."""
     sb, ub = _block_boxes(s), _block_boxes(u)
     bound = np.empty(len(sb) * len(ub))
     for i in range(len(sb)):
         for j in range(len(ub)):
-            dx = max(0.0, max(sb[i, 0] - ub[j, 2], ub[j, 0] - sb[i, 2]))
-            dy = max(0.0, max(sb[i, 1] - ub[j, 3], ub[j, 1] - sb[i, 3]))
+            dx = max(0.0, sb[i, 0] - ub[j, 2], ub[j, 0] - sb[i, 2])
+            dy = max(0.0, sb[i, 1] - ub[j, 3], ub[j, 1] - sb[i, 3])
             bound[i * len(ub) + j] = np.hypot(dx, dy)
     best = np.inf
     for pair in np.argsort(bound):

@@ -22,7 +22,7 @@ def grown(array: Longs, used: int) -> Longs:
 
 @compiled
 def inward(t0: int, span: int, low: float, high: float) -> tuple[int, int]:
-    """The microseconds inside ``[low, high]`` of a unit (fractions of ``span`` after ``t0``); the nearest if none is."""
+    """The microseconds inside ``[low, high]`` (fractions of ``span`` after ``t0``); the nearest if none is."""
     begin, end = int(np.ceil(low * span)), int(np.floor(high * span))
     if begin > end:
         begin = end = int(np.rint(0.5 * (low + high) * span))
@@ -143,7 +143,7 @@ def inside(places: Points, region: Lines) -> Bools:
 def _crossing(
     x0: float, y0: float, x1: float, y1: float, ax: float, ay: float, bx: float, by: float
 ) -> tuple[float, float]:
-    """Fractions of the unit where it meets an edge: two for an overlap, the same twice for a crossing, (2, 2) for none."""
+    """Fractions of the unit where it meets an edge: two for an overlap, one twice for a crossing, (2, 2) for none."""
     dx, dy, ex, ey = x1 - x0, y1 - y0, bx - ax, by - ay
     cross = dx * ey - dy * ex
     size = np.hypot(dx, dy) * np.hypot(ex, ey)

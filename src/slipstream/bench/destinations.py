@@ -1,0 +1,181 @@
+"""Where the driver delivers to: a folder, a Kafka topic, a TCP client, standard output.
+
+Every destination takes a whole second and returns when it has left: renamed, acknowledged, or handed to the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from slipstream.bench.encodings import Encoding
+from slipstream.errors import BadArgument, Unavailable
+from slipstream.progress import say
+
+#: how long a broker or a client may keep the driver waiting
+PATIENCE = 20
+
+
+class Destination(ABC):
+    """Takes seconds in their order."""
+
+    @abstractmethod
+    def deliver(self, second: int, data: bytes) -> None:
+        """Send a second's tuples; they have left when this returns."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Nothing more will come."""
+
+
+class Folder(Destination):
+    """A file a second, renamed from a hidden name: who watches the folder sees whole files only."""
+
+    def __init__(self, path: Path, encoding: Encoding) -> None:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            occupied = any(path.iterdir())
+        except OSError as error:
+            raise BadArgument(f"--to dir:{path}: {error.strerror}.", hint="Give a folder to write in.") from error
+        if occupied:
+            raise BadArgument(f"--to dir:{path}: not empty.", hint="Two runs in one folder cannot be told apart.")
+        self._path, self._suffix = path, encoding.suffix
+
+    def deliver(self, second: int, data: bytes) -> None:
+        """Write the second's file."""
+        name = f"second-{second:06d}{self._suffix}"
+        hidden = self._path / f".{name}.partial"
+        try:
+            hidden.write_bytes(data)
+            hidden.rename(self._path / name)
+        except OSError as error:
+            raise Unavailable(f"--to dir:{self._path}: {error.strerror} at second {second}.") from error
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Client(Destination):
+    """Waits for one client on a TCP port, and sends it everything."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = f"{host}:{port}"
+        try:
+            with socket.create_server((host, port)) as server:
+                say(f"Waiting for a client on {self._address}.")
+                self._socket, _ = server.accept()
+        except OSError as error:
+            raise Unavailable(
+                f"--to tcp:{self._address}: {error.strerror}.", hint="Is the port in use? Choose another one."
+            ) from error
+
+    def deliver(self, second: int, data: bytes) -> None:
+        """Hand the second to the kernel, which sends it on."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise Unavailable(
+                f"--to tcp:{self._address}: the client went away at second {second}.",
+                hint="The run is void; start the client and the driver again.",
+            ) from error
+
+    def close(self) -> None:
+        """Tell the client that there is no more."""
+        self._socket.close()
+
+
+class Output(Destination):
+    """Standard output."""
+
+    def deliver(self, second: int, data: bytes) -> None:
+        """Print the second's tuples."""
+        del second
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def close(self) -> None:
+        """Standard output stays open."""
+
+
+class Topic(Destination):
+    """A Kafka topic: a message a tuple, all on partition 0, where Kafka keeps their order."""
+
+    def __init__(self, servers: str, topic: str, encoding: Encoding) -> None:
+        from confluent_kafka import KafkaException, Producer
+
+        self._where, self._topic, self._messages = f"kafka:{servers}/{topic}", topic, encoding.messages
+        self._refused: str = ""
+        settings = {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,  # acknowledged once, in order, also when a send is tried again
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 2_000_000,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "message.timeout.ms": PATIENCE * 1000,
+            "log_level": 0,
+        }
+        self._producer: Any = Producer(settings, logger=_silent())
+        try:
+            self._producer.list_topics(topic, timeout=PATIENCE)
+        except KafkaException as error:
+            raise Unavailable(
+                f"--to {self._where}: no broker answers ({error.args[0].str()}).",
+                hint="Start it: scripts/kafka.sh start",
+            ) from error
+
+    def deliver(self, second: int, data: bytes) -> None:
+        """Send the second's messages and wait until the broker has them all."""
+        produce: Callable[..., None] = self._producer.produce
+        for message in self._messages(data):
+            self._produce(produce, message)
+        waiting = self._producer.flush(PATIENCE)
+        if waiting or self._refused:
+            raise Unavailable(
+                f"--to {self._where}: the broker took no more at second {second} ({self._refused or 'no answer'}).",
+                hint="The run is void; start the broker and the driver again.",
+            )
+
+    def _produce(self, produce: Callable[..., None], message: bytes) -> None:
+        try:
+            produce(self._topic, message, partition=0, on_delivery=self._heard)
+        except BufferError:
+            self._producer.flush(PATIENCE)
+            produce(self._topic, message, partition=0, on_delivery=self._heard)
+
+    def _heard(self, error: Any, _message: Any) -> None:
+        if error is not None:
+            self._refused = error.str()
+
+    def close(self) -> None:
+        """Every second was flushed; nothing is left."""
+
+
+def _silent() -> Any:
+    """librdkafka repeats each failed connection on standard error; the driver says it once."""
+    import logging
+
+    logger = logging.getLogger("slipstream.kafka")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
+
+
+def destination(text: str, encoding: Encoding) -> Destination:
+    """The destination that ``--to`` names."""
+    if text == "stdout":
+        return Output()
+    if match := re.fullmatch(r"dir:(.+)", text):
+        return Folder(Path(match[1]), encoding)
+    if match := re.fullmatch(r"tcp:([^/]+):(\d{1,5})", text):
+        return Client(match[1], int(match[2]))
+    if match := re.fullmatch(r"kafka:([^/]+:\d{1,5})/([A-Za-z0-9._-]+)", text):
+        return Topic(match[1], match[2], encoding)
+    raise BadArgument(
+        f"--to {text}: not a destination.", hint="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout."
+    )

@@ -1,0 +1,189 @@
+"""Delivers a run in real time: every tuple leaves in its second.
+
+A reader prepares seconds ahead of time in a thread of its own (reading Parquet and encoding happen outside Python's
+lock), the driver waits for each second and hands it over whole. What it measures is its own lateness: a run whose
+tuples left late says nothing about the engine, and is void.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream.bench.destinations import Destination
+from slipstream.errors import BadArgument
+from slipstream.feeds.run import MINUTE, Run
+from slipstream.progress import bar
+
+#: a driver that is later than this makes the run void
+MAX_LAG = 1.0
+#: seconds prepared ahead of the clock
+AHEAD = 90
+
+Encode = Callable[[pa.Table], bytes]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which seconds to deliver, and how fast: ``speed`` 2 is twice real time, 0 as fast as possible."""
+
+    start: int
+    end: int
+    speed: float = 1.0
+
+    @classmethod
+    def of(cls, run: Run, speed: float, fast_forward_to: int, until: int | None) -> Plan:
+        """A plan that fits ``run``."""
+        end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
+        if not 0 <= fast_forward_to <= end:
+            raise BadArgument(
+                f"--fast-forward-to {fast_forward_to}, --until {until}: outside the run.",
+                hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+            )
+        return cls(fast_forward_to, end, speed)
+
+
+class Clock:
+    """Which second of the run it is; it starts when the first second after the fast-forward is due."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._began = 0.0
+        self.epoch_ms = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether the fast-forward is over and the clock runs; without a speed it never does."""
+        return self._began > 0
+
+    def start(self) -> None:
+        """It is now the first second to be delivered on time."""
+        self._began = time.monotonic()
+        self.epoch_ms = round(1000 * (time.time() - self._plan.start / self._plan.speed))
+
+    def late(self, second: int) -> float:
+        """How long ago ``second`` was due, in seconds of the wall clock; negative if it is still to come."""
+        return time.monotonic() - self._began - (second - self._plan.start) / self._plan.speed
+
+    def emit(self, second: int) -> float:
+        """The second of the run at this moment; for what was fast-forwarded, the ``second`` of the tuple itself."""
+        if not self.started or second < self._plan.start:
+            return float(second)
+        return self._plan.start + (time.monotonic() - self._began) * self._plan.speed
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What a drive did; lags are seconds of the wall clock."""
+
+    tuples: int
+    seconds: int
+    fast_forwarded: int
+    speed: float
+    took: float
+    max_lag: float
+    p99_lag: float
+    latest_second: int
+    origin_epoch_ms: int
+
+    @property
+    def void(self) -> bool:
+        """Whether the driver itself was late."""
+        return self.max_lag > MAX_LAG
+
+    def to_dict(self) -> dict[str, Any]:
+        """For people and scripts."""
+        return {**asdict(self), "void": self.void}
+
+
+def seconds_of(run: Run, end: int) -> Iterator[tuple[int, pa.Table]]:
+    """Every second before ``end`` that has tuples, with all of them: as the lines stood, else by expressway."""
+    by_line = run.manifest.has_lines and run.copies == 1
+    for minute in range(-(-end // MINUTE)):
+        parts = [run.shifted(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
+        table = pa.concat_tables(parts)
+        times = table.column("time").to_numpy()
+        order = np.lexsort((table.column("line").to_numpy(), times)) if by_line else np.argsort(times, kind="stable")
+        table, times = table.take(order), times[order]
+        edges = np.arange(minute * MINUTE, min((minute + 1) * MINUTE, end) + 1)
+        cuts = np.searchsorted(times, edges)
+        for second, first, last in zip(edges[:-1], cuts[:-1], cuts[1:], strict=True):
+            if last > first:
+                yield int(second), table.slice(first, last - first)
+
+
+def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Iterator[tuple[int, int, bytes]]:
+    """(second, tuples, bytes), prepared in a thread; what goes wrong there is raised here."""
+    ready: queue.Queue[tuple[int, int, bytes] | BaseException | None] = queue.Queue(AHEAD)
+    stop = threading.Event()
+
+    def prepare() -> None:
+        try:
+            for second, table in seconds:
+                if not _put(ready, (second, table.num_rows, encode(table)), stop):
+                    return
+            _put(ready, None, stop)
+        except BaseException as error:
+            _put(ready, error, stop)
+
+    threading.Thread(target=prepare, daemon=True).start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+
+
+def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
+    while not stop.is_set():
+        try:
+            ready.put(item, timeout=0.5)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
+def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | None = None) -> Drive:
+    """Deliver ``run`` as planned; ``clock`` is for those who want to know the time of the run meanwhile."""
+    clock = clock or Clock(plan)
+    began = time.monotonic()
+    tuples = 0
+    lags = {plan.start: 0.0}
+    with bar("seconds", plan.end) as advance:
+        for second, count, data in ahead(seconds_of(run, plan.end), encode):
+            if plan.speed and second >= plan.start:
+                _wait_for(clock, second)
+            to.deliver(second, data)
+            if clock.started:
+                lags[second] = clock.late(second)
+            tuples += count
+            advance(1)
+    latest = max(lags, key=lags.__getitem__)
+    return Drive(
+        tuples=tuples,
+        seconds=plan.end,
+        fast_forwarded=plan.start,
+        speed=plan.speed,
+        took=round(time.monotonic() - began, 3),
+        max_lag=round(lags[latest], 3),
+        p99_lag=round(float(np.percentile(list(lags.values()), 99)), 3),
+        latest_second=latest,
+        origin_epoch_ms=clock.epoch_ms,
+    )
+
+
+def _wait_for(clock: Clock, second: int) -> None:
+    if not clock.started:
+        clock.start()
+    if (early := -clock.late(second)) > 0:
+        time.sleep(early)

@@ -1,0 +1,144 @@
+"""Reads what an engine put out, in any of the forms engines use, into one frame.
+
+- Parquet with the columns of ``COLUMNS``: what the toll engine writes, and the quickest to check;
+- text in the paper's order: ``0,VID,Time,Emit,Lav,Toll``, ``1,Time,Emit,VID,Seg``, ``2,Time,Emit,ResultTime,QID,Bal``,
+  ``3,Time,Emit,QID,Bal``, ``4,Time,Emit,QID,TravelTime,Toll``;
+- text in the order of the benchmark's original validator, which swaps QID and ResultTime in type 2.
+
+``Emit`` in text is in seconds, with decimals if the engine has them. The frame has a row for every line: ``kind, id``
+(vehicle for kinds 0 and 1, request for the others), ``time, emit_ms, a, b`` and ``line``, the text of a row that cannot
+be read (null for one that can).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slipstream.errors import BadArgument, BadInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: the Parquet form; (a, b) by kind: (lav, toll), (seg, -1), (result time, balance), (balance, -1), (seconds, toll)
+COLUMNS = ("kind", "time", "emit_ms", "vid", "qid", "a", "b")
+
+
+class Order(StrEnum):
+    """How the fields of a text line follow each other."""
+
+    AUTO = "auto"
+    PAPER = "paper"
+    ORIGINAL = "original"
+
+
+_SPLIT = "split(translate(value, ' \\t\\r', ''), ',') as f"
+_WHOLE = "try_cast(get(f, {}) as bigint)"
+_EMIT = "cast(1000 * try_cast(get(f, {}) as decimal(18, 3)) as bigint)"
+
+# Of kind 0 the vehicle comes first; kinds 1 and 3 have one value less.
+_FIELDS = (
+    "try_cast(get(f, 0) as int) as kind",
+    f"if(f[0] = '0', {_WHOLE.format(1)}, {{id}}) as id",
+    f"if(f[0] = '0', {_WHOLE.format(2)}, {_WHOLE.format(1)}) as time",
+    f"if(f[0] = '0', {_EMIT.format(3)}, {_EMIT.format(2)}) as emit_ms",
+    f"if(f[0] = '2', {{result_time}}, {_WHOLE.format(4)}) as a",
+    f"if(f[0] in ('1', '3'), -1L, {_WHOLE.format(5)}) as b",
+    "size(f) = if(f[0] in ('1', '3'), 5, 6) as whole",
+    "value",
+)
+_PLACES = {Order.PAPER: ("if(f[0] = '2', {4}, {3})", "{3}"), Order.ORIGINAL: ("{3}", "{4}")}
+
+_READABLE = """whole and kind between 0 and 4 and id between 0 and 2147483647 and time between 0 and 2147483647
+  and emit_ms is not null and a is not null and b is not null"""
+
+
+def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFrame:
+    """All output tuples under ``paths``."""
+    return reduce(lambda left, right: left.unionByName(right), [_read(spark, path, order) for path in paths])
+
+
+def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
+    found = _locate(path)
+    if _is_parquet(found):
+        return _from_parquet(spark, found)
+    lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
+    return _readable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
+
+
+def _locate(path: Path) -> Path:
+    """The file or folder that holds the tuples: ``path`` itself, or what the toll engine's ``--out`` has in it."""
+    if not path.exists():
+        raise BadArgument(f"{path}: no such OUTPUT.", hint="Give the file or folder an engine wrote its answers to.")
+    if path.is_dir():
+        for inside in (path / "output", path / "output.csv"):
+            if inside.exists():
+                return inside
+        if not any(_visible(path)):
+            raise BadInput(f"{path}: an empty folder.", hint="Give the file or folder an engine wrote its answers to.")
+    return path
+
+
+def _visible(folder: Path) -> list[Path]:
+    files = (file for file in folder.rglob("*") if file.is_file() and file.stat().st_size)
+    return [file for file in files if not any(p.startswith((".", "_")) for p in file.relative_to(folder).parts)]
+
+
+def _is_parquet(path: Path) -> bool:
+    files = _visible(path) if path.is_dir() else [path]
+    for file in files[:1]:
+        with file.open("rb") as contents:
+            return contents.read(4) == b"PAR1"
+    return False
+
+
+def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        frame = spark.read.option("recursiveFileLookup", "true").parquet(str(path))
+    except PySparkException as error:
+        raise BadInput(f"{path}: not readable as Parquet.", hint="The output is damaged; run again.") from error
+    if missing := [name for name in COLUMNS if name not in frame.columns]:
+        raise BadInput(
+            f"{path}: no column {', '.join(missing)}; it has: {', '.join(frame.columns)}.",
+            hint=f"An output in Parquet has the columns {', '.join(COLUMNS)}.",
+        )
+    columns = (
+        "cast(kind as int) as kind",
+        "cast(if(kind < 2, vid, qid) as bigint) as id",
+        *(f"cast({name} as bigint) as {name}" for name in ("time", "emit_ms", "a", "b")),
+        "true as whole",
+        f"concat_ws(',', {', '.join(COLUMNS)}) as value",
+    )
+    return _readable(frame.selectExpr(*columns))
+
+
+def _readable(frame: DataFrame) -> DataFrame:
+    columns = ("kind", "cast(id as int) as id", "cast(time as int) as time", "emit_ms", "a", "b")
+    judged = frame.selectExpr("*", f"coalesce({_READABLE}, false) as readable")
+    good = judged.where("readable").selectExpr(*columns, "cast(null as string) as line")
+    bad = judged.where("not readable")
+    nothing = [f"cast(null as {kind}) as {name}" for name, kind in good.dtypes if name != "line"]
+    return good.unionByName(bad.selectExpr(*nothing, "value as line"))
+
+
+def _fields(order: Order) -> list[str]:
+    whole = [_WHOLE.format(i) for i in range(6)]
+    id_, result_time = (place.format(*whole) for place in _PLACES[order])
+    return [field.format(id=id_, result_time=result_time) if "{" in field else field for field in _FIELDS]
+
+
+def detect_order(lines: DataFrame) -> Order:
+    """The order of text lines, by where a value stands in type 2 that can be a result time.
+
+    The two orders differ in type 2 alone; without such lines it does not matter.
+    """
+    fits = "count_if({} between {time} - 60 and {time})"
+    time = _WHOLE.format(1)
+    counts = [fits.format(_WHOLE.format(place), time=time) for place in (3, 4)]
+    row = lines.where("f[0] = '2'").selectExpr(f"{counts[0]} as paper", f"{counts[1]} as original").first()
+    assert row is not None
+    return Order.ORIGINAL if row.original > row.paper else Order.PAPER

@@ -1,0 +1,122 @@
+"""``slipstream import`` and ``slipstream export``: runs from other people's files, and files for other people."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slipstream.cli.options import Json, show
+from slipstream.errors import BadArgument, Unavailable
+
+if TYPE_CHECKING:
+    from slipstream.feeds.run import Run
+
+
+class Source(StrEnum):
+    """What can be imported."""
+
+    LINEAR_ROAD = "linear-road"
+    SUMO = "sumo"
+
+
+class Target(StrEnum):
+    """What can be exported."""
+
+    LINEAR_ROAD = "linear-road"
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="The file to import; .gz is read too.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the new run.", show_default=False)],
+    kind: Annotated[Source, typer.Option("--from", help="What the file is.")] = Source.LINEAR_ROAD,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/sumo.md).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a run of a file.
+
+    **linear-road**: the published text, 15 integers a line, at most 60 s out of order; `slipstream export` writes the
+    same bytes back.
+
+    **sumo**: floating-car data of a SUMO simulation (`sumo --fcd-output`), laid on expressways by a map.
+
+    Examples: `slipstream import datafile20seconds.dat --out runs/real`,
+    `slipstream import fcd.xml.gz --from sumo --map map.toml --out runs/sumo`
+    """
+    if (kind is Source.SUMO) != (map_file is not None):
+        raise BadArgument("--map goes with --from sumo, and the other way round.", hint="docs/sumo.md shows a map.")
+    show(_summary(_imported(file, out, map_file)), as_json=as_json, title="Imported")
+
+
+def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
+    if map_file is not None:
+        from slipstream.city.sumo import import_sumo
+
+        return import_sumo(file, map_file, out)
+    from slipstream.feeds.text import import_text
+
+    return import_text(file, out)
+
+
+def _summary(run: Run) -> dict[str, object]:
+    manifest = run.manifest
+    return {
+        "run": str(run.path),
+        "tuples": sum(manifest.counts.values()),
+        "expressways": run.stored,
+        "vehicles": manifest.vehicles,
+        "seconds": manifest.seconds,
+    }
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The run to export.", show_default=False)],
+    target: Annotated[Target, typer.Option("--format", help="What to write.")] = Target.LINEAR_ROAD,
+    out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, standard output.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run as the published Linear Road text: 15 integers a line.
+
+    Examples: `slipstream export runs/first --out first.dat`, `slipstream export runs/first | head`
+    """
+    from slipstream.feeds.run import Run
+
+    opened = Run.open(run)
+    if out is None:
+        from slipstream.feeds.text import export_text
+
+        export_text(opened, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    lines = _export_to(opened, out)
+    show({"file": str(out), "lines": lines}, as_json=as_json, title=f"Exported as {target.value}")
+
+
+def _export_to(run: Run, out: Path) -> int:
+    """Write the file beside its name first, so that it is there whole or not at all."""
+    from slipstream.feeds.text import export_text
+    from slipstream.staging import beside
+
+    if out.exists():
+        raise BadArgument(f"--out {out}: exists.", hint="Give another name, or remove it.")
+    partial = beside(out, "partial")
+    try:
+        with partial.open("wb") as text:
+            lines = export_text(run, text)
+        partial.rename(out)
+    except OSError as error:
+        raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return lines
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command("import")(import_)
+    app.command()(export)

@@ -1,0 +1,59 @@
+"""``slipstream history``: ten weeks of tolls and traffic before a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream import session
+from slipstream.cli.options import Conf, Json, Master, show, spark_session
+
+
+def history(
+    run: Annotated[Path, typer.Argument(help="The run to make it for.", show_default=False)],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 1,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write both tables as CSV, in RUN/history/csv.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the history that is there.")] = False,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Make the ten weeks of history that daily expenditures and travel times are answered from.
+
+    Two tables, as Parquet that any tool reads: **SegmentHistory** (Day, Min, XWay, Dir, Seg, Lav, Cnt, Toll), 20.16 M
+    rows per expressway, and **TollHistory** (VID, Day, XWay, Tolls), a row per vehicle of the run and day; and the
+    arrays of means in which the engine looks answers up. Day 1 is yesterday.
+
+    With `--csv` and a history that is there already, only the CSV is made: no header, the columns in the order above,
+    in folders of parts that can be concatenated.
+
+    Example: `slipstream history runs/first --csv`
+    """
+    from slipstream.city.history import export_csv, make_history
+    from slipstream.feeds.history import History
+    from slipstream.feeds.run import Run
+
+    opened = Run.open(run)
+    known = None if force else History.open(opened)
+    spark = spark_session("history", master, conf)
+    if known is None or known.missing or not csv:
+        known = make_history(opened, spark, seed=seed, replace=force)
+    assert known.index is not None
+    result = {
+        "history": str(known.folder),
+        "seed": known.index.seed,
+        "expressways": len(known.index.xways),
+        "vehicles": known.index.vehicles,
+        "segment_rows": known.index.rows["segments"],
+        "toll_rows": known.index.rows["tolls"],
+    }
+    if csv:
+        result["csv"] = str(export_csv(opened, spark))
+    show(result, as_json=as_json, title="History")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(history)

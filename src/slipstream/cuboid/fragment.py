@@ -1,0 +1,195 @@
+"""One fragment of a cuboid in memory: rows in a NumPy table, found through an open-addressing hash index.
+
+``locate`` and ``insert`` are kernels, so that other kernels work on a fragment without leaving compiled code; they take
+``Fragment.parts``. Rows that change are marked; ``delta`` takes the marked rows out as bytes, and ``apply`` puts such
+bytes into another copy of the fragment.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream.cuboid.schema import AST, KEY, Schema
+from slipstream.errors import BadInput
+from slipstream.kernels import Bools, Ints, Longs, compiled
+
+EMPTY = -1
+_LEAST = 1024
+
+
+class Parts(NamedTuple):
+    """A fragment as kernels see it."""
+
+    rows: npt.NDArray[np.void]
+    slots: Ints  # row of each hash place, EMPTY where there is none; its length is a power of two
+    size: Ints  # one element: how many rows there are
+    touched: Bools
+
+
+@compiled
+def place_of(key: int, places: int) -> int:
+    """Where the search for a key starts (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return int(np.int64(mixed >> np.uint64(20))) & (places - 1)
+
+
+@compiled
+def locate(parts: Parts, key: int) -> int:
+    """The row of a key, or EMPTY."""
+    places = parts.slots.size
+    place = place_of(key, places)
+    while True:
+        row = parts.slots[place]
+        if row == EMPTY or parts.rows[row].key == key:
+            return int(row)
+        place = (place + 1) & (places - 1)
+
+
+@compiled
+def insert(parts: Parts, key: int) -> int:
+    """A new row for a key that has none; the fragment has been given room before."""
+    places = parts.slots.size
+    place = place_of(key, places)
+    while parts.slots[place] != EMPTY:
+        place = (place + 1) & (places - 1)
+    row = parts.size[0]
+    parts.slots[place] = row
+    parts.rows[row].key = key
+    parts.size[0] = row + 1
+    return int(row)
+
+
+@compiled
+def locate_all(parts: Parts, keys: Longs) -> Ints:
+    """The rows of many keys."""
+    found = np.empty(keys.size, dtype=np.int32)
+    for i in range(keys.size):
+        found[i] = locate(parts, keys[i])
+    return found
+
+
+@compiled
+def upsert_all(parts: Parts, keys: Longs) -> Ints:
+    """The rows of many keys, made where there are none, and marked as changed."""
+    found = np.empty(keys.size, dtype=np.int32)
+    for i in range(keys.size):
+        row = locate(parts, keys[i])
+        if row == EMPTY:
+            row = insert(parts, keys[i])
+        parts.touched[row] = True
+        found[i] = row
+    return found
+
+
+@compiled
+def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[np.uint32], rows: Ints, values: npt.NDArray[Any]) -> None:
+    """Append elements to the atomic streams of ``rows``, in arrival order; the oldest makes room."""
+    depth = ring.shape[1]
+    for i in range(rows.size):
+        ring[rows[i], counts[rows[i]] % depth] = values[i]
+        counts[rows[i]] += 1
+
+
+class Fragment:
+    """The rows of one fragment of a cuboid.
+
+    >>> cars = Fragment(Schema("CAR", (AST("speed", "i4", 3),)))
+    >>> cars.append("speed", np.array([100, 100, 7]), np.array([55, 60, 30]))
+    >>> cars.stream(100, "speed")
+    array([60, 55], dtype=int32)
+    """
+
+    def __init__(self, schema: Schema, room: int = _LEAST) -> None:
+        self.schema = schema
+        self._allocate(room)
+
+    def _allocate(self, room: int) -> None:
+        room = max(_LEAST, 1 << (room - 1).bit_length())
+        rows = np.zeros(room, dtype=self.schema.dtype)
+        slots = np.full(2 * room, EMPTY, dtype=np.int32)
+        self.parts = Parts(rows, slots, np.zeros(1, dtype=np.int32), np.zeros(room, dtype=np.bool_))
+
+    def __len__(self) -> int:
+        return int(self.parts.size[0])
+
+    @property
+    def rows(self) -> npt.NDArray[np.void]:
+        """All rows, in the order in which their keys came."""
+        return self.parts.rows[: len(self)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return sum(part.nbytes for part in self.parts)
+
+    def make_room(self, more: int) -> None:
+        """Be ready for ``more`` new keys."""
+        if len(self) + more > self.parts.rows.size:
+            self._rebuild(self.rows, self.parts.touched[: len(self)], 2 * (len(self) + more))
+
+    def keep(self, wanted: Bools) -> None:
+        """Forget the rows that are not ``wanted``."""
+        if not wanted.all():
+            self._rebuild(self.rows[wanted], self.parts.touched[: len(self)][wanted], int(wanted.sum()) + _LEAST)
+
+    def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
+        rows, touched = rows.copy(), touched.copy()
+        self._allocate(room)
+        upsert_all(self.parts, rows[KEY].copy())
+        self.parts.rows[: rows.size] = rows
+        self.parts.touched[: rows.size] = touched
+
+    def upsert(self, keys: Longs) -> Ints:
+        """The rows of ``keys``, made where missing; they count as changed."""
+        self.make_room(keys.size)
+        return upsert_all(self.parts, keys.astype(np.int64))
+
+    def find(self, keys: Longs) -> Ints:
+        """The rows of ``keys``, EMPTY where there is none."""
+        return locate_all(self.parts, keys.astype(np.int64))
+
+    def append(self, name: str, keys: Longs, values: npt.NDArray[Any]) -> None:
+        """Append one element per key to an atomic stream, in the order given."""
+        stream = self.schema.stream(name)
+        rows = self.upsert(keys)
+        append_all(self.parts.rows[stream.name], self.parts.rows[stream.count], rows, values)
+
+    def stream(self, key: int, name: str) -> npt.NDArray[Any]:
+        """The elements of an atomic stream that are still there, latest first; empty for an unknown key."""
+        stream: AST = self.schema.stream(name)
+        row = locate(self.parts, key)
+        if row == EMPTY:
+            return np.empty(0, dtype=stream.dtype)
+        count = int(self.parts.rows[stream.count][row])
+        back = np.arange(1, min(count, stream.depth) + 1)
+        return np.asarray(self.parts.rows[stream.name][row][(count - back) % stream.depth])
+
+    def delta(self) -> bytes:
+        """The rows changed since the last delta, as bytes."""
+        changed = np.flatnonzero(self.parts.touched[: len(self)])
+        self.parts.touched[changed] = False
+        return self.parts.rows[changed].tobytes()
+
+    def encode(self, keys: Longs) -> bytes:
+        """The rows of ``keys`` that are there, as bytes."""
+        rows = self.find(keys)
+        return bytes(self.parts.rows[rows[rows != EMPTY]].tobytes())
+
+    def apply(self, delta: bytes) -> None:
+        """Take over rows from bytes that ``delta`` or ``encode`` made."""
+        rows = decode(self.schema, delta)
+        places = self.upsert(rows[KEY].copy())
+        self.parts.rows[places] = rows
+        self.parts.touched[places] = False
+
+
+def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:
+    """The rows in the bytes of a delta."""
+    if len(delta) % schema.dtype.itemsize:
+        raise BadInput(
+            f"State of cuboid {schema.name} is damaged: {len(delta)} bytes.", hint="Use an earlier checkpoint."
+        )
+    return np.frombuffer(delta, dtype=schema.dtype)

@@ -1,0 +1,82 @@
+"""What a cuboid holds: a key, plain attributes, and atomic streams that keep their latest n elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from slipstream.errors import BadArgument
+
+KEY = "key"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An attribute with one value, such as a balance."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True)
+class AST:
+    """An atomic stream: the latest ``depth`` elements of an attribute, such as a speed."""
+
+    name: str
+    dtype: str
+    depth: int
+
+    @property
+    def count(self) -> str:
+        """The column that counts the elements ever appended."""
+        return f"{self.name}#"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The declaration of a cuboid.
+
+    >>> car = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")))
+    >>> car.dtype.itemsize
+    19
+    >>> car.attribute("sped")
+    Traceback (most recent call last):
+        ...
+    slipstream.errors.BadArgument: No attribute 'sped' in cuboid CAR; it has: speed, lane.
+    """
+
+    name: str
+    attributes: tuple[Plain | AST, ...]
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        if len(set(names)) != len(names) or KEY in names:
+            raise BadArgument(f"Cuboid {self.name}: attribute names must differ from each other and from '{KEY}'.")
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """One row of the table, packed."""
+        fields: list[tuple[str, str] | tuple[str, str, tuple[int, ...]]] = [(KEY, "<i8")]
+        for attribute in self.attributes:
+            if isinstance(attribute, AST):
+                fields += [(attribute.name, f"<{attribute.dtype}", (attribute.depth,)), (attribute.count, "<u4")]
+            else:
+                fields.append((attribute.name, f"<{attribute.dtype}"))
+        return np.dtype(fields)
+
+    def attribute(self, name: str) -> Plain | AST:
+        """The attribute of that name."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        known = ", ".join(attribute.name for attribute in self.attributes)
+        raise BadArgument(f"No attribute '{name}' in cuboid {self.name}; it has: {known}.")
+
+    def stream(self, name: str) -> AST:
+        """The atomic stream of that name."""
+        attribute = self.attribute(name)
+        if not isinstance(attribute, AST):
+            raise BadArgument(f"'{name}' of cuboid {self.name} is a plain attribute, not an atomic stream.")
+        return attribute

@@ -1,0 +1,88 @@
+"""Trains: all tuples of one fragment for one second, as columns of bytes in one Spark row.
+
+Rows are the expensive part of Spark, so a second of many expressways travels as a handful of them. A train carries
+position reports in fourteen bytes each, then the requests that came with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream.errors import BadInput
+from slipstream.feeds.tuples import FIELDS, MILE, POSITION
+from slipstream.kernels import Bytes, Ints
+
+#: what a Spark row with a train looks like
+COLUMNS = "fragment int, second int, reports int, requests int, train binary"
+
+REQUEST_FIELDS = ("type", "vid", "xway", "qid", "sinit", "send", "dow", "tod", "day")
+_REPORT_TYPES = (np.int32, np.int32, np.uint8, np.uint8, np.int32)
+_REPORT_BYTES = sum(np.dtype(kind).itemsize for kind in _REPORT_TYPES)
+
+
+@dataclass(frozen=True)
+class Train:
+    """The tuples of one second, decoded without copying."""
+
+    second: int
+    vid: Ints
+    xway: Ints
+    spd: Bytes
+    lane_dir: Bytes  # lane + 8 * direction
+    pos: Ints
+    requests: dict[str, Ints]
+
+
+def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
+    """Pack the tuples of one second; returns the numbers of reports and requests, and the bytes."""
+    is_report = tuples["type"] == POSITION
+    reports = {name: tuples[name][is_report] for name in ("vid", "xway", "spd", "lane", "dir", "pos")}
+    lane_dir = (reports["lane"] + 8 * reports["dir"]).astype(np.uint8)
+    columns: list[npt.NDArray[Any]] = [reports["vid"], reports["xway"], reports["spd"].astype(np.uint8), lane_dir]
+    columns += [reports["pos"], *(tuples[name][~is_report] for name in REQUEST_FIELDS)]
+    made = int(np.count_nonzero(is_report))
+    return made, is_report.size - made, b"".join(column.tobytes() for column in columns)
+
+
+def decode(second: int, reports: int, requests: int, train: bytes) -> Train:
+    """Unpack a train; bytes that do not hold what the row says are refused."""
+    expected = reports * _REPORT_BYTES + requests * 4 * len(REQUEST_FIELDS)
+    if reports < 0 or requests < 0 or len(train) != expected:
+        raise BadInput(
+            f"A train of second {second} has {len(train)} bytes, expected {expected} for {reports} reports and "
+            f"{requests} requests.",
+            hint="It was cut on its way or made by another version; send it again.",
+        )
+    columns: list[Any] = []
+    place = 0
+    for kind, count in [*((kind, reports) for kind in _REPORT_TYPES), *((np.int32, requests) for _ in REQUEST_FIELDS)]:
+        column = np.frombuffer(train, dtype=kind, count=count, offset=place)
+        columns.append(column)
+        place += column.nbytes
+    vid, xway, spd, lane_dir, pos, *asked = columns
+    return Train(second, vid, xway, spd, lane_dir, pos, dict(zip(REQUEST_FIELDS, asked, strict=True)))
+
+
+def tuples_of(train: Train) -> dict[str, Ints]:
+    """The tuples of a train as the fifteen columns, -1 where a field does not apply."""
+    made = train.vid.size
+    columns = {name: np.full(made + train.requests["vid"].size, -1, dtype=np.int32) for name in FIELDS}
+    columns["type"][:made] = POSITION
+    columns["time"][:] = train.second
+    for name, values in train.requests.items():
+        columns[name][made:] = values
+    reports: dict[str, Any] = {
+        "vid": train.vid,
+        "xway": train.xway,
+        "spd": train.spd,
+        "pos": train.pos,
+        "seg": train.pos // MILE,
+    }
+    for name, values in {**reports, "lane": train.lane_dir % 8, "dir": train.lane_dir // 8}.items():
+        columns[name][:made] = values
+    return columns

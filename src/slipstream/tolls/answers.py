@@ -1,0 +1,43 @@
+"""The five kinds of answers, as one table: what the sinks write and the validator reads.
+
+====  ===========  ====  ===================  ==============
+kind  answer       id    a                    b
+====  ===========  ====  ===================  ==============
+0     toll         vid   Lav                  toll
+1     alert        vid   accident's segment   -1
+2     balance      qid   ResultTime           balance
+3     expenditure  qid   tolls of the day     -1
+4     travel time  qid   seconds              toll
+====  ===========  ====  ===================  ==============
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+TOLL, ALERT, BALANCE, EXPENDITURE, TRAVEL_TIME = range(5)
+
+NAMES = ("toll", "alert", "balance", "expenditure", "travel_time")
+
+#: seconds within which each kind must be answered, in the 2004 edition
+LIMITS = (5, 5, 5, 10, 30)
+
+#: one answer as it travels; vid and qid are -1 where they do not apply
+ANSWER = np.dtype([("kind", "u1"), ("time", "<i4"), ("vid", "<i4"), ("qid", "<i4"), ("a", "<i8"), ("b", "<i8")])
+
+Answers = npt.NDArray[np.void]
+
+
+def table(kind: int, time: Any, *, vid: Any = -1, qid: Any = -1, a: Any = -1, b: Any = -1) -> Answers:
+    """Answers of one kind, from columns."""
+    rows = np.empty(np.size(time), dtype=ANSWER)
+    rows["kind"], rows["time"], rows["vid"], rows["qid"], rows["a"], rows["b"] = kind, time, vid, qid, a, b
+    return rows
+
+
+def in_order(answers: Answers) -> Answers:
+    """By time, kind, vehicle and request: the order in which they are written, whatever the batches."""
+    return answers[np.lexsort((answers["qid"], answers["vid"], answers["kind"], answers["time"]))]

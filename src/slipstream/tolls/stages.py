@@ -1,0 +1,126 @@
+"""The stages of the toll engine and what travels between them; no Spark here.
+
+    trains --> tolls, by fragment (expressway modulo fragments) --> accounts, by shard (vehicle modulo shards) --> sink
+
+Everything travels in rows of one form, ``Hop``, so that one query carries trains, answers, charges, requests and
+rejects side by side. A stage takes whole seconds and passes on whole seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream.feeds import trains
+from slipstream.feeds.intake import Reject
+from slipstream.feeds.parse import Columns
+from slipstream.feeds.tuples import POSITION
+from slipstream.kernels import Ints
+from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.answers import ALERT, ANSWER, TOLL, Answers, table
+from slipstream.tolls.cars import NOWHERE
+from slipstream.tolls.fragment import Charges, Entries, TollFragment
+
+TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS = range(5)
+
+#: the Spark columns of a hop
+COLUMNS = "key int, what int, second int, reports int, requests int, payload binary"
+
+
+class Hop(NamedTuple):
+    """One row between stages."""
+
+    key: int  # fragment or shard
+    what: int
+    second: int
+    reports: int
+    requests: int
+    payload: bytes
+
+
+CHARGE = np.dtype([("vid", "<i4"), ("time", "<i4"), ("amount", "<i8")])
+REQUEST = np.dtype([(name, "<i4") for name in ("time", *trains.REQUEST_FIELDS)])
+
+
+def by_fragment(tuples: Columns, fragments: int) -> Iterator[Hop]:
+    """Trains of whole seconds, one for each second and fragment: reports by expressway, requests by vehicle."""
+    if not tuples["type"].size:
+        return
+    fragment = np.where(tuples["type"] == POSITION, tuples["xway"], tuples["vid"]) % fragments
+    order = np.lexsort((fragment, tuples["time"]))
+    time, fragment = tuples["time"][order], fragment[order]
+    cuts = np.flatnonzero((np.diff(time) != 0) | (np.diff(fragment) != 0)) + 1
+    for start, end in zip([0, *cuts], [*cuts, time.size], strict=True):
+        train = {name: column[order[start:end]] for name, column in tuples.items()}
+        yield Hop(int(fragment[start]), TRAIN, int(time[start]), *trains.encode(train))
+
+
+def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
+    """Rejected lines on their way to the sink."""
+    if rejects:
+        payload = b"".join(reason.encode() + b"," + line + b"\n" for line, reason in rejects)
+        yield Hop(key, REJECTS, second, len(rejects), 0, payload)
+
+
+def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: int) -> Iterator[Hop]:
+    """Take trains into the fragment; pass on notifications and alerts, charges and requests."""
+    hops = list(hops)
+    arrived = [trains.decode(hop.second, hop.reports, hop.requests, hop.payload) for hop in hops if hop.what == TRAIN]
+    last = max(hop.second for hop in hops)
+    entries, charges = state.take(arrived)
+    answers = as_answers(entries)
+    if answers.size:
+        yield Hop(hops[0].key % shards, ANSWERS, last, answers.size, 0, answers.tobytes())
+    booked = np.empty(charges.vid.size, CHARGE)
+    booked["vid"], booked["time"], booked["amount"] = charges.vid, charges.time, charges.amount
+    yield from _by_shard(CHARGES, booked, last, shards)
+    yield from _by_shard(REQUESTS, _requests(arrived), last, shards)
+    for hop in hops:
+        if hop.what != TRAIN:
+            yield hop._replace(key=hop.key % shards)
+
+
+def as_answers(entries: Entries) -> Answers:
+    """Toll notifications, and the alerts among them."""
+    alerted = entries.alert != NOWHERE
+    tolls = table(TOLL, entries.time, vid=entries.vid, a=entries.lav, b=entries.toll)
+    alerts = table(ALERT, entries.time[alerted], vid=entries.vid[alerted], a=entries.alert[alerted])
+    return np.concatenate([tolls, alerts])
+
+
+def _requests(arrived: list[trains.Train]) -> npt.NDArray[np.void]:
+    """The requests of all trains."""
+    counts = [train.requests["vid"].size for train in arrived]
+    asked = np.empty(sum(counts), REQUEST)
+    asked["time"] = np.repeat(np.array([train.second for train in arrived], np.int32), counts)
+    for name in trains.REQUEST_FIELDS:
+        asked[name] = np.concatenate([np.empty(0, np.int32), *(train.requests[name] for train in arrived)])
+    return asked
+
+
+def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: int) -> Iterator[Hop]:
+    shard = rows["vid"] % shards
+    for number in np.unique(shard):
+        mine = rows[shard == number]
+        yield Hop(int(number), what, second, mine.size, 0, mine.tobytes())
+
+
+def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
+    """Book charges and answer requests; pass on all answers as one, and rejects as they are."""
+    hops = list(hops)
+    booked = _gather(hops, CHARGES, CHARGE)
+    asked = _gather(hops, REQUESTS, REQUEST)
+    charges = Charges(*(np.ascontiguousarray(booked[name]) for name in ("vid", "time", "amount")))
+    requests: dict[str, Ints] = {name: np.ascontiguousarray(asked[name]) for name in REQUEST.names or ()}
+    answers = np.concatenate([_gather(hops, ANSWERS, ANSWER), state.take(charges, requests)])
+    last = max(hop.second for hop in hops)
+    if answers.size:
+        yield Hop(hops[0].key, ANSWERS, last, answers.size, 0, answers.tobytes())
+    yield from (hop for hop in hops if hop.what == REJECTS)
+
+
+def _gather(hops: list[Hop], what: int, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
+    return np.frombuffer(b"".join(hop.payload for hop in hops if hop.what == what), dtype)

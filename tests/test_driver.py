@@ -1,0 +1,203 @@
+"""The driver: whole seconds, in order, on time, to every destination."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oracles.streams import busy_stream
+from services import service, stop
+from slipstream.bench.destinations import Destination, Folder, destination
+from slipstream.bench.driver import MAX_LAG, Plan, drive, seconds_of
+from slipstream.bench.encodings import ENCODINGS, encode_json, encode_text, encoding
+from slipstream.cli import app
+from slipstream.errors import BadArgument, Unavailable
+from slipstream.feeds.run import Run
+from slipstream.feeds.text import export_text, import_text
+from slipstream.feeds.tuples import FIELDS
+
+TEXT = ENCODINGS["text"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "feed.txt").write_text("\n".join(busy_stream(3, seconds=150)) + "\n")
+    return import_text(folder / "feed.txt", folder / "run")
+
+
+def exported(run: Run) -> bytes:
+    text = io.BytesIO()
+    export_text(run, text)
+    return text.getvalue()
+
+
+class Recorder(Destination):
+    """Notes what came when; may be slow once."""
+
+    def __init__(self, slow_at: int = -1, by: float = 0) -> None:
+        self.came: list[tuple[int, float]] = []
+        self.data = b""
+        self.slow_at, self.by = slow_at, by
+
+    def deliver(self, second: int, data: bytes) -> None:
+        if second == self.slow_at:
+            time.sleep(self.by)
+        self.came.append((second, time.monotonic()))
+        self.data += data
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_nothing_is_lost_or_reordered(run: Run, copies: int) -> None:
+    recorder = Recorder()
+    result = drive(run.multiplied(copies), Plan(0, 150, speed=0), encode_text, recorder)
+    assert recorder.data == exported(run.multiplied(copies))
+    assert result.tuples == sum(run.multiplied(copies).manifest.counts.values())
+    assert [second for second, _ in recorder.came] == sorted({second for second, _ in recorder.came})
+
+
+def test_every_second_leaves_when_it_is_due(run: Run) -> None:
+    recorder = Recorder()
+    result = drive(run, Plan(20, 60, speed=40), encode_text, recorder)
+    came = dict(recorder.came)
+    assert max(came) == 59
+    for second in range(21, 60):
+        assert came[second] - came[20] >= (second - 20) / 40 - 0.01
+    assert (result.fast_forwarded, result.seconds) == (20, 60)
+    assert abs(result.origin_epoch_ms / 1000 - time.time()) < 60
+
+
+def test_a_late_driver_makes_the_run_void(run: Run) -> None:
+    recorder = Recorder(slow_at=30, by=MAX_LAG + 0.3)
+    result = drive(run, Plan(0, 40, speed=100), encode_text, recorder)
+    assert result.void
+    assert result.latest_second >= 30
+    assert len(recorder.came) == len(list(seconds_of(run, 40)))
+
+
+def test_json_has_the_fifteen_names_and_the_same_numbers(run: Run) -> None:
+    for _, table in seconds_of(run, 50):
+        objects = [json.loads(line) for line in encode_json(table).splitlines()]
+        assert [list(o) for o in objects] == [list(FIELDS)] * table.num_rows
+        lines = [",".join(str(value) for value in o.values()) for o in objects]
+        assert lines == encode_text(table).decode().splitlines()
+
+
+def test_a_folder_only_ever_shows_whole_files(run: Run, tmp_path: Path) -> None:
+    drive(run, Plan(0, 150, speed=0), encode_text, Folder(tmp_path / "feed", TEXT))
+    files = sorted((tmp_path / "feed").iterdir())
+    assert files[0].name == "second-000000.txt"
+    assert b"".join(file.read_bytes() for file in files) == exported(run)
+    with pytest.raises(BadArgument, match="not empty"):
+        Folder(tmp_path / "feed", TEXT)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_a_tcp_client_gets_everything_and_its_going_away_is_told(run: Run) -> None:
+    port = free_port()
+    got = io.BytesIO()
+
+    def listen() -> None:
+        for _ in range(200):
+            try:
+                with socket.create_connection(("127.0.0.1", port)) as client:
+                    while piece := client.recv(65536):
+                        got.write(piece)
+                return
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+
+    client = threading.Thread(target=listen)
+    client.start()
+    to = destination(f"tcp:127.0.0.1:{port}", TEXT)
+    drive(run, Plan(0, 150, speed=0), encode_text, to)
+    to.close()
+    client.join()
+    assert got.getvalue() == exported(run)
+    with pytest.raises(Unavailable, match="went away at second"):
+        to.deliver(151, b"more")
+
+
+def test_a_port_in_use_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(Unavailable, match="in use"):
+        destination(f"tcp:127.0.0.1:{server.getsockname()[1]}", TEXT)
+
+
+@pytest.mark.parametrize("bad", ["nowhere", "dir:", "tcp:host", "kafka:host:9092", "file:x"])
+def test_an_unknown_destination_is_told(bad: str) -> None:
+    with pytest.raises(BadArgument, match="not a destination"):
+        destination(bad, TEXT)
+
+
+def test_an_unknown_encoding_and_seconds_outside_the_run_are_told(run: Run) -> None:
+    with pytest.raises(BadArgument, match="There are: text, json"):
+        encoding("xml")
+    with pytest.raises(BadArgument, match="outside the run"):
+        Plan.of(run, 1, 200, None)
+
+
+def test_the_command_says_what_it_delivered(run: Run, tmp_path: Path) -> None:
+    arguments = ["drive", str(run.path), "--to", f"dir:{tmp_path / 'feed'}", "--speed", "0", "--until", "60", "--json"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    summary = json.loads(result.stdout)
+    assert (summary["seconds"], summary["void"]) == (60, False)
+    assert len(list((tmp_path / "feed").iterdir())) == len(list(seconds_of(run, 60)))
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """HOST:PORT of a real broker."""
+    yield from service("kafka")
+
+
+def consume(broker: str, topic: str, count: int) -> list[bytes]:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    messages: list[bytes] = []
+    for _ in range(120):
+        messages += [message.value() for message in consumer.consume(10_000, timeout=0.5)]
+        if len(messages) >= count:
+            break
+    consumer.close()
+    return messages
+
+
+def test_a_topic_gets_every_tuple_in_order(run: Run, broker: str) -> None:
+    topic = f"tuples-{uuid.uuid4().hex}"
+    to = destination(f"kafka:{broker}/{topic}", TEXT)
+    result = drive(run, Plan(0, 150, speed=0), encode_text, to)
+    assert consume(broker, topic, result.tuples) == exported(run).splitlines()
+
+
+def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipstream.bench.destinations.PATIENCE", 1)
+    with pytest.raises(Unavailable, match="no broker answers"):
+        destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
+
+
+def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipstream.bench.destinations.PATIENCE", 2)
+    to = destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
+    to.deliver(0, b"first\n")
+    stop("kafka")
+    with pytest.raises(Unavailable, match="took no more at second 1"):
+        to.deliver(1, b"second\n")
