@@ -308,8 +308,15 @@ def write_samples(folder: Path, samples: dict[str, pa.Table]) -> None:
         pq.write_table(table, folder / name / "part-0.parquet")
 
 
-def generate(spark: SparkSession, plan: Plan, network: Network, out: Path, weights: Weights | None = None) -> Manifest:
-    """Make a data set at ``out``."""
+def generate(
+    spark: SparkSession,
+    plan: Plan,
+    network: Network,
+    out: Path,
+    weights: Weights | None = None,
+    partitions: int | None = None,
+) -> Manifest:
+    """Make a data set at ``out``; the number of partitions changes nothing but the speed."""
     chances = weights or even(network)
 
     def histories(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -319,7 +326,7 @@ def generate(spark: SparkSession, plan: Plan, network: Network, out: Path, weigh
                 yield _histories([Vehicle(network, chances, plan, number) for number in numbers[i : i + TOGETHER]])
 
     with staged(out) as stage:
-        parts = max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
+        parts = partitions or max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
         vehicles = spark.range(1, plan.vehicles + 1, numPartitions=parts)
         vehicles.mapInArrow(histories, SCAR_SQL).write.parquet(str(stage / "dataScar"))
         stored = spark.read.parquet(str(stage / "dataScar"))

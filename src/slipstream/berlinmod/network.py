@@ -159,7 +159,7 @@ def _walk(
 
 
 def _largest(edges: list[_Edge]) -> list[_Edge]:
-    """The edges of the largest connected component (by edges)."""
+    """The edges of the component with the most segments."""
     parent: dict[Place, Place] = {}
 
     def root(place: Place) -> Place:
@@ -173,7 +173,7 @@ def _largest(edges: list[_Edge]) -> list[_Edge]:
         parent[root(path[0])] = root(path[-1])
     sizes: dict[Place, int] = {}
     for path, _ in edges:
-        sizes[root(path[0])] = sizes.get(root(path[0]), 0) + 1
+        sizes[root(path[0])] = sizes.get(root(path[0]), 0) + len(path) - 1
     best = max(sizes, key=lambda place: (sizes[place], place))
     return [edge for edge in edges if root(edge[0][0]) == best]
 
