@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from moving.oracle import moving, moving_points
 
+from moving.oracle import moving, moving_points
 from slipstream.errors import BadInput
 from slipstream.moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
 from slipstream.moving.tracks import (

@@ -72,7 +72,9 @@ def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
 
 
 def _broken(text: str) -> BadInput:
-    return BadInput(f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}.")
+    return BadInput(
+        f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}."
+    )
 
 
 def _number(word: str, text: str) -> float:

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import defusedxml.ElementTree as ElementTree
 import numpy as np
+from defusedxml import ElementTree
 
 from slipstream.errors import BadInput, Unavailable
 from slipstream.moving.value import MovingPoint, instant, micros
