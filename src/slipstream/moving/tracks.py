@@ -27,7 +27,7 @@ Vertex = tuple[datetime, float, float]
 def read_gpx(path: Path) -> MovingPoint:
     """The tracks of a GPX file; each segment is a sequence."""
     try:
-        root = ElementTree.parse(path).getroot()
+        root: Any = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, OSError) as error:
         raise BadInput(f"{path}: {error}.", hint="Give a GPX file.") from error
     segments = [
