@@ -32,7 +32,8 @@ from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument
 from slipstream.kernels import Floats, Ints, Longs, mix
 from slipstream.moving import types
-from slipstream.moving.columns import Lines, MPoints, Periods, Points, write
+from slipstream.moving.columns import MPoints, Periods, Points, write
+from slipstream.moving.places import polygons
 from slipstream.moving.value import micros
 from slipstream.staging import staged
 
@@ -282,7 +283,8 @@ def _samples(network: Network, licences: list[str], plan: Plan) -> dict[str, pa.
     second = micros(START) + (u[:, 5] * plan.days * DAY).astype(np.int64)
     end = second + (length * DAY).astype(np.int64)
     rows = np.arange(n + 1, dtype=np.int32)
-    regions = _polygons(network, centre, 3 + (u[:, 2] * 997).astype(int), 3 + (u[:, 3] * 97).astype(int))
+    middle = Points(network.x[centre], network.y[centre])
+    regions = polygons(middle, np.floor(3 + u[:, 2] * 997), 3 + (u[:, 3] * 97).astype(np.int64))
     who = [licences[int(v * len(licences))] for v in u[:, 6]]
     return {
         "QueryPoints": pa.table({"Id": ids, "Pos": write(Points(network.x[spot], network.y[spot]), types.POINT)}),
@@ -291,14 +293,6 @@ def _samples(network: Network, licences: list[str], plan: Plan) -> dict[str, pa.
         "QueryPeriods": pa.table({"Id": ids, "Period": write(Periods(rows, second, end), types.PERIODS)}),
         "QueryLicences": pa.table({"Id": ids, "Licence": pa.array(who)}),
     }
-
-
-def _polygons(network: Network, centre: Ints, radius: Ints, sides: Ints) -> Lines:
-    rows = np.concatenate(([0], np.cumsum(sides))).astype(np.int32)
-    turn = 2 * np.pi * (np.arange(rows[-1]) - np.repeat(rows[:-1], sides)) / np.repeat(sides, sides)
-    x = np.repeat(network.x[centre], sides) + np.repeat(radius, sides) * np.cos(turn)
-    y = np.repeat(network.y[centre], sides) + np.repeat(radius, sides) * np.sin(turn)
-    return Lines(rows, x, y, np.arange(len(sides) + 1, dtype=np.int32), np.zeros(len(sides), np.int32))
 
 
 def write_samples(folder: Path, samples: dict[str, pa.Table]) -> None:

@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,8 +15,8 @@ from typing import Any, cast
 from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.network import FREEWAY, MAIN, SIDE, Network, Street, build
 from slipstream.errors import BadArgument, BadInput
+from slipstream.moving.tracks import flat
 
-EARTH = 6_371_008.8
 #: OpenStreetMap's kinds of road that cars use, and our three classes
 HIGHWAYS = {
     **dict.fromkeys(("motorway", "motorway_link", "trunk", "trunk_link"), FREEWAY),
@@ -121,12 +120,6 @@ def csv_streets(path: Path) -> Iterator[Street]:
     return (Street(vmax, segments) for vmax, segments in streets.values())
 
 
-def _flat(lon: float, lat: float, lat0: float) -> tuple[float, float]:
-    """Metres in a plane that fits around latitude ``lat0``; off by less than a thousandth across a city."""
-    x = math.radians(lon) * EARTH * math.cos(math.radians(lat0))
-    return round(x, 3), round(math.radians(lat) * EARTH, 3)
-
-
 def _street_of(places: list[tuple[float, float]], vmax: float) -> Street:
     return Street(vmax, [(*a, *b) for a, b in pairwise(places)])
 
@@ -156,7 +149,7 @@ def geojson_streets(path: Path) -> Iterator[Street]:
     if crs == "metres":
         return (_street_of(places, vmax) for places, vmax in lines)
     lat0 = sum(p[1] for places, _ in lines for p in places) / max(1, sum(len(places) for places, _ in lines))
-    return (_street_of([_flat(*p, lat0) for p in places], vmax) for places, vmax in lines)
+    return (_street_of([flat(*p, lat0) for p in places], vmax) for places, vmax in lines)
 
 
 def osm_streets(path: Path) -> Iterator[Street]:
@@ -171,4 +164,4 @@ def osm_streets(path: Path) -> Iterator[Street]:
     except RuntimeError as error:
         raise BadInput(f"{path}: {error}.", hint="Give an OpenStreetMap extract (.osm.pbf or .osm).") from error
     lat0 = sum(p[1] for places, _ in lines for p in places) / max(1, sum(len(places) for places, _ in lines))
-    return (_street_of([_flat(*p, lat0) for p in places], vmax) for places, vmax in lines)
+    return (_street_of([flat(*p, lat0) for p in places], vmax) for places, vmax in lines)

@@ -120,7 +120,7 @@ def _present(trip: MPoints, when: Longs | Periods) -> Result:
 def _passes(trip: MPoints, place: Points | Lines) -> Result:
     """Whether the point is ever at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Points):
-        return places.comes_near(trip, place, types.REACH)
+        return np.diff(places.when_near(trip, place, types.REACH, True).rows) > 0
     return np.diff(places.when_inside(trip, place, True).rows) > 0
 
 
@@ -129,7 +129,7 @@ def _at(trip: MPoints, place: Points | Lines) -> Result:
     """The moving point while it is at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Lines):
         return motion.restrict(trip, _frozen(places.when_inside(trip, place, False)))
-    there = motion.restrict(trip, _frozen(places.when_near(trip, place, types.REACH)))
+    there = motion.restrict(trip, _frozen(places.when_near(trip, place, types.REACH, False)))
     vertices = np.diff(there.rows)
     return there._replace(x=np.repeat(place.x, vertices), y=np.repeat(place.y, vertices))
 
@@ -199,7 +199,7 @@ def _intersection(first: MPoints, second: MPoints) -> Result:
     """The moving point while both are at one place (within 1e-6 m) at one time."""
     apart = _frozen(nearness.relative(first, second))
     origin = columns.frozen(np.zeros(columns.count(apart)))
-    return motion.restrict(first, _frozen(places.when_near(apart, Points(origin, origin), types.REACH)))
+    return motion.restrict(first, _frozen(places.when_near(apart, Points(origin, origin), types.REACH, False)))
 
 
 @_operator(types.BOOL)
@@ -235,14 +235,8 @@ def _concat_all(lists: pa.Array) -> pa.Array:
 
 def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
     """A regular n-gon around a point: ``circle(place, radius, n)``."""
-    centre, radii = columns.read(place), columns.read(radius)
     sides = np.maximum(columns.read(corners).astype(np.int64), 3)
-    rows = np.concatenate(([0], np.cumsum(sides))).astype(np.int32)
-    turn = 2 * np.pi * (np.arange(rows[-1]) - np.repeat(rows[:-1], sides)) / np.repeat(sides, sides)
-    x = np.repeat(centre.x, sides) + np.repeat(radii, sides) * np.cos(turn)
-    y = np.repeat(centre.y, sides) + np.repeat(radii, sides) * np.sin(turn)
-    parts = np.arange(len(sides) + 1, dtype=np.int32)
-    return columns.write(Lines(rows, x, y, parts, np.zeros(len(sides), np.int32)), types.REGION)
+    return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION)
 
 
 #: operators that work on Arrow columns themselves

@@ -51,8 +51,8 @@ def near_on_unit(x0: float, y0: float, x1: float, y1: float, px: float, py: floa
 
 
 @compiled
-def when_near(m: MPoints, places: Points, d: float) -> Periods:
-    """When each point is within ``d`` metres of its place."""
+def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods:
+    """When each point is within ``d`` metres of its place; ``first_only`` stops at the first such time."""
     n = len(m.rows) - 1
     rows = np.zeros(n + 1, np.int32)
     begin, end, at = np.empty(16, np.int64), np.empty(16, np.int64), 0
@@ -75,32 +75,21 @@ def when_near(m: MPoints, places: Points, d: float) -> Periods:
                         begin, end = grown(begin, at), grown(end, at)
                         begin[at], end[at] = t0, t1
                         at += 1
+                if first_only and at > rows[row]:
+                    break
+            if first_only and at > rows[row]:
+                break
         rows[row + 1] = at
     return Periods(rows, begin[:at], end[:at])
 
 
-@compiled
-def comes_near(m: MPoints, places: Points, d: float) -> Bools:
-    """Whether each point is ever within ``d`` metres of its place."""
-    n = len(m.rows) - 1
-    found = np.zeros(n, np.bool_)
-    for row in range(n):
-        px, py = places.x[row], places.y[row]
-        for k in range(m.parts[row], m.parts[row + 1]):
-            first, last = sequence(m, row, k)
-            for i in range(first, max(last - 1, first + 1)):
-                j = min(i + 1, last - 1)
-                if min(m.x[i], m.x[j]) > px + d or max(m.x[i], m.x[j]) < px - d:
-                    continue
-                if min(m.y[i], m.y[j]) > py + d or max(m.y[i], m.y[j]) < py - d:
-                    continue
-                low, high = near_on_unit(m.x[i], m.y[i], m.x[j], m.y[j], px, py, d)
-                if low <= high:
-                    found[row] = True
-                    break
-            if found[row]:
-                break
-    return found
+def polygons(centre: Points, radius: Floats, sides: Longs) -> Lines:
+    """Regular n-gons around places."""
+    rows = np.concatenate(([0], np.cumsum(sides))).astype(np.int32)
+    turn = 2 * np.pi * (np.arange(rows[-1]) - np.repeat(rows[:-1], sides)) / np.repeat(sides, sides)
+    x = np.repeat(centre.x, sides) + np.repeat(radius, sides) * np.cos(turn)
+    y = np.repeat(centre.y, sides) + np.repeat(radius, sides) * np.sin(turn)
+    return Lines(rows, x, y, np.arange(len(sides) + 1, dtype=np.int32), np.zeros(len(sides), np.int32))
 
 
 @compiled

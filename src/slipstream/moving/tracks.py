@@ -24,6 +24,12 @@ EARTH = 6_371_008.8
 Vertex = tuple[datetime, float, float]
 
 
+def flat(lon: float, lat: float, lat0: float) -> tuple[float, float]:
+    """Degrees as metres in a plane that fits around latitude ``lat0``; off by less than a thousandth across a city."""
+    x = math.radians(lon) * EARTH * math.cos(math.radians(lat0))
+    return round(x, 3), round(math.radians(lat) * EARTH, 3)
+
+
 def read_gpx(path: Path) -> MovingPoint:
     """The tracks of a GPX file; each segment is a sequence."""
     try:
@@ -35,13 +41,8 @@ def read_gpx(path: Path) -> MovingPoint:
         for segment in root.iterfind("{*}trk/{*}trkseg")
     ]
     middle = float(np.mean([lat for segment in segments for _, _, lat in segment])) if any(segments) else 0.0
-    scale = math.cos(math.radians(middle))
-    flat = [
-        [(t, math.radians(lon) * EARTH * scale, math.radians(lat) * EARTH) for t, lon, lat in segment]
-        for segment in segments
-        if segment
-    ]
-    return _checked(flat, path)
+    laid = [[(t, *flat(lon, lat, middle)) for t, lon, lat in segment] for segment in segments if segment]
+    return _checked(laid, path)
 
 
 def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
