@@ -7,10 +7,12 @@ changelog checkpoints.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -93,12 +95,40 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
     for key, value in (settings(master) | (conf or {})).items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with _spark_talks_to(spark_log()):
+            return builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise Unavailable(
             f"Spark did not start with --master {master}: {error}",
-            hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine.",
+            hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine. "
+            f"{_last_words(spark_log())}",
         ) from error
+
+
+def spark_log() -> Path:
+    """Where Spark's own messages and its workers' go; what a user must know comes as an error."""
+    return Path(tempfile.gettempdir()) / f"slipstream-spark-{os.getpid()}.log"
+
+
+def _last_words(log: Path) -> str:
+    """The end of what Spark said before it gave up."""
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return f"Spark's last words: {lines[-1]}" if lines else ""
+
+
+@contextmanager
+def _spark_talks_to(log: Path) -> Iterator[None]:
+    """Give the JVM that starts in this block, and its Python workers, ``log`` as standard error."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+        atexit.register(log.unlink, missing_ok=True)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Engine:
         if self.restart:
             self.intake = Intake.decode(self.lateness, self.intake.encode())
         tuples, more = self.intake.release(everything=everything)
-        hops = [*by_fragment(tuples, self.fragments), *rejects_hop(0, 0, rejects + more)]
+        hops = [*by_fragment(tuples, tuple(range(self.fragments))), *rejects_hop(0, 0, rejects + more)]
         for hop in self._through(self._toll, self._through_fragments(hops)):
             self._sink(hop)
 
@@ -84,7 +84,7 @@ class Engine:
             self.tolls[key] = TollFragment(self.rules)
         elif self.restart:
             self.tolls[key] = TollFragment.load(self.rules, *stores)
-        passed = list(toll_stage(self.tolls[key], hops, self.shards))
+        passed = list(toll_stage(self.tolls[key], hops, tuple(range(self.shards))))
         self.tolls[key].save(*stores)
         return passed
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from slipstream.errors import BadArgument
+from slipstream.feeds.trains import frame
 from slipstream.feeds.tuples import FIELDS
 
 
@@ -52,9 +53,15 @@ def encode_json(tuples: pa.Table) -> bytes:
     return bytes(lines.buffers()[2].to_pybytes())
 
 
+def encode_train(tuples: pa.Table) -> bytes:
+    """The second as one train, the form in which tuples travel through the toll engine."""
+    return frame({name: tuples.column(name).to_numpy() for name in FIELDS})
+
+
 ENCODINGS = {
     "text": Encoding(".txt", encode_text, bytes.splitlines),
     "json": Encoding(".json", encode_json, bytes.splitlines),
+    "train": Encoding(".train", encode_train, lambda train: [train]),
 }
 
 

@@ -98,7 +98,9 @@ def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
     from pyspark.errors import PySparkException
 
     try:
-        frame = spark.read.option("recursiveFileLookup", "true").parquet(str(path))
+        # the toll engine's folders are named batch=7/emit_ms=123456, which Spark reads as columns
+        partitioned = path.is_dir() and any(path.glob("*=*"))
+        frame = spark.read.option("recursiveFileLookup", str(not partitioned).lower()).parquet(str(path))
     except PySparkException as error:
         raise BadInput(f"{path}: not readable as Parquet.", hint="The output is damaged; run again.") from error
     if missing := [name for name in COLUMNS if name not in frame.columns]:

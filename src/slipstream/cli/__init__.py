@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from slipstream import __version__
-from slipstream.cli import archive, bench, berlinmod, city, describe, doctor, exchange, history
+from slipstream.cli import archive, bench, berlinmod, city, describe, doctor, exchange, history, toll
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, bench, berlinmod, archive, doctor):
+for family in (city, exchange, describe, history, toll, bench, berlinmod, archive, doctor):
     family.add_to(app)
 
 

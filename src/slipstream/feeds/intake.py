@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.parse import Columns, kept
+from slipstream.feeds.parse import Columns, kept, lines
 from slipstream.feeds.tuples import FIELDS, POSITION
 from slipstream.kernels import Bools, Longs
 
@@ -29,12 +29,6 @@ def nothing() -> Columns:
 def joined(first: Columns, second: Columns) -> Columns:
     """The tuples of both, in order."""
     return {name: np.concatenate([first[name], second[name]]) for name in FIELDS}
-
-
-def lines(tuples: Columns) -> list[bytes]:
-    """Tuples as Linear Road lines."""
-    rows = np.stack([tuples[name] for name in FIELDS], axis=1).tolist()
-    return [b",".join(b"%d" % value for value in row) for row in rows]
 
 
 @dataclass

@@ -6,11 +6,13 @@ A bad line costs no more than a good one: the parser is a kernel that gives ever
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.feeds.trains import unframe
 from slipstream.feeds.tuples import CARRIES, FIELDS, MILE, POSITION, RANGES
 from slipstream.kernels import Bools, Bytes, Ints, Longs, compiled
 
@@ -71,6 +73,38 @@ def parse_json(chunk: bytes) -> Parsed:
     verdicts = judge(columns)
     rejects += [(rows[i][0], reason_of(int(verdicts[i]))) for i in np.flatnonzero(verdicts)]
     return Parsed(kept(columns, verdicts == GOOD), rejects)
+
+
+def parse_trains(chunk: bytes) -> Parsed:
+    """Read framed trains; what follows a damaged frame cannot be told apart and is rejected with it."""
+    parts, rest = unframe(chunk)
+    columns = {name: np.concatenate([np.empty(0, np.int32), *(part[name] for part in parts)]) for name in FIELDS}
+    verdicts = judge(columns)
+    bad = kept(columns, verdicts != GOOD)
+    reasons = [reason_of(int(verdict)) for verdict in verdicts[verdicts != GOOD]]
+    rejects = list(zip(lines(bad), reasons, strict=True))
+    if rest:
+        rejects.append((rest[:40].hex().encode(), "train"))
+    return Parsed(kept(columns, verdicts == GOOD), rejects)
+
+
+def lines(tuples: Columns) -> list[bytes]:
+    """Tuples as Linear Road lines."""
+    rows = np.stack([tuples[name] for name in FIELDS], axis=1).tolist()
+    return [b",".join(b"%d" % value for value in row) for row in rows]
+
+
+def _together(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
+    """A parser for a list of chunks, each of whole lines whether or not it ends with one."""
+    return lambda chunks: parse(b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks))
+
+
+#: how chunks of each encoding are read
+PARSERS: dict[str, Callable[[list[bytes]], Parsed]] = {
+    "text": _together(parse_text),
+    "json": _together(parse_json),
+    "train": lambda chunks: parse_trains(b"".join(chunks)),
+}
 
 
 def _json_row(line: bytes) -> list[int] | str:

@@ -6,6 +6,7 @@ position reports in fourteen bytes each, then the requests that came with them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,15 +39,43 @@ class Train:
     requests: dict[str, Ints]
 
 
+def pack(vid: Ints, xway: Ints, reports: Mapping[str, Ints]) -> bytes:
+    """The bytes of position reports."""
+    lane_dir = (reports["lane"] + 8 * reports["dir"]).astype(np.uint8)
+    columns: tuple[npt.NDArray[Any], ...] = (vid, xway, reports["spd"].astype(np.uint8), lane_dir, reports["pos"])
+    return b"".join(column.tobytes() for column in columns)
+
+
 def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
     """Pack the tuples of one second; returns the numbers of reports and requests, and the bytes."""
     is_report = tuples["type"] == POSITION
     reports = {name: tuples[name][is_report] for name in ("vid", "xway", "spd", "lane", "dir", "pos")}
-    lane_dir = (reports["lane"] + 8 * reports["dir"]).astype(np.uint8)
-    columns: list[npt.NDArray[Any]] = [reports["vid"], reports["xway"], reports["spd"].astype(np.uint8), lane_dir]
-    columns += [reports["pos"], *(tuples[name][~is_report] for name in REQUEST_FIELDS)]
     made = int(np.count_nonzero(is_report))
-    return made, is_report.size - made, b"".join(column.tobytes() for column in columns)
+    asked = b"".join(tuples[name][~is_report].tobytes() for name in REQUEST_FIELDS) if made < is_report.size else b""
+    return made, is_report.size - made, pack(reports["vid"], reports["xway"], reports) + asked
+
+
+_MAGIC = b"LRT1"
+_HEADER = struct.Struct("<4siii")
+
+
+def frame(tuples: Mapping[str, Ints]) -> bytes:
+    """The tuples of one second as a message that says what it is: for topics, files and sockets."""
+    reports, requests, payload = encode(tuples)
+    return _HEADER.pack(_MAGIC, int(tuples["time"][0]), reports, requests) + payload
+
+
+def unframe(chunk: bytes) -> tuple[list[dict[str, Ints]], bytes]:
+    """The tuples of framed trains, and the rest that cannot be read."""
+    parts = []
+    while len(chunk) >= _HEADER.size:
+        magic, second, reports, requests = _HEADER.unpack_from(chunk)
+        size = _HEADER.size + max(reports, 0) * _REPORT_BYTES + max(requests, 0) * 4 * len(REQUEST_FIELDS)
+        if magic != _MAGIC or reports < 0 or requests < 0 or len(chunk) < size:
+            break
+        parts.append(tuples_of(decode(second, reports, requests, chunk[_HEADER.size : size])))
+        chunk = chunk[size:]
+    return parts, chunk
 
 
 def decode(second: int, reports: int, requests: int, train: bytes) -> Train:

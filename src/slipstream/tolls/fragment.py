@@ -7,8 +7,8 @@ answers with columns, and says what to store.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ FORGET_AFTER = 90
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(NamedTuple):
     """Reports that entered a segment: what each is told."""
 
     vid: Ints
@@ -39,8 +38,7 @@ class Entries:
     alert: Ints  # NOWHERE: no alert
 
 
-@dataclass(frozen=True)
-class Charges:
+class Charges(NamedTuple):
     """Tolls charged, and credits as negative ones."""
 
     vid: Ints
@@ -48,7 +46,9 @@ class Charges:
     amount: Longs
 
 
-Columns = TypeVar("Columns", Entries, Charges)
+_INTS, _LONGS = np.empty(0, np.int32), np.empty(0, np.int64)
+NO_ENTRIES = Entries(_INTS, _INTS, _INTS, _LONGS, _INTS)
+NO_CHARGES = Charges(_INTS, _INTS, _LONGS)
 
 
 @dataclass
@@ -107,15 +107,17 @@ class TollFragment:
 
     def take(self, trains: list[Train]) -> tuple[Entries, Charges]:
         """Process trains of whole seconds, in the order of time."""
-        parts: list[tuple[Entries, Charges]] = []
+        parts = [(NO_ENTRIES, NO_CHARGES)]
         trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
         first = 0
         for end in range(1, len(trains) + 1):
             if end == len(trains) or trains[end].second // 60 != trains[first].second // 60:
                 parts.append(self._take_minute(trains[first:end]))
                 first = end
-        entries = _joined(Entries, [part[0] for part in parts], (np.int32, np.int32, np.int32, np.int64, np.int32))
-        return entries, _joined(Charges, [part[1] for part in parts], (np.int32, np.int32, np.int64))
+        entries, charges = zip(*parts, strict=True)
+        return Entries(*map(np.concatenate, zip(*entries, strict=True))), Charges(
+            *map(np.concatenate, zip(*charges, strict=True))
+        )
 
     def _take_minute(self, trains: list[Train]) -> tuple[Entries, Charges]:
         time = np.concatenate([np.full(train.vid.size, train.second, np.int32) for train in trains])
@@ -252,13 +254,3 @@ class TollFragment:
         fragment.stops = Stops(car, time, np.frombuffer(place, np.int64))
         fragment._stored, fragment._unsaved = set(fragment.minutes), {fragment.minute}
         return fragment
-
-
-def _joined(kind: type[Columns], parts: list[Columns], types: tuple[type[np.generic], ...]) -> Columns:
-    """The parts one after the other."""
-    names: list[str] = [column.name for column in fields(kind)]
-    columns: list[Any] = [
-        np.concatenate([np.empty(0, dtype), *(getattr(part, column) for part in parts)])
-        for column, dtype in zip(names, types, strict=True)
-    ]
-    return kind(*columns)

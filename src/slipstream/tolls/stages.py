@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
@@ -30,6 +31,11 @@ TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS = range(5)
 COLUMNS = "key int, what int, second int, reports int, requests int, payload binary"
 
 
+#: The keys by which Spark knows the fragments or shards, in their order. Any numbers do; ``layout`` chooses them so
+#: that Spark's hash spreads them evenly over partitions.
+Labels = tuple[int, ...]
+
+
 class Hop(NamedTuple):
     """One row between stages."""
 
@@ -41,21 +47,29 @@ class Hop(NamedTuple):
     payload: bytes
 
 
+ARROW = pa.schema([*((name, pa.int32()) for name in Hop._fields[:-1]), ("payload", pa.binary())])
+
+
+def to_arrow(hops: list[Hop]) -> pa.RecordBatch:
+    """Hops as Spark reads and writes them."""
+    return pa.record_batch(list(map(list, zip(*hops, strict=True))), schema=ARROW)
+
+
 CHARGE = np.dtype([("vid", "<i4"), ("time", "<i4"), ("amount", "<i8")])
 REQUEST = np.dtype([(name, "<i4") for name in ("time", *trains.REQUEST_FIELDS)])
 
 
-def by_fragment(tuples: Columns, fragments: int) -> Iterator[Hop]:
+def by_fragment(tuples: Columns, fragments: Labels) -> Iterator[Hop]:
     """Trains of whole seconds, one for each second and fragment: reports by expressway, requests by vehicle."""
     if not tuples["type"].size:
         return
-    fragment = np.where(tuples["type"] == POSITION, tuples["xway"], tuples["vid"]) % fragments
+    fragment = np.where(tuples["type"] == POSITION, tuples["xway"], tuples["vid"]) % len(fragments)
     order = np.lexsort((fragment, tuples["time"]))
     time, fragment = tuples["time"][order], fragment[order]
     cuts = np.flatnonzero((np.diff(time) != 0) | (np.diff(fragment) != 0)) + 1
     for start, end in zip([0, *cuts], [*cuts, time.size], strict=True):
         train = {name: column[order[start:end]] for name, column in tuples.items()}
-        yield Hop(int(fragment[start]), TRAIN, int(time[start]), *trains.encode(train))
+        yield Hop(fragments[fragment[start]], TRAIN, int(time[start]), *trains.encode(train))
 
 
 def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
@@ -65,22 +79,23 @@ def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
         yield Hop(key, REJECTS, second, len(rejects), 0, payload)
 
 
-def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: int) -> Iterator[Hop]:
+def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels) -> Iterator[Hop]:
     """Take trains into the fragment; pass on notifications and alerts, charges and requests."""
     hops = list(hops)
+    beside = shards[hops[0].key % len(shards)]
     arrived = [trains.decode(hop.second, hop.reports, hop.requests, hop.payload) for hop in hops if hop.what == TRAIN]
     last = max(hop.second for hop in hops)
     entries, charges = state.take(arrived)
     answers = as_answers(entries)
     if answers.size:
-        yield Hop(hops[0].key % shards, ANSWERS, last, answers.size, 0, answers.tobytes())
+        yield Hop(beside, ANSWERS, last, answers.size, 0, answers.tobytes())
     booked = np.empty(charges.vid.size, CHARGE)
     booked["vid"], booked["time"], booked["amount"] = charges.vid, charges.time, charges.amount
     yield from _by_shard(CHARGES, booked, last, shards)
     yield from _by_shard(REQUESTS, _requests(arrived), last, shards)
     for hop in hops:
         if hop.what != TRAIN:
-            yield hop._replace(key=hop.key % shards)
+            yield hop._replace(key=beside)
 
 
 def as_answers(entries: Entries) -> Answers:
@@ -101,11 +116,11 @@ def _requests(arrived: list[trains.Train]) -> npt.NDArray[np.void]:
     return asked
 
 
-def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: int) -> Iterator[Hop]:
-    shard = rows["vid"] % shards
+def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: Labels) -> Iterator[Hop]:
+    shard = rows["vid"] % len(shards)
     for number in np.unique(shard):
         mine = rows[shard == number]
-        yield Hop(int(number), what, second, mine.size, 0, mine.tobytes())
+        yield Hop(shards[number], what, second, mine.size, 0, mine.tobytes())
 
 
 def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:

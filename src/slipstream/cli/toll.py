@@ -1,0 +1,161 @@
+"""``slipstream toll``: the toll engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipstream import session
+from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.errors import BadArgument
+
+
+def toll(
+    input_: Annotated[
+        str, typer.Argument(metavar="INPUT", help="A run, a text file, a folder of text files, kafka:..., tcp:...")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
+    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
+    speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
+    rules: Annotated[str, typer.Option(help="2004, 2003, or module:function for a toll of your own.")] = "2004",
+    lateness: Annotated[
+        int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="text, json or train; of feeds that are no run.")] = "text",
+    history: Annotated[
+        Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
+    ] = None,
+    sink: Annotated[
+        list[str] | None, typer.Option(help="Besides the files: console, or kafka:HOST:PORT/TOPIC. May be repeated.")
+    ] = None,
+    text: Annotated[bool, typer.Option(help="Write output.csv beside the Parquet files.")] = True,
+    batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
+    parallel: Annotated[int, typer.Option(help="Fragments and shards; 0 for one per core.")] = 0,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Toll a stream of position reports: notifications, alerts, balances, expenditures and travel times.
+
+    Everything goes to the folder --out: answers in output.csv (the paper's plain form) and output/ (Parquet), what was
+    rejected and why in rejects.csv, counts and delays in summary.json. After a crash or Ctrl-C, the same command goes
+    on where it was; no answer is lost or doubled.
+
+    Examples:
+
+    `slipstream toll runs/demo --out tolls` a recorded run, at full speed
+
+    `slipstream toll feed.dat --out tolls` Linear Road text
+
+    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
+    """
+    from slipstream.feeds.parse import PARSERS
+    from slipstream.tolls.engine import Settings
+    from slipstream.tolls.rules import find
+
+    find(rules)
+    live = follow or input_.startswith(("kafka:", "tcp:"))
+    checks = (
+        (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
+        (speed >= 0, f"--speed {speed}: below 0.", "1 is real time, 0 as fast as possible."),
+        (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
+        (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
+    )
+    for good, message, hint in checks:
+        if not good:
+            raise BadArgument(message, hint=hint)
+    settings = Settings(
+        speed=speed,
+        rules=rules,
+        until=until,
+        batch_seconds=batch_seconds,
+        lateness=(2 if live else 60) if lateness is None else lateness,
+        encoding=encoding,
+        follow=live,
+        text=text,
+        parallel=parallel,
+        history=history,
+        watch=_watchers(sink or [], out, text=text),
+    )
+    summary = _toll(input_, out, settings, master, conf)
+    show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
+
+
+def _toll(input_: str, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:
+    from slipstream.feeds.run import Run
+    from slipstream.tolls import engine, live
+
+    path = Path(input_)
+    run = Run.open(path) if (path / "manifest.json").exists() else None
+    if settings.history is not None:
+        Run.open(settings.history)
+    spark = spark_session("toll", master, conf)
+    if run is not None:
+        return engine.toll_run(spark, run, out, settings)
+    if input_.startswith("kafka:"):
+        topic = live.Topic.parse(input_)
+        return engine.toll_chunks(spark, live.subscribe(spark, topic), input_, out, settings, lambda _: False)
+    if input_.startswith("tcp:"):
+        spool = out / "checkpoint" / "received"
+        live.receive(input_, spool)
+        return engine.toll_lines(spark, spool, out, dataclasses.replace(settings, follow=True))
+    return engine.toll_lines(spark, path, out, settings)
+
+
+def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
+    """What to do after every look at the running query: pass committed answers on."""
+    from slipstream.tolls.live import Publisher, Topic
+
+    if sinks and not text:
+        raise BadArgument("--sink needs output.csv.", hint="Leave out --no-text.")
+    publishers: list[Callable[[], None]] = []
+    for name in sinks:
+        if name == "console":
+            publishers.append(_printer(out))
+        else:
+            publishers.append(Publisher(Topic.parse(name), out).publish)
+
+    def watch() -> None:
+        for publish in publishers:
+            publish()
+
+    return watch
+
+
+def _printer(out: Path) -> Callable[[], None]:
+    """Prints the lines of output.csv as batches are committed."""
+    from slipstream.tolls.sink import TEXT, journal
+
+    shown = 0
+
+    def publish() -> None:
+        nonlocal shown
+        done = journal(out)
+        if done and done[-1].text_bytes > shown:
+            with (out / TEXT).open("rb") as file:
+                file.seek(shown)
+                sys.stdout.buffer.write(file.read(done[-1].text_bytes - shown))
+            sys.stdout.buffer.flush()
+            shown = done[-1].text_bytes
+
+    return publish
+
+
+def _flat(summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary as rows of a table."""
+    rows = {key: value for key, value in summary.items() if not isinstance(value, dict)}
+    rows |= {f"{name}_answers": count for name, count in summary["answers"].items()}
+    for name, response in summary["response_seconds"].items():
+        rows[f"{name}_response"] = " ".join(f"{key} {value}" for key, value in response.items())
+    return rows
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(toll)

@@ -1,0 +1,75 @@
+"""How an engine is laid out over Spark: its fragments and shards, and the settings its checkpoint was made with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slipstream.errors import BadInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: of the bytes that fragments and accounts put into the state store
+STATE_VERSION = 1
+FILE = "engine.json"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What must stay the same from the first start of an engine to its last restart."""
+
+    source: str
+    fragments: tuple[int, ...]
+    shards: tuple[int, ...]
+    partitions: int
+    rules: str
+    lateness: int
+    state_version: int = STATE_VERSION
+
+    @classmethod
+    def new(cls, spark: SparkSession, source: str, *, parallel: int, rules: str, lateness: int) -> Layout:
+        """A layout with ``parallel`` fragments and shards, each in a partition of its own."""
+        labels = spread(spark, parallel)
+        return cls(source, labels, labels, parallel, rules, lateness)
+
+    def agree_with(self, folder: Path) -> Layout:
+        """The layout that a checkpoint was made with, or this one if it is new; other settings are refused."""
+        file = folder / FILE
+        if not file.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+            return self
+        stored = Layout.read(file)
+        if stored.state_version != STATE_VERSION:
+            raise BadInput(
+                f"{file}: state of version {stored.state_version}, this program reads {STATE_VERSION}.",
+                hint="Go on with the version that wrote it, or start afresh in another --out folder.",
+            )
+        for name in ("source", "rules", "lateness"):
+            if getattr(stored, name) != getattr(self, name):
+                raise BadInput(
+                    f"{folder} was begun with {name} {getattr(stored, name)}, not {getattr(self, name)}.",
+                    hint="Go on with the same settings, or start afresh in another --out folder.",
+                )
+        return stored
+
+    @classmethod
+    def read(cls, file: Path) -> Layout:
+        """Read a stored layout."""
+        try:
+            body = json.loads(file.read_text(encoding="utf-8"))
+            return cls(**{**body, "fragments": tuple(body["fragments"]), "shards": tuple(body["shards"])})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+
+
+def spread(spark: SparkSession, parts: int) -> tuple[int, ...]:
+    """Numbers that Spark's hash puts into ``parts`` different partitions, in order."""
+    hashed = spark.range(64 * parts).selectExpr(
+        "cast(id as int) as label", f"pmod(hash(cast(id as int)), {parts}) as part"
+    )
+    first = hashed.groupBy("part").agg({"label": "min"}).collect()
+    return tuple(int(row[1]) for row in sorted(first, key=lambda row: int(row[0])))

@@ -1,0 +1,164 @@
+"""Feeds and sinks that are servers: a TCP port, a Kafka topic.
+
+What comes from a socket cannot be read twice, so it is first put into a file, and the engine follows the file. What
+goes to a topic is read from the committed part of ``output.csv``: every line goes out once, also across a crash,
+because each transaction carries how far it got.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipstream.errors import BadArgument, Unavailable
+from slipstream.tolls.lines import END_MARK
+from slipstream.tolls.sink import TEXT, journal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PATIENCE = 20
+_POSITION = "slipstream-position"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A Kafka topic, as ``kafka:HOST:PORT/TOPIC`` names it."""
+
+    servers: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Topic:
+        """Read the name that a user gave."""
+        match = re.fullmatch(r"kafka:([^/]+:\d{1,5})/([A-Za-z0-9._-]+)", text)
+        if not match:
+            raise BadArgument(f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC.")
+        return cls(match[1], match[2])
+
+
+def receive(address: str, spool: Path) -> threading.Thread:
+    """Connect to ``tcp:HOST:PORT`` and put what comes into a file, whole, until the other side closes."""
+    match = re.fullmatch(r"tcp:([^/]+):(\d{1,5})", address)
+    if not match:
+        raise BadArgument(f"{address}: not an address.", hint="Write tcp:HOST:PORT.")
+    try:
+        connection = socket.create_connection((match[1], int(match[2])), timeout=PATIENCE)
+    except (OSError, OverflowError) as error:
+        raise Unavailable(
+            f"{address}: nobody answers ({error}).",
+            hint=f"Start the feed first, for example: slipstream drive RUN --to {address}",
+        ) from error
+    connection.settimeout(None)
+    spool.parent.mkdir(parents=True, exist_ok=True)
+    thread = threading.Thread(target=_spool, args=(connection, spool), daemon=True)
+    thread.start()
+    return thread
+
+
+def _spool(connection: socket.socket, spool: Path) -> None:
+    with connection, spool.open("ab") as file:
+        try:
+            while data := connection.recv(1 << 20):
+                file.write(data)
+                file.flush()
+        finally:
+            Path(str(spool) + END_MARK).touch()
+
+
+def subscribe(spark: SparkSession, topic: Topic) -> DataFrame:
+    """The messages of a topic as chunks, through Spark's Kafka connector; an empty message is the last one."""
+    from pyspark.errors import PySparkException
+
+    try:
+        messages = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", topic.servers)
+            .option("subscribe", topic.name)
+            .option("startingOffsets", "earliest")
+            .option("failOnDataLoss", "true")
+            .load()
+        )
+    except PySparkException as error:
+        raise Unavailable(
+            "Spark's Kafka connector is not loaded.",
+            hint='Fetch it with scripts/kafka.sh connector, then add --conf spark.jars="$(scripts/kafka.sh jars)".',
+        ) from error
+    return messages.selectExpr(
+        "0 as key", "offset as seq", "coalesce(value, X'') as chunk", "coalesce(length(value), 0) = 0 as last"
+    )
+
+
+class Publisher:
+    """Sends the committed lines of ``output.csv`` to a topic, each once."""
+
+    def __init__(self, topic: Topic, out: Path) -> None:
+        from confluent_kafka import KafkaException, Producer
+
+        self._topic, self._out = topic, out
+        self._error = KafkaException
+        settings = {"bootstrap.servers": topic.servers, "transactional.id": f"slipstream-{topic.name}", "log_level": 0}
+        self._producer: Any = Producer(settings)
+        try:
+            self._producer.init_transactions(PATIENCE)
+        except KafkaException as error:
+            raise Unavailable(
+                f"kafka:{topic.servers}/{topic.name}: no broker answers.", hint="Start it: scripts/kafka.sh start"
+            ) from error
+        self._position = self._sent_before()
+
+    def publish(self) -> None:
+        """Send what was committed since the last call, in one transaction."""
+        done = journal(self._out)
+        if not done or done[-1].text_bytes <= self._position:
+            return
+        with (self._out / TEXT).open("rb") as file:
+            file.seek(self._position)
+            text = file.read(done[-1].text_bytes - self._position)
+        position = self._position + len(text)
+        try:
+            self._producer.begin_transaction()
+            for line in text.splitlines():
+                self._produce(line, position)
+            self._producer.commit_transaction(PATIENCE)
+        except self._error as error:
+            raise Unavailable(
+                f"kafka:{self._topic.servers}/{self._topic.name}: the broker went away.",
+                hint="Start it and run the same command again; it goes on where it was.",
+            ) from error
+        self._position = position
+
+    def _produce(self, line: bytes, position: int) -> None:
+        headers = {_POSITION: str(position)}
+        try:
+            self._producer.produce(self._topic.name, line, partition=0, headers=headers)
+        except BufferError:
+            self._producer.flush(PATIENCE)
+            self._producer.produce(self._topic.name, line, partition=0, headers=headers)
+
+    def _sent_before(self) -> int:
+        """How far the last committed transaction in the topic got."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        settings = {"bootstrap.servers": self._topic.servers, "group.id": "slipstream", "log_level": 0}
+        consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
+        try:
+            place = TopicPartition(self._topic.name, 0)
+            try:
+                low, high = consumer.get_watermark_offsets(place, timeout=PATIENCE)
+            except self._error:
+                return 0
+            # the last entries of a partition are the marks of transactions, not messages
+            for back in range(1, min(high - low, 20) + 1):
+                place.offset = high - back
+                consumer.assign([place])
+                message = consumer.poll(2.0)
+                if message is not None and not message.error():
+                    return int(dict(message.headers() or [])[_POSITION] or 0)
+            return 0
+        finally:
+            consumer.close()

@@ -1,0 +1,205 @@
+"""Replay a run as a Spark streaming source: whole seconds, as trains, in real time, k times that, or at full speed.
+
+The offset is the next second, so a restart goes on with exactly that one. A second is given out when it is over: at
+real time, the tuples of second t become readable at t + 1. Copies of a multiplied run are made here, a whole column at
+a time; nothing is stored for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from slipstream.feeds import trains
+from slipstream.feeds.clock import Clock
+from slipstream.feeds.intake import rivals
+from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
+from slipstream.feeds.run import MINUTE, Run
+from slipstream.feeds.tuples import FIELDS, POSITION
+from slipstream.tolls.stages import COLUMNS, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
+
+OPTION = "replay"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What to replay, and how fast; travels to Spark as an option."""
+
+    path: str
+    copies: int
+    fragments: Labels
+    since: int
+    until: int
+    clock: Clock
+    most_seconds: int  # of the run in one batch
+    tasks: int
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Replay:
+        """From text."""
+        body = json.loads(text)
+        return cls(**{**body, "fragments": tuple(body["fragments"]), "clock": Clock(**body["clock"])})
+
+    def reach(self, since: int) -> int:
+        """The end of the batch that starts at ``since``, now."""
+        over = self.clock.now_ms() // 1000 if self.clock.runs else self.until
+        return max(since, min(over, since + self.most_seconds, self.until))
+
+
+@dataclass
+class Part(InputPartition):
+    """Some stored expressways, some copies of them, and the seconds to read."""
+
+    stored: list[int]
+    copies: list[int]
+    since: int
+    until: int
+
+
+class ReplaySource(DataSource):
+    """The source under the name ``slipstream-replay``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name for Spark."""
+        return "slipstream-replay"
+
+    def schema(self) -> str:
+        """Hops with trains."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """The reader of one query."""
+        return ReplayReader(Replay.from_json(self.options[OPTION]))
+
+
+class ReplayReader(DataSourceStreamReader):
+    """Plans batches on the driver and reads them in tasks."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """The first second."""
+        return {"second": self._replay.since}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
+        """As far as the clock, the batch's size and the run allow."""
+        return {"second": self._replay.reach(start["second"])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Tasks of like size: by stored expressways, or by copies where there are few."""
+        since, until = start["second"], end["second"]
+        if until <= since:
+            return []
+        run = open_run(self._replay.path)
+        stored, copies = list(range(run.stored)), list(range(self._replay.copies))
+        tasks = self._replay.tasks
+        if len(stored) >= tasks:
+            return [Part(stored[k::tasks], copies, since, until) for k in range(tasks)]
+        return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
+
+    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """The trains of a partition."""
+        run = open_run(self._replay.path)
+        clean = run.manifest.seed is not None
+        hops = _multiplied if clean else _sifted
+        for minute in range(partition.since // MINUTE, (partition.until - 1) // MINUTE + 1):
+            tables = [read_minute(self._replay.path, stored, minute) for stored in partition.stored]
+            since, until = max(partition.since, minute * MINUTE), min(partition.until, (minute + 1) * MINUTE)
+            for second in range(since, until):
+                base = [(x, second_of(columns, second)) for x, columns in zip(partition.stored, tables, strict=True)]
+                batch = list(hops(run, base, partition.copies, self._replay.fragments))
+                if batch:
+                    yield to_arrow(batch)
+
+
+@cache
+def open_run(path: str) -> Run:
+    """The run, opened once a process."""
+    return Run.open(path)
+
+
+#: minutes kept decoded: at real time a minute is asked for sixty times
+_DECODED: dict[tuple[str, int], tuple[int, Columns]] = {}
+
+
+def read_minute(path: str, stored: int, minute: int) -> Columns:
+    """A stored expressway's minute as columns; the latest one of each is remembered."""
+    found = _DECODED.get((path, stored))
+    if found is None or found[0] != minute:
+        table = open_run(path).minute(stored, minute)
+        found = (minute, {name: table.column(name).to_numpy() for name in FIELDS})
+        _DECODED[path, stored] = found
+    return found[1]
+
+
+def second_of(columns: Columns, second: int) -> Columns:
+    """The tuples of one second."""
+    first, last = np.searchsorted(columns["time"], (second, second + 1))
+    return {name: column[first:last] for name, column in columns.items()}
+
+
+def _shifted(run: Run, tuples: Columns, copy: int) -> Columns:
+    """Tuples as a copy of the run presents them."""
+    if not copy:
+        return tuples
+    manifest = run.manifest
+    shifts = (("xway", run.stored), ("vid", manifest.vid_stride), ("qid", manifest.qid_stride))
+    moved = {name: np.where(tuples[name] >= 0, tuples[name] + np.int32(copy * by), tuples[name]) for name, by in shifts}
+    return {**tuples, **moved}
+
+
+def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+    """A second of a run that others recorded: checked like any feed."""
+    for _, stored in base:
+        for copy in copies:
+            tuples = _shifted(run, stored, copy)
+            verdicts = judge(tuples)
+            bad = kept(tuples, verdicts != 0)
+            rejects = list(zip(lines(bad), map(reason_of, verdicts[verdicts != 0].tolist()), strict=True))
+            good = kept(tuples, verdicts == 0)
+            duplicate, conflict = rivals(good)
+            rejects += [(line, "duplicate") for line in lines(kept(good, duplicate))]
+            rejects += [(line, "conflict") for line in lines(kept(good, conflict))]
+            yield from by_fragment(kept(good, ~(duplicate | conflict)), fragments)
+            if rejects:
+                yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects)
+
+
+def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+    """A second of a simulated run: all copies of all expressways, a train for each fragment."""
+    manifest = run.manifest
+    reports = [(x, kept(tuples, tuples["type"] == POSITION)) for x, tuples in base]
+    by_label: dict[int, list[tuple[int, int, Columns]]] = {label: [] for label in fragments}
+    for copy in copies:
+        for stored, tuples in reports:
+            by_label[fragments[(copy * run.stored + stored) % len(fragments)]].append((copy, stored, tuples))
+    second = next((int(tuples["time"][0]) for _, tuples in base if tuples["time"].size), None)
+    if second is None:
+        return
+    for label, parts in by_label.items():
+        sizes = [tuples["vid"].size for _, _, tuples in parts]
+        if sum(sizes):
+            columns = {
+                name: np.concatenate([part[2][name] for part in parts]) for name in ("spd", "lane", "dir", "pos")
+            }
+            vids = [tuples["vid"] + np.int32(copy * manifest.vid_stride) for copy, _, tuples in parts]
+            xways = np.repeat(np.array([copy * run.stored + x for copy, x, _ in parts], np.int32), sizes)
+            payload = trains.pack(np.concatenate(vids), xways, columns)
+            yield Hop(label, TRAIN, second, sum(sizes), 0, payload)
+    for copy in copies:
+        for _, tuples in base:
+            asked = kept(tuples, tuples["type"] != POSITION)
+            yield from by_fragment(_shifted(run, asked, copy), fragments)

@@ -1,0 +1,255 @@
+"""The sink of the toll engine: every answer once, visible in whole batches, stamped when it became visible.
+
+    OUT/output/batch=7/emit_ms=123456/*.parquet   the answers of batch 7; the folder's name carries their Emit
+    OUT/output.csv                                the same in the paper's plain form
+    OUT/rejects.csv                               reason, then the line that was rejected
+    OUT/batches.jsonl                             one line a batch: the journal
+
+Tasks write aside. Commit appends to the text files, renames the folder into place, and then writes the journal; only a
+batch in the journal is committed. What a crash leaves of any other batch is cut off or replaced when it is done again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from slipstream.errors import BadInput
+from slipstream.failpoints import failpoint
+from slipstream.feeds.clock import Clock
+from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
+from slipstream.tolls.stages import ANSWERS, REJECTS
+
+OPTION = "sink"
+OUTPUT, TEXT, REJECTED, JOURNAL = "output", "output.csv", "rejects.csv", "batches.jsonl"
+_STAGING = "staging"
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where answers go; travels to Spark as an option."""
+
+    out: str
+    clock: Clock
+    text: bool = True
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Sink:
+        """From text."""
+        body = json.loads(text)
+        return cls(**{**body, "clock": Clock(**body["clock"])})
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A line of the journal: a committed batch, and how long the text files were after it."""
+
+    batch: int
+    newest: int
+    emit_ms: int
+    answers: list[list[int]]  # kind, time, number
+    rejects: int
+    text_bytes: int
+    rejects_bytes: int
+
+
+def journal(out: Path) -> list[Batch]:
+    """The committed batches; an unfinished last line does not count."""
+    file = out / JOURNAL
+    if not file.exists():
+        return []
+    whole = file.read_bytes().rpartition(b"\n")[0]
+    try:
+        return [Batch(**json.loads(line)) for line in whole.splitlines()]
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task wrote aside."""
+
+    answers: str
+    rejects: str
+    rejected: int
+    counts: list[list[int]]
+
+
+class AnswerSink(DataSource):
+    """The sink under the name ``slipstream-answers``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name for Spark."""
+        return "slipstream-answers"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
+        """The writer of one query."""
+        return AnswerWriter(Sink.from_json(self.options[OPTION]))
+
+
+class AnswerWriter(DataSourceStreamArrowWriter):
+    """Writes in tasks, commits on the driver."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._out = Path(sink.out)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write the answers and rejects of a task aside."""
+        answers, rejects, rejected = [np.empty(0, ANSWER)], [], 0
+        for batch in iterator:
+            columns = batch.to_pydict()
+            for what, count, payload in zip(columns["what"], columns["reports"], columns["payload"], strict=True):
+                if what == ANSWERS:
+                    answers.append(np.frombuffer(payload, ANSWER))
+                elif what == REJECTS:
+                    rejects.append(payload)
+                    rejected += count
+        staging = self._out / _STAGING
+        staging.mkdir(parents=True, exist_ok=True)
+        name = uuid.uuid4().hex
+        whole = in_order(np.concatenate(answers))
+        if whole.size:
+            pq.write_table(as_table(whole), staging / f"{name}.parquet", compression="zstd")
+        if rejects:
+            (staging / f"{name}.rejects").write_bytes(b"".join(rejects))
+        counts = _counts(whole)
+        return Written(f"{name}.parquet" if whole.size else "", f"{name}.rejects" if rejects else "", rejected, counts)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Make a batch visible, once."""
+        written: list[Written] = [message for message in messages if message is not None]
+        done = journal(self._out)
+        if not done or done[-1].batch < batchId:
+            last = done[-1] if done else Batch(-1, -1, 0, [], 0, 0, 0)
+            self._commit(written, batchId, last)
+        for message in written:
+            for name in (message.answers, message.rejects):
+                if name:
+                    (self._out / _STAGING / name).unlink(missing_ok=True)
+
+    def _commit(self, written: list[Written], batch: int, last: Batch) -> None:
+        counts = _merged([message.counts for message in written])
+        newest = max((time for _, time, _ in counts), default=last.newest)
+        files = [self._out / _STAGING / message.answers for message in written if message.answers]
+        emit_ms = self._sink.clock.emit_ms(newest)
+        text = 0
+        failpoint("sink.before-text")
+        if self._sink.text:
+            text = append(self._out / TEXT, last.text_bytes, (plain_text(files, emit_ms // 1000),))
+        lines = (self._out / _STAGING / message.rejects for message in written if message.rejects)
+        rejects = append(self._out / REJECTED, last.rejects_bytes, (file.read_bytes() for file in lines))
+        failpoint("sink.after-text")
+        if files:
+            self._show(files, batch, emit_ms)
+        failpoint("sink.before-journal")
+        rejected = sum(message.rejected for message in written)
+        entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)
+        with (self._out / JOURNAL).open("ab") as file:
+            file.write(json.dumps(asdict(entry)).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        failpoint("sink.after-journal")
+
+    def _show(self, files: list[Path], batch: int, emit_ms: int) -> None:
+        """Put the files into a folder whose name tells when, and rename it into place."""
+        shown = self._out / OUTPUT / f"batch={batch}"
+        aside = self._out / _STAGING / f"batch={batch}"
+        for left in (shown, aside):
+            shutil.rmtree(left, ignore_errors=True)
+        folder = aside / f"emit_ms={emit_ms}"
+        folder.mkdir(parents=True)
+        shown.parent.mkdir(exist_ok=True)
+        for number, file in enumerate(files):
+            file.rename(folder / f"part-{number}.parquet")
+        aside.rename(shown)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: ARG002, N803
+        """Throw away what the tasks of a failed batch wrote."""
+        for message in messages:
+            for name in (message.answers, message.rejects) if message is not None else ():
+                if name:
+                    (self._out / _STAGING / name).unlink(missing_ok=True)
+
+
+def as_table(answers: Answers) -> pa.Table:
+    """Answers as Arrow columns."""
+    names = ANSWER.names or ()
+    columns: dict[str, npt.NDArray[Any]] = {name: np.ascontiguousarray(answers[name]) for name in names}
+    columns["kind"] = columns["kind"].astype(np.int32)
+    return pa.table(columns)
+
+
+def _counts(answers: Answers) -> list[list[int]]:
+    """How many answers there are of each kind and second."""
+    if not answers.size:
+        return []
+    keys = answers["kind"].astype(np.int64) << 32 | answers["time"].astype(np.int64)
+    found, counts = np.unique(keys, return_counts=True)
+    return [[int(key >> 32), int(key & 0xFFFFFFFF), int(n)] for key, n in zip(found, counts, strict=True)]
+
+
+def _merged(parts: list[list[list[int]]]) -> list[list[int]]:
+    total: dict[tuple[int, int], int] = {}
+    for kind, time, count in (row for part in parts for row in part):
+        total[kind, time] = total.get((kind, time), 0) + count
+    return [[kind, time, total[kind, time]] for kind, time in sorted(total)]
+
+
+#: the fields of each kind in the paper's order; Emit stands for itself
+PAPER = {
+    TOLL: ("kind", "vid", "time", "emit", "a", "b"),
+    ALERT: ("kind", "time", "emit", "vid", "a"),
+    BALANCE: ("kind", "time", "emit", "a", "qid", "b"),
+    EXPENDITURE: ("kind", "time", "emit", "qid", "a"),
+}
+TRAVEL = ("kind", "time", "emit", "qid", "a", "b")
+
+
+def plain_text(files: list[Path], emit: int) -> bytes:
+    """The answers in the paper's form, by time and kind."""
+    if not files:
+        return b""
+    table = pa.concat_tables([pq.read_table(file) for file in files])
+    table = table.append_column("emit", pa.array(np.full(table.num_rows, emit)))
+    parts: list[tuple[npt.NDArray[Any], list[bytes]]] = []
+    options = pc.WriteOptions(include_header=False, quoting_style="none")
+    for kind in np.unique(table.column("kind").to_numpy()):
+        mine = table.filter(pa.compute.equal(table.column("kind"), int(kind)))
+        sink = pa.BufferOutputStream()
+        pc.write_csv(mine.select(PAPER.get(int(kind), TRAVEL)), sink, options)
+        keys = np.stack([mine.column(name).to_numpy() for name in ("time", "kind", "vid", "qid")])
+        parts.append((keys, sink.getvalue().to_pybytes().splitlines(keepends=True)))
+    keys = np.concatenate([keys for keys, _ in parts], axis=1)
+    lines = np.array([line for _, lines in parts for line in lines], dtype=object)
+    return b"".join(lines[np.lexsort(keys[::-1])])
+
+
+def append(file: Path, length: int, pieces: Any) -> int:
+    """Cut a file to its committed length and append; returns the new length."""
+    with file.open("ab") as out:
+        out.truncate(length)
+        out.seek(length)
+        for piece in pieces:
+            out.write(piece)
+        out.flush()
+        os.fsync(out.fileno())
+        return out.tell()

@@ -1,0 +1,42 @@
+"""What a tolling run did: counts, rates and delays, from the journal of its sink."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipstream.feeds.clock import Clock
+from slipstream.tolls.answers import LIMITS, NAMES
+from slipstream.tolls.sink import journal
+
+
+def summarise(out: Path, *, began: float, clock: Clock) -> dict[str, Any]:
+    """Write ``summary.json`` and return what is in it."""
+    batches = journal(out)
+    took = time.time() - began
+    summary: dict[str, Any] = {
+        "batches": len(batches),
+        "seconds": max((batch.newest for batch in batches), default=-1) + 1,
+        "wall_seconds": round(took, 1),
+        "speed": clock.speed,
+        "rejects": sum(batch.rejects for batch in batches),
+        "answers": dict.fromkeys(NAMES, 0),
+        "response_seconds": {},
+    }
+    rows = np.array([(*row, batch.emit_ms) for batch in batches for row in batch.answers], np.int64).reshape(-1, 4)
+    for kind, name in enumerate(NAMES):
+        mine = rows[rows[:, 0] == kind]
+        summary["answers"][name] = int(mine[:, 2].sum())
+        if clock.runs and mine.size:
+            delays = np.repeat(mine[:, 3] / 1000.0 - mine[:, 1], mine[:, 2])
+            p50, p99 = np.percentile(delays, (50, 99))
+            response = {"p50": p50, "p99": p99, "max": delays.max()}
+            summary["response_seconds"][name] = {k: round(float(v), 3) for k, v in response.items()} | {
+                "limit": LIMITS[kind]
+            }
+    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary
