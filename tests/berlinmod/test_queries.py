@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from berlinmod.naive import Car, Naive
-from slipstream.berlinmod import index, queries
+from slipstream.berlinmod import draw, index, queries
 from slipstream.berlinmod.dataset import SAMPLES, Dataset
 from slipstream.berlinmod.generator import Plan, generate
 from slipstream.berlinmod.network import Street, build
@@ -139,3 +139,13 @@ def test_queries_are_named_as_people_write_them():
             queries.parse_numbers(wrong)
     with pytest.raises(BadArgument, match="oba"):
         queries.representations("xba")
+
+
+@pytest.mark.parametrize("query", [None, 4, 6, 10])
+def test_a_picture_shows_network_question_and_answer(spark, data, tmp_path, query):
+    figure = draw.picture(spark, data, query=query, trips=20)
+    (axes,) = figure.axes
+    assert axes.collections
+    assert axes.get_title(loc="left").startswith(f"Q{query}:" if query else "57 vehicles")
+    figure.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
