@@ -74,10 +74,10 @@ def test_the_same_operators_answer_questions_about_linear_city(spark, reports):
 def test_a_stream_writes_each_trip_once_and_goes_on_where_it_stopped(spark, reports, tmp_path):
     arriving = tmp_path / "arriving"
     arriving.mkdir()
-    for k, low in enumerate(range(0, 700, 60)):
-        rows = [r for r in REPORTS if low <= r["time"] < low + 60]
+    for k, low in enumerate(range(0, 700, 120)):
+        rows = [r for r in REPORTS if low <= r["time"] < low + 120]
         pq.write_table(table(rows), arriving / f"{k:03d}.parquet")
-        if k == 6:  # stop, and go on later
+        if k == 3:  # stop, and go on later
             archive_stream(spark, arriving, tmp_path / "out").awaitTermination()
     pq.write_table(table([report(5000, 99, 0)]), arriving / "900.parquet")
     archive_stream(spark, arriving, tmp_path / "out").awaitTermination()

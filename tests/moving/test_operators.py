@@ -245,6 +245,8 @@ def test_edge_cases_of_the_specification():
     assert [round(v, 4) for v in border.x] == [-3.0, 3.0]
     corner = moving([[(0, -1.0, 5.0), (2, 1.0, 5.0)]])  # touches the diamond in one corner
     assert value_of(call("at", corner, region(RINGS[1]))).t.tolist() == [SECOND]
+    jump = moving([[(0, 0.0, 0.0)], [(0, 4.0, 0.0), (1, 0.0, 0.0)]])  # the later place counts, and it is outside
+    assert value_of(call("at", jump, region(RINGS[0]))).t.tolist() == [SECOND // 4, SECOND]
 
 
 def test_a_wrong_argument_is_named():

@@ -151,12 +151,12 @@ def restrict(m: MPoints, periods: Periods) -> MPoints:
         while k < m.parts[row + 1] and p < periods.rows[row + 1]:
             first, last = sequence(m, row, k)
             t0, t1 = max(m.t[first], periods.begin[p]), min(m.t[last - 1], periods.end[p])
-            if t0 < t1 or (t0 == t1 and not superseded(m, row, k, t0)):
+            shadowed = t0 == t1 and superseded(m, row, k, t0)
+            if t0 <= t1 and not shadowed:
                 starts[part] = at - rows[row]
                 part += 1
                 at = _copy(m, first, last, t0, t1, out, at)
-            ended = m.t[last - 1]
-            if ended < periods.end[p] or (ended == periods.end[p] and superseded(m, row, k, ended)):
+            if m.t[last - 1] < periods.end[p] or shadowed:
                 k += 1
             else:
                 p += 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from slipstream.kernels import Bools, Floats, Ints, Longs, compiled
 from slipstream.moving.columns import Lines, MPoints, Periods, Points
-from slipstream.moving.motion import sequence
+from slipstream.moving.motion import sequence, superseded
 from slipstream.moving.types import BORDER
 
 
@@ -60,6 +60,8 @@ def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods
         px, py = places.x[row], places.y[row]
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
+            if first + 1 == last and superseded(m, row, k, m.t[first]):
+                continue
             for i in range(first, max(last - 1, first + 1)):
                 j = min(i + 1, last - 1)  # a single vertex is a unit without duration
                 if min(m.x[i], m.x[j]) > px + d or max(m.x[i], m.x[j]) < px - d:
@@ -200,6 +202,8 @@ def when_inside(m: MPoints, region: Lines, first_only: bool) -> Periods:
         cuts = np.empty(2 * (region.rows[row + 1] - region.rows[row]) + 2)
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
+            if first + 1 == last and superseded(m, row, k, m.t[first]):
+                continue
             for i in range(first, max(last - 1, first + 1)):
                 j = min(i + 1, last - 1)
                 if min(m.x[i], m.x[j]) > bx1 or max(m.x[i], m.x[j]) < bx0:
