@@ -51,6 +51,13 @@ def near_on_unit(x0: float, y0: float, x1: float, y1: float, px: float, py: floa
 
 
 @compiled
+def _apart(m: MPoints, i: int, j: int, x0: float, y0: float, x1: float, y1: float) -> bool:
+    """Whether the unit ``i -> j`` has its box outside another."""
+    beside = min(m.x[i], m.x[j]) > x1 or max(m.x[i], m.x[j]) < x0
+    return bool(beside or min(m.y[i], m.y[j]) > y1 or max(m.y[i], m.y[j]) < y0)
+
+
+@compiled
 def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods:
     """When each point is within ``d`` metres of its place; ``first_only`` stops at the first such time."""
     n = len(m.rows) - 1
@@ -64,9 +71,7 @@ def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods
                 continue
             for i in range(first, max(last - 1, first + 1)):
                 j = min(i + 1, last - 1)  # a single vertex is a unit without duration
-                if min(m.x[i], m.x[j]) > px + d or max(m.x[i], m.x[j]) < px - d:
-                    continue
-                if min(m.y[i], m.y[j]) > py + d or max(m.y[i], m.y[j]) < py - d:
+                if _apart(m, i, j, px - d, py - d, px + d, py + d):
                     continue
                 low, high = near_on_unit(m.x[i], m.y[i], m.x[j], m.y[j], px, py, d)
                 if low <= high:
@@ -206,9 +211,7 @@ def when_inside(m: MPoints, region: Lines, first_only: bool) -> Periods:
                 continue
             for i in range(first, max(last - 1, first + 1)):
                 j = min(i + 1, last - 1)
-                if min(m.x[i], m.x[j]) > bx1 or max(m.x[i], m.x[j]) < bx0:
-                    continue
-                if min(m.y[i], m.y[j]) > by1 or max(m.y[i], m.y[j]) < by0:
+                if _apart(m, i, j, bx0, by0, bx1, by1):
                     continue
                 count = 2
                 cuts[0], cuts[1] = 0.0, 1.0
