@@ -13,7 +13,18 @@ from typing import Annotated
 import typer
 
 from slipstream import __version__
-from slipstream.cli import bench, city, describe, doctor, exchange, history, network, toll
+from slipstream.cli import (
+    archive,
+    bench,
+    berlinmod,
+    city,
+    describe,
+    doctor,
+    exchange,
+    history,
+    network,
+    toll,
+)
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -26,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, toll, network, bench, doctor):
+for family in (city, exchange, describe, history, toll, network, berlinmod, archive, bench, doctor):
     family.add_to(app)
 
 

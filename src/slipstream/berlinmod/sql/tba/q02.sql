@@ -1,0 +1,4 @@
+-- Q2: how many vehicles are passenger cars.
+SELECT count(Licence) AS Vehicles
+FROM dataMcar
+WHERE Type = 'passenger'

@@ -1,0 +1,307 @@
+"""The operators of BerlinMOD's table 3 as Spark SQL functions, vectorised over Arrow.
+
+>>> [f.name for f in FUNCTIONS][:4]
+['atinstant', 'initial', 'final', 'present']
+
+``register(spark)`` makes them known to a session; ``slipstream.moving.functions.<name>(column, ...)`` is the same
+operator on DataFrame columns. Two names differ from the paper because Spark SQL has a function of that name already
+(``length`` is ``travelled``, ``concat`` is ``concat_all``), three because a Spark function has one result type
+(``distance`` of lines is ``line_distance``, ``at`` of a moving boolean is ``at_bool``, ``<=`` is ``at_most``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numba.core.errors import NumbaError
+
+from slipstream.errors import BadArgument
+from slipstream.kernels import Bools, Longs
+from slipstream.moving import columns, motion, nearness, places, types
+from slipstream.moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+#: what a kernel gives: a column, or which rows it found something in and the column
+Result = Any
+
+
+@dataclass(frozen=True)
+class Function:
+    """One operator: its SQL name, what it returns, and the kernel call that computes it."""
+
+    name: str
+    returns: types.Type
+    compute: Callable[..., Result]
+
+    @property
+    def arity(self) -> int:
+        """How many arguments it takes."""
+        return len(inspect.signature(self.compute).parameters)
+
+    def __call__(self, *arrays: pa.Array) -> pa.Array:
+        """Apply it to Arrow columns: null where an argument is null or the operator has no answer."""
+        nulls = np.zeros(len(arrays[0]), dtype=np.bool_)
+        for array in arrays:
+            if array.null_count:
+                nulls |= array.is_null().to_numpy(zero_copy_only=False)
+        if nulls.all():
+            return pa.nulls(len(nulls), self.returns.arrow)
+        result = self._computed(arrays)
+        if isinstance(result, Found):
+            nulls |= ~result.found
+            result = result.value
+        return columns.write(result, self.returns, nulls)
+
+    def _computed(self, arrays: tuple[pa.Array, ...]) -> Result:
+        try:
+            return self.compute(*(columns.read(array) for array in arrays))
+        except (NumbaError, AttributeError, KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            got = ", ".join(str(array.type) for array in arrays)
+            wanted = [p.annotation for p in inspect.signature(self.compute).parameters.values()]
+            raise BadArgument(
+                f"{self.name}({got}): no such operator.", hint=f"{self.name} takes ({', '.join(wanted)})."
+            ) from error
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer that some rows do not have."""
+
+    found: Bools
+    value: Any
+
+
+FUNCTIONS: list[Function] = []
+
+
+def _operator(returns: types.Type) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    def keep(compute: Callable[..., Result]) -> Callable[..., Result]:
+        FUNCTIONS.append(Function(compute.__name__.removeprefix("_"), returns, compute))
+        return compute
+
+    return keep
+
+
+@_operator(types.IPOINT)
+def _atinstant(trip: MPoints, instant: Longs) -> Result:
+    """Where the point is at an instant; null where it is nowhere."""
+    found, x, y = motion.positions_at(trip, instant)
+    return Found(found, IPoints(instant, x, y))
+
+
+@_operator(types.IPOINT)
+def _initial(trip: MPoints) -> Result:
+    """The first place and its instant."""
+    return Found(*motion.ends(trip, False))
+
+
+@_operator(types.IPOINT)
+def _final(trip: MPoints) -> Result:
+    """The last place and its instant."""
+    return Found(*motion.ends(trip, True))
+
+
+@_operator(types.BOOL)
+def _present(trip: MPoints, when: Longs | Periods) -> Result:
+    """Whether the point is defined at an instant, or some time in periods."""
+    if isinstance(when, Periods):
+        return motion.overlaps(trip, when)
+    return motion.positions_at(trip, when)[0]
+
+
+@_operator(types.BOOL)
+def _passes(trip: MPoints, place: Points | Lines) -> Result:
+    """Whether the point is ever at a point (within 1e-6 m) or in a region."""
+    if isinstance(place, Points):
+        return np.diff(places.when_near(trip, place, types.REACH, True).rows) > 0
+    return np.diff(places.when_inside(trip, place, True).rows) > 0
+
+
+@_operator(types.MPOINT)
+def _at(trip: MPoints, place: Points | Lines) -> Result:
+    """The moving point while it is at a point (within 1e-6 m) or in a region."""
+    if isinstance(place, Lines):
+        return motion.restrict(trip, _frozen(places.when_inside(trip, place, False)))
+    there = motion.restrict(trip, _frozen(places.when_near(trip, place, types.REACH, False)))
+    vertices = np.diff(there.rows)
+    return there._replace(x=np.repeat(place.x, vertices), y=np.repeat(place.y, vertices))
+
+
+@_operator(types.MPOINT)
+def _atperiods(trip: MPoints, periods: Periods) -> Result:
+    """The moving point during periods."""
+    return motion.restrict(trip, periods)
+
+
+@_operator(types.PERIODS)
+def _deftime(moving: MPoints | MReals | MBools) -> Result:
+    """When the value is defined."""
+    if isinstance(moving, MPoints):
+        return motion.definition_times(moving)
+    return motion.merged(Periods(moving.rows, moving.begin, moving.end))
+
+
+@_operator(types.LINE)
+def _trajectory(trip: MPoints) -> Result:
+    """The path in the plane."""
+    return motion.trajectories(trip)
+
+
+@_operator(types.REAL)
+def _travelled(trip: MPoints) -> Result:
+    """The driven distance in metres (the paper's *length*)."""
+    return motion.lengths(trip)
+
+
+@_operator(types.MREAL)
+def _distance(first: MPoints, second: MPoints) -> Result:
+    """The distance of two moving points as it changes, exact."""
+    return nearness.norms(_frozen(nearness.relative(first, second)))
+
+
+@_operator(types.REAL)
+def _line_distance(first: Lines, second: Lines) -> Result:
+    """The least distance of two lines; null if one is empty."""
+    least = nearness.line_distances(first, second)
+    return Found(np.isfinite(least), least)
+
+
+@_operator(types.MBOOL)
+def _at_most(moving: MReals, limit: Any) -> Result:
+    """When a moving real is at most a number (the paper's ``<=``)."""
+    return nearness.at_most(moving, limit)
+
+
+@_operator(types.MBOOL)
+def _at_bool(moving: MBools, truth: Bools) -> Result:
+    """A moving boolean while it has the given value."""
+    keep = np.repeat(truth, np.diff(moving.rows)) == _rows_only(moving).value
+    kept = np.concatenate(([0], np.cumsum(keep)))[moving.rows - moving.rows[0]]
+    flat = _rows_only(moving)
+    return MBools(kept.astype(np.int32), flat.begin[keep], flat.end[keep], flat.value[keep])
+
+
+@_operator(types.BOOL)
+def _sometimes(moving: MBools) -> Result:
+    """Whether a moving boolean is true at least once."""
+    return nearness.ever(moving)
+
+
+@_operator(types.MPOINT)
+def _intersection(first: MPoints, second: MPoints) -> Result:
+    """The moving point while both are at one place (within 1e-6 m) at one time."""
+    apart = _frozen(nearness.relative(first, second))
+    origin = columns.frozen(np.zeros(columns.count(apart)))
+    return motion.restrict(first, _frozen(places.when_near(apart, Points(origin, origin), types.REACH, False)))
+
+
+@_operator(types.BOOL)
+def _inside(place: Points | IPoints, region: Lines) -> Result:
+    """Whether a point is in a region, its border included."""
+    return places.inside(Points(place.x, place.y), region)
+
+
+@_operator(types.BOOL)
+def _isempty(value: Any) -> Result:
+    """Whether a moving value, periods, line or region is empty."""
+    return np.diff(value.rows) == 0
+
+
+def _rows_only(moving: MBools) -> MBools:
+    """The intervals that belong to the rows: a slice of an Arrow column keeps the values around it."""
+    first, last = moving.rows[0], moving.rows[-1]
+    return MBools(moving.rows, moving.begin[first:last], moving.end[first:last], moving.value[first:last])
+
+
+def _frozen(value: Any) -> Any:
+    """What one kernel made, for the next: read-only, as if it came from Arrow."""
+    return type(value)(*(columns.frozen(array) for array in value))
+
+
+def _concat_all(lists: pa.Array) -> pa.Array:
+    """One moving point from an array of them (the paper's *concat*)."""
+    inner = columns.read(lists.values)
+    nulls = lists.is_null().to_numpy(zero_copy_only=False)
+    groups = columns.frozen(lists.offsets.to_numpy())
+    return columns.write(motion.concatenated(inner, groups), types.MPOINT, nulls)
+
+
+def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
+    """A regular n-gon around a point: ``circle(place, radius, n)``."""
+    sides = np.maximum(columns.read(corners).astype(np.int64), 3)
+    return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION)
+
+
+#: operators that work on Arrow columns themselves
+ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array]]] = {
+    "concat_all": (types.MPOINT, _concat_all),
+    "circle": (types.REGION, _circle),
+}
+
+#: operators that Spark itself can do: expanded by its optimizer, no Python involved
+IN_SQL = {
+    "val": ("ip " + types.IPOINT.sql, types.POINT.sql, "named_struct('x', ip.x, 'y', ip.y)"),
+    "inst": ("ip " + types.IPOINT.sql, "timestamp", "ip.t"),
+    "point": ("x double, y double", types.POINT.sql, "named_struct('x', x, 'y', y)"),
+    "periods": (
+        "b timestamp, e timestamp",
+        types.PERIODS.sql,
+        "named_struct('begin', array(b), 'end', array(e))",
+    ),
+}
+
+
+def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+    def one(a: pa.Array) -> pa.Array:
+        return call(a)
+
+    def two(a: pa.Array, b: pa.Array) -> pa.Array:
+        return call(a, b)
+
+    def three(a: pa.Array, b: pa.Array, c: pa.Array) -> pa.Array:
+        return call(a, b, c)
+
+    # Spark counts parameters, so the call is given as many as the operator has
+    function = (one, two, three)[arity - 1]
+    function.__annotations__ = dict.fromkeys((*"abc"[:arity], "return"), pa.Array)
+    return arrow_udf(function, returns)
+
+
+def _all() -> dict[str, Any]:
+    made = {f.name: _arrow_udf(f, f.arity, f.returns.sql) for f in FUNCTIONS}
+    for name, (returns, call) in ON_ARROW.items():
+        made[name] = _arrow_udf(call, len(inspect.signature(call).parameters), returns.sql)
+    return made
+
+
+def register(spark: SparkSession) -> None:
+    """Make every operator a function of the session's SQL."""
+    for name, function in _all().items():
+        spark.udf.register(name, function)
+    for name, (arguments, returns, body) in IN_SQL.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({arguments}) RETURNS {returns} RETURN {body}")
+
+
+def names() -> list[str]:
+    """Every operator's SQL name."""
+    return sorted([*(f.name for f in FUNCTIONS), *ON_ARROW, *IN_SQL])
+
+
+def __getattr__(name: str) -> Callable[..., Column]:
+    """``functions.passes(trip, place)``: the operator of that name on DataFrame columns."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    made = _all()
+    if name not in made:
+        raise BadArgument(f"No operator {name!r}; there are: {', '.join(sorted(made))}.")
+    operator: Callable[..., Column] = made[name]
+    return operator

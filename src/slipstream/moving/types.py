@@ -1,0 +1,65 @@
+"""How values of the moving-object algebra lie in columns.
+
+A moving point is a struct of arrays: vertices ``(t, x, y)`` in time order, and ``starts``, the places where a new
+sequence begins. Between the vertices of a sequence the point moves linearly; between sequences it is nowhere. Sequences
+are closed; where one begins at the instant another ends, the later one counts, so units are half open as in the paper.
+Times, eastings and northings lie together, so that Parquet compresses them well and Arrow hands each to NumPy as it is.
+
+======== ==========================================================================================
+point    ``x, y`` in metres
+ipoint   ``t, x, y``: a point at an instant
+periods  ``begin[], end[]``: disjoint closed intervals in time order
+mpoint   ``t[], x[], y[], starts[]``
+mreal    ``begin[], end[], a[], b[], c[]``: sqrt(a s² + b s + c), s the seconds since ``begin``
+mbool    ``begin[], end[], value[]``: true intervals are closed
+line     ``x[], y[], starts[]``: polylines
+region   ``x[], y[], starts[]``: closed rings, even-odd, with their border
+======== ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+INSTANT = pa.timestamp("us", tz="UTC")
+MICROS = 1_000_000
+
+#: a point counts as reached when the path comes this near, in metres: rounding must not lose true answers
+REACH = 1e-6
+#: how near to its border a place still belongs to a region, in metres
+BORDER = 1e-9
+
+_INSTANTS, _NUMBERS = pa.list_(INSTANT), pa.list_(pa.float64())
+_PLACES = pa.list_(pa.int32())
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type of the algebra: its name, its Spark SQL type and its Arrow type."""
+
+    name: str
+    sql: str
+    arrow: pa.DataType
+
+
+def _struct(name: str, **fields: pa.DataType) -> Type:
+    words = {_INSTANTS: "array<timestamp>", _NUMBERS: "array<double>", _PLACES: "array<int>"}
+    words |= {INSTANT: "timestamp", pa.float64(): "double", pa.list_(pa.bool_()): "array<boolean>"}
+    sql = ",".join(f"{field}:{words[kind]}" for field, kind in fields.items())
+    return Type(name, f"struct<{sql}>", pa.struct(list(fields.items())))
+
+
+POINT = _struct("point", x=pa.float64(), y=pa.float64())
+IPOINT = _struct("ipoint", t=INSTANT, x=pa.float64(), y=pa.float64())
+PERIODS = _struct("periods", begin=_INSTANTS, end=_INSTANTS)
+MPOINT = _struct("mpoint", t=_INSTANTS, x=_NUMBERS, y=_NUMBERS, starts=_PLACES)
+MREAL = _struct("mreal", begin=_INSTANTS, end=_INSTANTS, a=_NUMBERS, b=_NUMBERS, c=_NUMBERS)
+MBOOL = _struct("mbool", begin=_INSTANTS, end=_INSTANTS, value=pa.list_(pa.bool_()))
+LINE = _struct("line", x=_NUMBERS, y=_NUMBERS, starts=_PLACES)
+REGION = Type("region", LINE.sql, LINE.arrow)
+BOOL = Type("bool", "boolean", pa.bool_())
+REAL = Type("real", "double", pa.float64())
+INT = Type("int", "int", pa.int32())
+INSTANT_TYPE = Type("instant", "timestamp", INSTANT)

@@ -1,0 +1,92 @@
+"""The archive of position reports: the same trips in batch and in a stream, and questions about Linear City."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from slipstream.errors import BadArgument, BadInput
+from slipstream.feeds.tuples import FIELDS, SCHEMA
+from slipstream.moving import register
+from slipstream.moving.archive import archive_stream, open_archive, trajectories
+
+
+def report(time, vid, pos, lane=1, direction=0, xway=0):
+    values = {"type": 0, "time": time, "vid": vid, "spd": 50, "xway": xway, "lane": lane, "dir": direction}
+    return {**dict.fromkeys(FIELDS, -1), **values, "seg": pos // 5280, "pos": pos}
+
+
+#: vehicle 1 drives, is silent, drives again; 2 overtakes it in the same lane; 3 has a crash's standstill and a double
+REPORTS = [
+    *(report(30 * k, 1, 1000 + 1500 * k) for k in range(5)),
+    *(report(600 + 30 * k, 1, 20000 + 1500 * k) for k in range(3)),
+    *(report(30 * k, 2, 3000 * k) for k in range(5)),
+    *(report(30 * k, 3, 9000, lane=2) for k in range(5)),
+    report(60, 3, 9001, lane=2),
+]
+
+
+def table(rows):
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def trips_of(frame):
+    rows = frame.toArrow().to_pylist()
+    return sorted((r["vid"], r["Trip"]["t"][0], len(r["Trip"]["t"]), r["Dropped"]) for r in rows)
+
+
+@pytest.fixture(scope="module")
+def reports(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    pq.write_table(table(REPORTS), folder / "all.parquet")
+    return spark.read.parquet(str(folder))
+
+
+def test_a_silence_ends_a_trip_and_doubles_are_counted(reports):
+    trips = trips_of(trajectories(reports))
+    assert [(vid, size, dropped) for vid, _, size, dropped in trips] == [(1, 5, 0), (1, 3, 0), (2, 5, 0), (3, 5, 1)]
+
+
+def test_the_same_operators_answer_questions_about_linear_city(spark, reports):
+    register(spark)
+    trajectories(reports).createOrReplaceTempView("trips")
+    met = (
+        spark.sql(
+            """SELECT A.vid AS one, B.vid AS other FROM trips A JOIN trips B ON A.vid < B.vid
+           WHERE sometimes(at_most(distance(A.Trip, B.Trip), 3.0))"""
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    assert met == [{"one": 1, "other": 2}]
+    passed = (
+        spark.sql(
+            """SELECT DISTINCT vid FROM trips
+               WHERE passes(Trip, circle(point(9000 * 0.3048D, 2 * 3.6576D), 4, 32)) ORDER BY vid"""
+        )
+        .toArrow()["vid"]
+        .to_pylist()
+    )
+    assert passed == [2, 3]
+
+
+def test_a_stream_writes_each_trip_once_and_goes_on_where_it_stopped(spark, reports, tmp_path):
+    arriving = tmp_path / "arriving"
+    arriving.mkdir()
+    for k, low in enumerate(range(0, 700, 120)):
+        rows = [r for r in REPORTS if low <= r["time"] < low + 120]
+        pq.write_table(table(rows), arriving / f"{k:03d}.parquet")
+        if k == 3:  # stop, and go on later
+            archive_stream(spark, arriving, tmp_path / "out").awaitTermination()
+    pq.write_table(table([report(5000, 99, 0)]), arriving / "900.parquet")
+    archive_stream(spark, arriving, tmp_path / "out").awaitTermination()
+    batch = trips_of(trajectories(reports))
+    assert trips_of(open_archive(spark, tmp_path / "out")) == batch
+
+
+def test_what_is_no_archive_is_refused(spark, tmp_path):
+    with pytest.raises(BadInput, match="no archive"):
+        open_archive(spark, tmp_path)
+    with pytest.raises(BadArgument, match="no such folder"):
+        archive_stream(spark, tmp_path / "none", tmp_path / "out")
