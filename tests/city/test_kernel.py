@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slipstream.city import kernel
-from slipstream.city.traffic import EAST, MINUTE, Traffic, plan_accidents, plan_trips
+from slipstream.city.traffic import EAST, MINUTE, WEST, Traffic, plan_accidents, plan_trips
 from slipstream.feeds.tuples import MILE, ROAD
 
 speeds = st.floats(0, 110)
@@ -29,22 +29,52 @@ def test_a_free_car_settles_at_its_desired_speed() -> None:
     assert v == pytest.approx(80.0, abs=0.5)
 
 
-@pytest.fixture(scope="module")
-def busy() -> tuple[kernel.Road, np.ndarray]:
-    """Twenty minutes of heavy traffic with accidents, east, watched once a second."""
-    traffic = Traffic(minutes=20, demand=5.0, accident_every=4)
-    trips, plan = plan_trips(traffic, 5, 0, EAST), plan_accidents(traffic, 5, 0, EAST)
+def drive(traffic: Traffic, seed: int, direction: int) -> tuple[kernel.Road, np.ndarray]:
+    """Simulate one direction, looking at the order of the cars every minute; returns the road and all reports."""
+    trips, plan = plan_trips(traffic, seed, 0, direction), plan_accidents(traffic, seed, 0, direction)
     room = trips.start.size + 1
     road, wrecks = kernel.new_road(trips.start.size, room), kernel.new_wrecks(plan.when.size)
     incoming = np.zeros(room, dtype=np.int32)
     seen = []
-    for t in range(traffic.minutes * MINUTE):
-        out = kernel.new_reports(room)
-        n = kernel.simulate(road, trips, plan, wrecks, out, incoming, t, t + 1, True)
+    for minute in range(traffic.minutes):
+        out = kernel.new_reports(4 * room + 100)
+        since = minute * MINUTE
+        n = kernel.simulate(road, trips, plan, wrecks, out, incoming, since, since + MINUTE, direction == EAST)
         seen.append(np.stack([np.asarray(column[:n], dtype=np.int64) for column in out]))
-        if t % 60 == 59:
-            check_order(road)
+        check_order(road)
     return road, np.concatenate(seen, axis=1)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**32),
+    demand=st.sampled_from([0.3, 1.0, 6.0, 20.0]),
+    minutes=st.integers(1, 12),
+    direction=st.sampled_from([EAST, WEST]),
+    accident_every=st.sampled_from([0, 2, 20]),
+)
+def test_any_traffic_keeps_the_rules_of_reporting(
+    seed: int, demand: float, minutes: int, direction: int, accident_every: int
+) -> None:
+    traffic = Traffic(minutes=minutes, demand=demand, accident_every=accident_every)
+    road, (time, trip, speed, lane, pos) = drive(traffic, seed, direction)
+    order = np.lexsort((time, trip))
+    same = np.diff(trip[order]) == 0
+    first, last = np.r_[True, ~same], np.r_[~same, True]
+    assert (np.diff(time[order])[same] == 30).all()
+    assert (lane[order][first] == 0).all()
+    assert ((lane[order][last] == 4) == (road.ended[trip[order][last]] >= 0)).all()
+    assert (lane[order][~last] != 4).all()
+    assert speed.max() <= 100
+    assert 0 <= pos.min() <= pos.max() < ROAD
+    forward = np.diff(pos[order] // MILE)[same] * (1 if direction == EAST else -1)
+    assert set(np.unique(forward)) <= {0, 1}
+
+
+@pytest.fixture(scope="module")
+def busy() -> kernel.Road:
+    """Twenty minutes of heavy traffic with accidents."""
+    return drive(Traffic(minutes=20, demand=5.0, accident_every=4), 5, EAST)[0]
 
 
 def check_order(road: kernel.Road) -> None:
@@ -58,31 +88,8 @@ def check_order(road: kernel.Road) -> None:
         assert np.count_nonzero(gaps[whole] < kernel.LENGTH) <= 2
 
 
-def test_no_car_is_lost_or_doubled(busy: tuple[kernel.Road, np.ndarray]) -> None:
-    road, _ = busy
-    lanes = [road.lanes[lane, : road.counts[lane]] for lane in range(3)]
-    ramps = [road.ramps[s, : road.ramp_counts[s]] for s in range(100)]
-    held = np.concatenate([*lanes, *ramps, road.leaving[: road.counts[3]], road.free[: road.counts[4]]])
-    assert sorted(held) == list(range(road.u.size))
-
-
-def test_every_report_is_thirty_seconds_after_the_last(busy: tuple[kernel.Road, np.ndarray]) -> None:
-    road, (time, trip, _, lane, _) = busy
-    order = np.lexsort((time, trip))
-    same = np.diff(trip[order]) == 0
-    assert (np.diff(time[order])[same] == 30).all()
-    first, last = np.r_[True, ~same], np.r_[~same, True]
-    assert (lane[order][first] == 0).all()
-    finished = road.ended[trip[order][last]] >= 0
-    assert ((lane[order][last] == 4) == finished).all()
-    assert (time[order][first] == road.began[trip[order][first]]).all()
-
-
-def test_positions_and_speeds_stay_on_the_road(busy: tuple[kernel.Road, np.ndarray]) -> None:
-    _, (time, trip, speed, _, pos) = busy
-    assert speed.max() <= 100
-    assert 0 <= pos.min() <= pos.max() < ROAD
-    order = np.lexsort((time, trip))
-    same = np.diff(trip[order]) == 0
-    crossed = np.diff(pos[order] // MILE)[same]
-    assert set(np.unique(crossed)) <= {0, 1}, "cars drive east and report from every segment they cross"
+def test_no_car_is_lost_or_doubled(busy: kernel.Road) -> None:
+    lanes = [busy.lanes[lane, : busy.counts[lane]] for lane in range(3)]
+    ramps = [busy.ramps[s, : busy.ramp_counts[s]] for s in range(100)]
+    held = np.concatenate([*lanes, *ramps, busy.leaving[: busy.counts[3]], busy.free[: busy.counts[4]]])
+    assert sorted(held) == list(range(busy.u.size))

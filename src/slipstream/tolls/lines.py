@@ -126,7 +126,7 @@ class LineReader(DataSourceStreamReader):
                 # one line larger than a batch: take it whole
                 while (more := file.read(1 << 20)) and (place := more.find(b"\n")) < 0:
                     block += more
-                return size if place < 0 else first + len(block) + place + 1
+                return first + len(block) + place + 1 if place >= 0 else size if whole else first
         return first + place + 1
 
     def _file(self, name: str) -> Path:
