@@ -178,14 +178,9 @@ def is_valid() -> str:
     return " or ".join(f"({kind})" for kind in kinds)
 
 
-def separate(run: Run) -> bool:
-    """Whether the copies of a multiplied run share no expressway, so that one stands for all."""
-    return all(expressway.xway < run.stored for expressway in run.manifest.expressways)
-
-
 def rows_to_compute(run: Run) -> int:
     """How many tuples the answers are computed from."""
-    return sum(run.manifest.counts.values()) // (run.copies if separate(run) else 1)
+    return sum(run.manifest.counts.values()) // run.copies
 
 
 @dataclass
@@ -200,7 +195,7 @@ class CorrectAnswers:
     @property
     def copies(self) -> int:
         """How many times the answers of the computed part repeat."""
-        return self.run.copies if separate(self.run) else 1
+        return self.run.copies
 
     @property
     def stored_id(self) -> str:
@@ -215,8 +210,7 @@ class CorrectAnswers:
     @cached_property
     def tuples(self) -> DataFrame:
         """Everything an engine must not reject on its own account."""
-        run = self.run.multiplied(1) if separate(self.run) else self.run
-        valid = run.dataframe(self.space.spark).where(is_valid())
+        valid = self.run.multiplied(1).dataframe(self.space.spark).where(is_valid())
         return valid if self.until is None else valid.where(f"time < {self.until}")
 
     @cached_property

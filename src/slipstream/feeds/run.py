@@ -251,6 +251,11 @@ class Run:
         return len(self.manifest.expressways)
 
     @property
+    def xway_stride(self) -> int:
+        """What a copy adds to expressway numbers: enough that no two copies share one."""
+        return max(expressway.xway for expressway in self.manifest.expressways) + 1
+
+    @property
     def copies(self) -> int:
         """How many times each stored expressway is presented."""
         return self.manifest.multiply
@@ -293,7 +298,7 @@ class Run:
             return tuples
         manifest = self.manifest
         shifts = {
-            "xway": copy * self.stored,
+            "xway": copy * self.xway_stride,
             "vid": copy * manifest.vid_stride,
             "qid": copy * manifest.qid_stride,
         }
@@ -313,7 +318,7 @@ class Run:
             return stored
         manifest = self.manifest
         copy = sf.col("copy").cast("int")
-        shifts = {"xway": self.stored, "vid": manifest.vid_stride, "qid": manifest.qid_stride}
+        shifts = {"xway": self.xway_stride, "vid": manifest.vid_stride, "qid": manifest.qid_stride}
         columns = [
             sf.when(sf.col(name) >= 0, sf.col(name) + copy * shifts[name]).otherwise(sf.col(name)).alias(name)
             if name in shifts

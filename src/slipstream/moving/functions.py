@@ -298,10 +298,8 @@ def names() -> list[str]:
 
 def __getattr__(name: str) -> Callable[..., Column]:
     """``functions.passes(trip, place)``: the operator of that name on DataFrame columns."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    made = _all()
-    if name not in made:
-        raise BadArgument(f"No operator {name!r}; there are: {', '.join(sorted(made))}.")
-    operator: Callable[..., Column] = made[name]
+    known = sorted([*(f.name for f in FUNCTIONS), *ON_ARROW])
+    if name not in known:
+        raise AttributeError(f"No operator {name!r}; there are: {', '.join(known)}.")
+    operator: Callable[..., Column] = _all()[name]
     return operator

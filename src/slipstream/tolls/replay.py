@@ -170,7 +170,7 @@ def _shifted(run: Run, tuples: Columns, copy: int) -> Columns:
     if not copy:
         return tuples
     manifest = run.manifest
-    shifts = (("xway", run.stored), ("vid", manifest.vid_stride), ("qid", manifest.qid_stride))
+    shifts = (("xway", run.xway_stride), ("vid", manifest.vid_stride), ("qid", manifest.qid_stride))
     moved = {name: np.where(tuples[name] >= 0, tuples[name] + np.int32(copy * by), tuples[name]) for name, by in shifts}
     return {**tuples, **moved}
 
@@ -196,10 +196,12 @@ def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fr
     """A second of a simulated run: all copies of all expressways, a train for each fragment."""
     manifest = run.manifest
     reports = [(x, kept(tuples, tuples["type"] == POSITION)) for x, tuples in base]
+    xways = [expressway.xway for expressway in manifest.expressways]
     by_label: dict[int, list[tuple[int, int, Columns]]] = {label: [] for label in fragments}
     for copy in copies:
         for stored, tuples in reports:
-            by_label[fragments[(copy * run.stored + stored) % len(fragments)]].append((copy, stored, tuples))
+            xway = copy * run.xway_stride + xways[stored]
+            by_label[fragments[xway % len(fragments)]].append((copy, xway, tuples))
     second = next((int(tuples["time"][0]) for _, tuples in base if tuples["time"].size), None)
     if second is None:
         return
@@ -210,8 +212,8 @@ def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fr
                 name: np.concatenate([part[2][name] for part in parts]) for name in ("spd", "lane", "dir", "pos")
             }
             vids = [tuples["vid"] + np.int32(copy * manifest.vid_stride) for copy, _, tuples in parts]
-            xways = np.repeat(np.array([copy * run.stored + x for copy, x, _ in parts], np.int32), sizes)
-            payload = trains.pack(np.concatenate(vids), xways, columns)
+            presented = np.repeat(np.array([xway for _, xway, _ in parts], np.int32), sizes)
+            payload = trains.pack(np.concatenate(vids), presented, columns)
             yield Hop(label, TRAIN, second, sum(sizes), 0, payload)
     asked = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
     copied = [_shifted(run, tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]

@@ -18,7 +18,7 @@ class Past:
 
     def __init__(self, run: Run | None) -> None:
         self._history = History.open(run) if run is not None else None
-        self._xway_stride = run.stored if run is not None else 1
+        self._xway_stride = run.xway_stride if run is not None else 1
         self._vid_stride = max(run.manifest.vid_stride, 1) if run is not None else 1
 
     def expenditures(self, vid: Ints, day: Ints, xway: Ints) -> Longs:
