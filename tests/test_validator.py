@@ -112,6 +112,7 @@ def test_the_stream_has_everything_in_it(run: Run, correct: list[Output]) -> Non
     assert {"duplicate", "conflict", "range:spd", "segment"} <= {reason for _, reason in answers(feed(run)).rejects}
 
 
+@pytest.mark.long
 def test_the_2003_rules_agree_with_the_oracle(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     outputs = answers(feed(run), history=Past(), rules="2003").outputs
     verdict = check(spark, run, write(tmp_path, map(with_emit, outputs)), rules="2003")
@@ -135,6 +136,7 @@ def test_a_multiplied_run_without_history_agrees_with_the_oracle(
     assert sum(tally.given for tally in verdict.tallies) == len(outputs)
 
 
+@pytest.mark.long
 def test_copies_are_told_apart(spark: SparkSession, thrice: Run, tmp_path: Path) -> None:
     outputs = [output for output in map(with_emit, answers(feed(thrice)).outputs) if output[0] < 2]
     stride = thrice.manifest.vid_stride
