@@ -29,12 +29,6 @@ class TripTable:
     start: Ints
     end: Ints  # -1: still on the road when the run ends
 
-    @classmethod
-    def sorted(cls, xway: Ints, dir_: Ints, number: Ints, start: Ints, end: Ints) -> TripTable:
-        """Put the trips in order."""
-        order = np.lexsort((number, dir_, xway, start))
-        return cls(*(column[order] for column in (xway, dir_, number, start, end)))
-
 
 def assign(trips: TripTable, seed: int, returning: float) -> tuple[Ints, int]:
     """The vehicle of each trip, and the number of vehicles; a share ``returning`` of the trips is a vehicle's second
