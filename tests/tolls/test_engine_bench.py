@@ -67,3 +67,13 @@ def test_tuples_per_second(spark: SparkSession, run: Run, tmp_path: Path, expres
     rate, gib = speed(spark, run.multiplied(expressways), tmp_path / "out", settings)
     print(f"\n{expressways} expressway(s): {rate:,.0f} tuples/s through the whole engine, {gib:.1f} GiB")
     print(f"  batches of {BATCH} s; {machine()}")
+
+
+def test_three_hours_of_ten_expressways(spark: SparkSession, tmp_path: Path) -> None:
+    """Memory is bounded by the state: cars on the road and accounts, not by the length of the run."""
+    whole = simulate(spark, Traffic(expressways=10), 1, tmp_path / "run")
+    with measured() as cost:
+        toll_run(spark, whole, tmp_path / "out", Settings(batch_seconds=BATCH, text=False))
+    tuples = sum(whole.manifest.counts.values())
+    print(f"\n10 expressways x 3 h: {cost.seconds:.0f} s, {tuples / cost.seconds:,.0f} tuples/s")
+    print(f"  {cost.gib:.1f} GiB in all processes (goal 8), {tuples / 1e6:.1f} M tuples; {machine()}")
