@@ -105,6 +105,21 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
         ) from error
 
 
+def close() -> None:
+    """Stop the session of this process, if it has one, before its JVM goes: what is left running would complain."""
+    if "pyspark.sql" not in sys.modules:
+        return
+    from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
+
+    try:
+        if active := SparkSession.getActiveSession():
+            active.stop()
+    except (Py4JError, OSError):
+        # the JVM is gone already
+        return
+
+
 def spark_log() -> Path:
     """Where Spark's own messages and its workers' go; what a user must know comes as an error."""
     return Path(tempfile.gettempdir()) / f"slipstream-spark-{os.getpid()}.log"

@@ -110,18 +110,24 @@ def test_kill_after_the_journal_but_before_sparks_own_commit(run: Run, undisturb
     assert without_emit(tmp_path / "out") == without_emit(undisturbed)
 
 
+def kill_if_worker(process: psutil.Process) -> bool:
+    """Kill a Python worker, but not the daemon that forks them."""
+    try:
+        is_worker = "pyspark.daemon" in " ".join(process.cmdline()) and not process.children()
+        if is_worker:
+            process.kill()
+    except psutil.Error:
+        return False
+    return is_worker
+
+
 @pytest.mark.long
 def test_a_killed_python_worker_costs_nothing_but_time(run: Run, undisturbed: Path, tmp_path: Path) -> None:
     reached = tmp_path / "reached"
     process = start(run, tmp_path / "out", {VARIABLE: f"tolls.before-save:{reached}"})
     wait_for(reached, process)
-    workers = [
-        child
-        for child in psutil.Process(process.pid).children(recursive=True)
-        if "pyspark.daemon" in " ".join(child.cmdline()) and child.children() == []
-    ]
-    for worker in workers:
-        worker.kill()
+    killed = [child for child in psutil.Process(process.pid).children(recursive=True) if kill_if_worker(child)]
+    assert killed
     process.communicate(timeout=300)
     if process.returncode:
         finish(start(run, tmp_path / "out"))

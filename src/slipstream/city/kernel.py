@@ -50,6 +50,8 @@ EXIT_FROM = 2300.0  # feet into the exit segment: the exit lane starts here
 EXIT_BY = 3000.0  # who is not in lane 1 by now crosses over to the exit at once
 EXIT_SPEED = 36 * MPH
 PREPARE = 5000.0  # feet before the exit: time to get to lane 1
+GAPE_WITHIN = 1000.0  # feet before an accident: everybody slows down to look
+GAPE_SPEED = 8 * MPH
 PAIR_WITHIN = 1500.0  # the second car of an accident follows the first this closely
 
 DRIVING, BRAKING, BLIND, WRECKED = 0, 1, 2, 3  # what an accident makes of a car
@@ -268,7 +270,16 @@ def move(road: Road, slot: int, limit: float, gap: float, leader_v: float, wall:
 
 
 @compiled
-def drive_lane(road: Road, lane: int, t: int, out: Reports, n: int, east: bool) -> int:
+def speed_limit(wrecks: Wrecks, u: float) -> float:
+    """How fast one drives past what there is to see."""
+    for k in range(wrecks.stage.size):
+        if wrecks.stage[k] == STOPPED and 0.0 <= wrecks.place[k] - u < GAPE_WITHIN:
+            return GAPE_SPEED
+    return FREE
+
+
+@compiled
+def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: Reports, n: int, east: bool) -> int:
     """Report and move all cars of a travel lane, from the front."""
     order = road.lanes[lane - 1]
     now = t % REPORT_EVERY
@@ -279,7 +290,7 @@ def drive_lane(road: Road, lane: int, t: int, out: Reports, n: int, east: bool) 
             n = report(out, n, road, slot, t, lane, east)
         u, v = road.u[slot], road.v[slot]
         gap = leader_u - u - LENGTH if leader_u < FREE else FREE
-        move(road, slot, FREE, gap, leader_v, leader_now - LENGTH - 2.0)
+        move(road, slot, speed_limit(wrecks, u), gap, leader_v, leader_now - LENGTH - 2.0)
         leader_u, leader_v, leader_now = u, v, road.u[slot]
     return n
 
@@ -589,7 +600,7 @@ def simulate(
         enter(road, trips, t)
         n = drive_exits(road, t, out, n, east)
         for lane in range(1, 4):
-            n = drive_lane(road, lane, t, out, n, east)
+            n = drive_lane(road, wrecks, lane, t, out, n, east)
         n = drive_ramps(road, t, out, n, east)
         suffer_accidents(road, plan, wrecks, t + 1)
         change_lanes(road, incoming, t)

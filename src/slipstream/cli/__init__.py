@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream import __version__
+from slipstream import __version__, session
 from slipstream.cli import (
     archive,
     bench,
@@ -72,6 +72,8 @@ def main() -> None:
         # the reader of a pipe (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    finally:
+        session.close()
 
 
 def _escaped(text: str) -> str:
