@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
 
@@ -114,6 +114,9 @@ def close() -> None:
 
     try:
         if active := SparkSession.getActiveSession():
+            # PySpark's accumulator server prints a traceback when the JVM hangs up first
+            server: Any = active.sparkContext._accumulatorServer
+            server.handle_error = lambda *_: None
             active.stop()
     except (Py4JError, OSError):
         # the JVM is gone already

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,15 @@ from measure import machine, measured
 from slipstream import session
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
+from slipstream.tolls import replay
+from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.engine import Settings, toll_run
+from slipstream.tolls.fragment import TollFragment
+from slipstream.tolls.replay import read_minute, second_of
+from slipstream.tolls.rules import RULES
+from slipstream.tolls.stages import Hop, account_stage, toll_stage
+from slipstream.tolls.travel import Past
+from tolls.engine_in_memory import DictStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,3 +86,34 @@ def test_three_hours_of_ten_expressways(spark: SparkSession, tmp_path: Path) -> 
     tuples = sum(whole.manifest.counts.values())
     print(f"\n10 expressways x 3 h: {cost.seconds:.0f} s, {tuples / cost.seconds:,.0f} tuples/s")
     print(f"  {cost.gib:.1f} GiB in all processes (goal 8), {tuples / 1e6:.1f} M tuples; {machine()}")
+
+
+def test_the_stages_alone(run: Run) -> None:
+    """What is left without Spark: one core, one fragment, thirty expressways in batches of 20 s."""
+    fragment, accounts = TollFragment(RULES["2004"]), Accounts(RULES["2004"], Past(None))
+    stores = [DictStore() for _ in range(5)]
+    spent = dict.fromkeys(("trains", "tolls", "deltas", "accounts"), 0.0)
+    tuples = 0
+    for since in range(0, SECONDS, 20):
+        clock = time.perf_counter()
+        hops = [hop for second in range(since, since + 20) for hop in trains_of(run, second, copies=30)]
+        tuples += sum(hop.reports + hop.requests for hop in hops)
+        spent["trains"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        passed = list(toll_stage(fragment, hops, (0,)))
+        spent["tolls"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        fragment.save(*stores[:4])
+        spent["deltas"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        list(account_stage(accounts, passed))
+        accounts.save(since, stores[4])
+        spent["accounts"] += time.perf_counter() - clock
+    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in spent.items())
+    print(f"\nstages alone: {tuples / sum(spent.values()):,.0f} tuples/s on one core ({tuples / 1e6:.1f} M: {seconds})")
+    print(f"  {machine()}")
+
+
+def trains_of(run: Run, second: int, copies: int) -> list[Hop]:
+    base = [(0, second_of(read_minute(str(run.path), 0, second // 60), second))]
+    return list(replay._multiplied(run, base, list(range(copies)), (0,)))
