@@ -96,13 +96,17 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
         builder = builder.config(key, value)
     try:
         with _spark_talks_to(spark_log()):
-            return builder.getOrCreate()
+            started = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise Unavailable(
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine. "
             f"{_last_words(spark_log())}",
         ) from error
+    # PySpark's accumulator server prints a traceback when the JVM hangs up first
+    server: Any = started.sparkContext._accumulatorServer
+    server.handle_error = lambda *_: None
+    return started
 
 
 def close() -> None:
@@ -114,9 +118,6 @@ def close() -> None:
 
     try:
         if active := SparkSession.getActiveSession():
-            # PySpark's accumulator server prints a traceback when the JVM hangs up first
-            server: Any = active.sparkContext._accumulatorServer
-            server.handle_error = lambda *_: None
             active.stop()
     except (Py4JError, OSError):
         # the JVM is gone already
