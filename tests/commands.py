@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from slipstream.cli import main
+from slipstream.cli import run
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,6 @@ class Slipstream:
     def __call__(self, *arguments: object) -> Outcome:
         self._capture.readouterr()
         with patch.object(sys, "argv", ["slipstream", *map(str, arguments)]), pytest.raises(SystemExit) as left:
-            main()
+            run()
         out, err = self._capture.readouterr()
         return Outcome(int(left.value.code or 0), out, err)

@@ -57,7 +57,15 @@ def slipstream(
 
 
 def main() -> None:
-    """Run the command line; the one place where an error becomes a message and an exit code."""
+    """The command: run it, and leave no Spark session behind."""
+    try:
+        run()
+    finally:
+        session.close()
+
+
+def run() -> None:
+    """Run the command line in a process that goes on; the one place where an error becomes a message and a code."""
     try:
         app()
     except SlipstreamError as error:
@@ -72,8 +80,6 @@ def main() -> None:
         # the reader of a pipe (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    finally:
-        session.close()
 
 
 def _escaped(text: str) -> str:
