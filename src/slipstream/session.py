@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
 
 def settings(master: str = LOCAL) -> dict[str, str]:
     """The settings every session starts from; ``--conf`` overrides any of them."""
@@ -48,6 +50,8 @@ def settings(master: str = LOCAL) -> dict[str, str]:
             "spark.driver.memory": os.environ.get("SLIPSTREAM_DRIVER_MEMORY", "2g"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # the default starts several processes (chmod, readlink) for every file of a checkpoint
+            "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
         }
     return common
 

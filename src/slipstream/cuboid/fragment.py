@@ -7,11 +7,13 @@ bytes into another copy of the fragment.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.cuboid import memory
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.errors import BadInput
 from slipstream.kernels import Bools, Ints, Longs, compiled
@@ -107,10 +109,27 @@ class Fragment:
         self._allocate(room)
 
     def _allocate(self, room: int) -> None:
-        room = max(_LEAST, 1 << (room - 1).bit_length())
-        rows = np.zeros(room, dtype=self.schema.dtype)
-        slots = np.full(2 * room, EMPTY, dtype=np.int32)
-        self.parts = Parts(rows, slots, np.zeros(1, dtype=np.int32), np.zeros(room, dtype=np.bool_))
+        self._file, arrays = memory.make(self._forms(max(_LEAST, room)))
+        self.parts = Parts(*arrays)
+        self.parts.slots[:] = EMPTY
+
+    def _forms(self, room: int) -> list[memory.Form]:
+        places = 1 << (3 * room // 2).bit_length()
+        return [
+            (self.schema.dtype, room),
+            (np.dtype(np.int32), places),
+            (np.dtype(np.int32), 1),
+            (np.dtype(np.bool_), room),
+        ]
+
+    def __getstate__(self) -> tuple[Schema, Any, Any]:
+        if self._file is None:
+            return self.schema, None, self.parts
+        return self.schema, self._file, self.parts.rows.size
+
+    def __setstate__(self, state: tuple[Schema, Any, Any]) -> None:
+        self.schema, self._file, inside = state
+        self.parts = inside if self._file is None else Parts(*memory.find(self._file, self._forms(inside)))
 
     def __len__(self) -> int:
         return int(self.parts.size[0])
@@ -125,10 +144,12 @@ class Fragment:
         """Memory held."""
         return sum(part.nbytes for part in self.parts)
 
-    def make_room(self, more: int) -> None:
-        """Be ready for ``more`` new keys."""
+    def make_room(self, more: int, wanted: Callable[[], Bools] | None = None) -> None:
+        """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
         if len(self) + more > self.parts.rows.size:
-            self._rebuild(self.rows, self.parts.touched[: len(self)], 2 * (len(self) + more))
+            kept = slice(len(self)) if wanted is None else wanted()
+            rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
+            self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
 
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
@@ -137,10 +158,17 @@ class Fragment:
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
+        memory.drop(self._file)
         self._allocate(room)
         upsert_all(self.parts, rows[KEY].copy())
         self.parts.rows[: rows.size] = rows
         self.parts.touched[: rows.size] = touched
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.parts.touched[: len(self)] = False
+        self.parts.slots[:] = EMPTY
+        self.parts.size[0] = 0
 
     def upsert(self, keys: Longs) -> Ints:
         """The rows of ``keys``, made where missing; they count as changed."""
@@ -173,6 +201,10 @@ class Fragment:
         self.parts.touched[changed] = False
         return self.parts.rows[changed].tobytes()
 
+    def put(self, rows: npt.NDArray[np.void]) -> None:
+        """Take over whole rows; they count as changed."""
+        self.parts.rows[self.upsert(rows[KEY].copy())] = rows
+
     def encode(self, keys: Longs) -> bytes:
         """The rows of ``keys`` that are there, as bytes."""
         rows = self.find(keys)
@@ -181,9 +213,8 @@ class Fragment:
     def apply(self, delta: bytes) -> None:
         """Take over rows from bytes that ``delta`` or ``encode`` made."""
         rows = decode(self.schema, delta)
-        places = self.upsert(rows[KEY].copy())
-        self.parts.rows[places] = rows
-        self.parts.touched[places] = False
+        self.put(rows)
+        self.parts.touched[self.find(rows[KEY].copy())] = False
 
 
 def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:

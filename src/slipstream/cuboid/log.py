@@ -15,6 +15,9 @@ import numpy as np
 from slipstream.cuboid.fragment import Fragment, decode
 from slipstream.cuboid.schema import KEY
 
+#: bytes above which an entry is better written in pieces
+LARGE = 1 << 26
+
 
 class Store(Protocol):
     """A map from sequence numbers to bytes, kept by whoever makes state durable."""
@@ -50,6 +53,18 @@ class DeltaLog:
         if delta:
             store.put(number, delta)
             self.sizes[number] = len(delta)
+
+    def write_by(self, fragment: Fragment, column: str, number: int, store: Store) -> None:
+        """Add what a batch changed; if that is much, in pieces numbered by the rows' ``column``, which expires."""
+        delta = fragment.delta()
+        if len(delta) <= LARGE:
+            self.write(number, delta, store)
+            return
+        rows = decode(fragment.schema, delta)
+        rows = rows[np.argsort(rows[column], kind="stable")]
+        values, starts = np.unique(rows[column], return_index=True)
+        for value, piece in zip(values.tolist(), np.split(rows, starts[1:]), strict=True):
+            self.write(value, piece.tobytes(), store)
 
     def expire(self, before: int, store: Store) -> None:
         """Drop entries numbered below ``before``."""

@@ -17,9 +17,9 @@ class Clock:
     since: int = 0
 
     @classmethod
-    def starting(cls, speed: float, since: int = 0) -> Clock:
-        """A clock on which it is now second ``since``."""
-        return cls(speed, round(time.time() * 1000), since)
+    def starting(cls, speed: float, since: int = 0, delay: float = 0.0) -> Clock:
+        """A clock on which it is second ``since`` now, or ``delay`` seconds from now."""
+        return cls(speed, round((time.time() + delay) * 1000), since)
 
     @property
     def runs(self) -> bool:

@@ -12,13 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from slipstream.cuboid import warm
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
@@ -27,8 +28,10 @@ from slipstream.progress import bar
 from slipstream.session import task_errors
 from slipstream.tolls import lines, replay, sink, topic
 from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
+from slipstream.tolls.metrics import Recorder
 from slipstream.tolls.query import assemble, take_in
 from slipstream.tolls.rules import find
 from slipstream.tolls.stages import account_stage, by_fragment, toll_stage
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINT = "checkpoint"
+CLOCK = "clock.json"
+#: a clock starts so many seconds after it is made: by then its query is there
+GRACE = 3.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Settings:
 
     speed: float = FULL_SPEED
     rules: str = "2004"
+    since: int = 0  # fast-forward to this second
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
@@ -61,30 +68,51 @@ class Settings:
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll a recorded run."""
+    """Toll a recorded run: first the opening, then its seconds by the clock."""
     until = run.manifest.seconds if settings.until is None else min(settings.until, run.manifest.seconds)
-    if until < 1:
-        raise BadArgument(f"--until {settings.until}: nothing to do.", hint="Give a second after the first.")
+    since = settings.since
+    if not 0 <= since < until:
+        raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
     layout = _layout(spark, f"run {run.path.name}", out, settings, lateness=0)
-    _warm_up(spark, layout.partitions)
-    clock = _clock(out, settings.speed)
     path = str(run.path.absolute())
+    forward = ""
+    if since:
+        folder = out / CHECKPOINT / "forward"
+        started = Forward(str(folder.absolute()), path, run.copies, settings.rules, since)
+        started.compute(spark)
+        forward = started.to_json()
+    _warm_up(spark, layout.partitions)
     source = replay.Replay(
         path,
         run.copies,
         layout.fragments,
-        0,
-        until,
-        clock,
+        since,
+        since,
+        Clock.starting(FULL_SPEED),
         settings.batch_seconds,
         layout.partitions,
+        forward,
         settings.train_length,
     )
+    with warm.engine() as name:
+        if not (out / CHECKPOINT / CLOCK).exists():
+            _toll(
+                spark,
+                assemble(_replayed(spark, source), name, layout, path),
+                out,
+                source.clock,
+                settings,
+                _at_second(since),
+                None,
+            )
+        clock = _clock(out, settings.speed, since)
+        hops = _replayed(spark, replace(source, clock=clock, until=until))
+        return _toll(spark, assemble(hops, name, layout, path), out, clock, settings, _at_second(until), until)
+
+
+def _replayed(spark: SparkSession, source: replay.Replay) -> DataFrame:
     spark.dataSource.register(replay.ReplaySource)
-    hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()
-    return _toll(
-        spark, assemble(hops, str(out.absolute()), layout, path), out, clock, settings, _at_second(until), until
-    )
+    return spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()
 
 
 def toll_lines(spark: SparkSession, path: Path, out: Path, settings: Settings) -> dict[str, Any]:
@@ -117,10 +145,10 @@ def _toll_chunks(
     layout = _layout(spark, source, out, settings, lateness=settings.lateness)
     _warm_up(spark, layout.partitions)
     clock = _clock(out, 1.0 if settings.follow else FULL_SPEED)
-    engine = str(out.absolute())
-    hops = take_in(chunks, engine, layout, settings.encoding)
     history = str(settings.history.absolute()) if settings.history else None
-    return _toll(spark, assemble(hops, engine, layout, history), out, clock, settings, _is_ended, None)
+    with warm.engine() as name:
+        hops = take_in(chunks, name, layout, settings.encoding)
+        return _toll(spark, assemble(hops, name, layout, history), out, clock, settings, _is_ended, None)
 
 
 def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
@@ -145,9 +173,9 @@ def _warm_up(spark: SparkSession, tasks: int) -> None:
     spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
 
 
-def _clock(out: Path, speed: float) -> Clock:
+def _clock(out: Path, speed: float, since: int = 0) -> Clock:
     """The clock of this engine: set at its first start, and the same after every restart."""
-    file = out / CHECKPOINT / "clock.json"
+    file = out / CHECKPOINT / CLOCK
     if file.exists():
         try:
             stored = Clock(**json.loads(file.read_text(encoding="utf-8")))
@@ -155,7 +183,7 @@ def _clock(out: Path, speed: float) -> Clock:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
         if stored.speed == speed:
             return stored
-    clock = Clock.starting(speed)
+    clock = Clock.starting(speed, since, GRACE)
     file.write_text(json.dumps(asdict(clock)), encoding="utf-8")
     return clock
 
@@ -172,7 +200,14 @@ def _toll(
     began = time.time()
     try:
         with _writing(spark, answers, out, clock, settings) as query:
-            _follow(query, ended, until, settings.watch)
+            recorder = Recorder(out)
+
+            def watch() -> None:
+                if progress := query.lastProgress:
+                    recorder.record(json.loads(progress.json))
+                settings.watch()
+
+            _follow(query, ended, until, watch)
     finally:
         settings.watch()
         summary = summarise(out, began=began, clock=clock)
@@ -227,12 +262,12 @@ def _follow(
         shown = 0
         while query.isActive:
             offset = _offset(query)
+            watch()
             if offset is not None and ended(offset):
                 return
             if offset is not None and "second" in offset:
                 advance(offset["second"] - shown)
                 shown = offset["second"]
-            watch()
             time.sleep(0.1)
     if error := query.exception():
         raise error

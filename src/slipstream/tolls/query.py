@@ -1,9 +1,6 @@
 """The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
 
-A processor keeps the state of its keys warm in the Python worker between batches. What makes that safe is a mark: every
-batch writes a new random one to the state store and remembers it beside the warm state. Warm state is used only if its
-mark is the one the store holds, that is, if the store's last committed batch is the one that left it; after a crash, a
-retry or a move to another worker it is not, and the state is read from the store.
+A batch writes what it changed to the state store and reads nothing: ``cuboid.warm`` keeps the state for the next one.
 """
 
 from __future__ import annotations
@@ -15,25 +12,23 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from slipstream.cuboid import warm
 from slipstream.cuboid.log import Store
 from slipstream.failpoints import failpoint
 from slipstream.feeds.intake import Intake
 from slipstream.feeds.parse import PARSERS
-from slipstream.feeds.run import Run
 from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import Layout
 from slipstream.tolls.rules import find
-from slipstream.tolls.stages import COLUMNS, Hop, account_stage, by_fragment, rejects_hop, toll_stage
-from slipstream.tolls.travel import Past
+from slipstream.tolls.stages import COLUMNS, OPENING, Hop, account_stage, by_fragment, rejects_hop, toll_stage
+from slipstream.tolls.travel import past_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 State = TypeVar("State")
-
-#: (engine, stage, key) -> (mark, state)
-_WARM: dict[tuple[str, str, int], tuple[str, Any]] = {}
 
 
 class MapStore:
@@ -77,23 +72,23 @@ class Stage(StatefulProcessor, Generic[State]):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
         """One batch of one key."""
-        place = (self._engine, self.name, int(key[0]))
         stored = self._mark.get()
-        warm = _WARM.pop(place, None)
-        if stored is None:
-            state = self.fresh()
-        elif warm is not None and warm[0] == stored[0]:
-            state = warm[1]
-        else:
-            state = self.load(self._stores)
-        passed = list(self.take(state, list(rows)))
-        failpoint(f"{self.name}.before-save")
-        self.save(state, self._stores)
-        failpoint(f"{self.name}.after-save")
-        mark = uuid.uuid4().hex
-        self._mark.update((mark,))
-        _WARM[place] = (mark, state)
+        with warm.held(self._engine, self.name, int(key[0])) as kept:
+            state = self._state(kept, stored[0] if stored else None)
+            passed = list(self.take(state, list(rows)))
+            failpoint(f"{self.name}.before-save")
+            self.save(state, self._stores)
+            failpoint(f"{self.name}.after-save")
+            mark = uuid.uuid4().hex
+            self._mark.update((mark,))
+            kept.leave(mark, state)
         return (Row(**hop._asdict()) for hop in passed)
+
+    def _state(self, kept: warm.Kept, mark: str | None) -> State:
+        found: State | None = kept.take(mark)
+        if found is not None:
+            return found
+        return self.fresh() if mark is None else self.load(self._stores)
 
     def close(self) -> None:
         """Nothing to close."""
@@ -168,7 +163,18 @@ class TollStage(Stage[TollFragment]):
 
     def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, answers and charges out."""
-        return toll_stage(state, [Hop(*row) for row in rows], self._layout.shards)
+        hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING:
+            return self._open(state, hops[0])
+        return toll_stage(state, hops, self._layout.shards)
+
+    def _open(self, state: TollFragment, opening: Hop) -> Iterator[Hop]:
+        """Begin with the state of a fast-forward, if there is one."""
+        number = self._layout.fragments.index(opening.key)
+        if opening.payload:
+            forward = Forward.from_json(opening.payload.decode())
+            vars(state).update(vars(forward.fragment(number, len(self._layout.fragments))))
+        yield opening._replace(key=self._layout.shards[number])
 
     def save(self, state: TollFragment, stores: list[Store]) -> None:
         """Write what changed."""
@@ -187,22 +193,28 @@ class AccountStage(Stage[Accounts]):
         self._run = run
         self._second = 0
 
-    def _past(self) -> Past:
-        return Past(Run.open(self._run) if self._run else None)
-
     def fresh(self) -> Accounts:
         """No accounts."""
-        return Accounts(find(self._layout.rules), self._past())
+        return Accounts(find(self._layout.rules), past_of(self._run))
 
     def load(self, stores: list[Store]) -> Accounts:
         """The accounts from the store."""
-        return Accounts.load(find(self._layout.rules), self._past(), stores[0])
+        return Accounts.load(find(self._layout.rules), past_of(self._run), stores[0])
 
     def take(self, state: Accounts, rows: list[Any]) -> Iterator[Hop]:
         """Charges and requests in, answers out."""
         hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING and hops[0].payload:
+            self._open(state, hops[0])
         self._second = max(hop.second for hop in hops)
         return account_stage(state, hops)
+
+    def _open(self, state: Accounts, opening: Hop) -> None:
+        """Begin with the state of a fast-forward."""
+        shards = self._layout.shards
+        forward = Forward.from_json(opening.payload.decode())
+        opened = forward.accounts(shards.index(opening.key), len(shards), state.past)
+        vars(state).update(vars(opened))
 
     def save(self, state: Accounts, stores: list[Store]) -> None:
         """Write what changed."""

@@ -1,8 +1,11 @@
 """Replay a run as a Spark streaming source: whole seconds, as trains, in real time, k times that, or at full speed.
 
-The offset is the next second, so a restart goes on with exactly that one. A second is given out when it is over: at
-real time, the tuples of second t become readable at t + 1. Copies of a multiplied run are made here, a whole column at
+The offset is the next second, so a restart goes on with exactly that one. A second is given out when it begins: at
+real time, the tuples of second t become readable at t. Copies of a multiplied run are made here, a whole column at
 a time; nothing is stored for them.
+
+Before the first second comes an opening, a batch of its own: it brings the state that a fast-forward computed, or
+nothing, and has everything running when the clock starts.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from slipstream.feeds.intake import rivals
 from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
-from slipstream.tolls.stages import COLUMNS, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
+from slipstream.tolls.stages import COLUMNS, OPENING, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
 
 OPTION = "replay"
 
@@ -40,6 +43,7 @@ class Replay:
     clock: Clock
     most_seconds: int  # of the run in one batch
     tasks: int
+    forward: str = ""  # the fast-forward whose state the opening brings
     train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
 
     def to_json(self) -> str:
@@ -54,8 +58,10 @@ class Replay:
 
     def reach(self, since: int) -> int:
         """The end of the batch that starts at ``since``, now."""
-        over = self.clock.now_ms() // 1000 if self.clock.runs else self.until
-        return max(since, min(over, since + self.most_seconds, self.until))
+        if since < self.since:
+            return self.since
+        begun = self.clock.now_ms() // 1000 + 1 if self.clock.runs else self.until
+        return max(since, min(begun, since + self.most_seconds, self.until))
 
 
 @dataclass
@@ -92,8 +98,8 @@ class ReplayReader(DataSourceStreamReader):
         self._replay = replay
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The first second."""
-        return {"second": self._replay.since}
+        """The opening, which stands for all before the first second."""
+        return {"second": self._replay.since - 1}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
         """As far as the clock, the batch's size and the run allow."""
@@ -104,6 +110,8 @@ class ReplayReader(DataSourceStreamReader):
         since, until = start["second"], end["second"]
         if until <= since:
             return []
+        if since < self._replay.since:
+            return [Part([], [], since, until)]
         run = open_run(self._replay.path)
         stored, copies = list(range(run.stored)), list(range(self._replay.copies))
         tasks = self._replay.tasks
@@ -112,7 +120,14 @@ class ReplayReader(DataSourceStreamReader):
         return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The trains of a partition."""
+        """The trains of a partition; without expressways, the opening."""
+        if not partition.stored:
+            opening = [
+                Hop(key, OPENING, partition.since, 0, 0, self._replay.forward.encode())
+                for key in self._replay.fragments
+            ]
+            yield to_arrow(opening)
+            return
         run = open_run(self._replay.path)
         clean = run.manifest.seed is not None
         hops = _multiplied if clean else _sifted

@@ -1,0 +1,90 @@
+"""State kept warm between batches, for whichever Python worker of the machine gets the next one.
+
+What makes that safe is a mark: every batch writes a new one to Spark's state store and leaves it beside the warm state.
+Warm state is used only if its mark is the one the store holds, that is, if the store's last committed batch is the one
+that left it; after a crash, a retry or a move to another machine it is not, and the state is read from the store. A
+worker takes the mark away before it touches anything, so what a killed worker leaves half done is never used.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import shutil
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from slipstream.cuboid import memory
+
+_PREFIX = "slipstream-warm"
+
+#: place -> (mark, state), of this process
+_here: dict[Path, tuple[str, Any]] = {}
+
+
+@contextmanager
+def engine() -> Iterator[str]:
+    """A name for one start of an engine, given by its driver; what drivers that died left here is removed."""
+    for folder in memory.root().glob(f"{_PREFIX}-*"):
+        host, pid = folder.name.split("-")[2:4]
+        if host == _host() and not Path("/proc", pid).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    name = f"{_PREFIX}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    try:
+        yield name
+    finally:
+        shutil.rmtree(memory.root() / name, ignore_errors=True)
+
+
+def _host() -> str:
+    return socket.gethostname().replace("-", "_")
+
+
+class Kept:
+    """The warm state at one place, while its lock is held."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._card = place / "card"
+
+    def take(self, mark: str | None) -> Any | None:
+        """The state that the batch with this mark left, if it is still there; nobody else will find it then."""
+        mine = _here.pop(self._place, (None, None))
+        state = mine[1] if mark is not None and mine[0] == mark else None
+        with suppress(FileNotFoundError), self._card.open("rb") as card:
+            self._card.unlink()
+            if state is None and pickle.load(card) == mark:
+                state = pickle.load(card)
+        if state is None:
+            for left in self._place.glob("[!l]*"):
+                memory.drop(left)
+        return state
+
+    def leave(self, mark: str, state: Any) -> None:
+        """Leave the state of a batch for the next one."""
+        _here[self._place] = (mark, state)
+        aside = self._card.with_suffix(".aside")
+        try:
+            with aside.open("wb") as card:
+                pickle.dump(mark, card)
+                pickle.dump(state, card, protocol=pickle.HIGHEST_PROTOCOL)
+            aside.rename(self._card)
+        except OSError:
+            # no room: only this worker has it
+            aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(engine: str, stage: str, key: int) -> Iterator[Kept]:
+    """The warm state of a key, for one batch; its arrays live in shared memory."""
+    place = memory.root() / engine / f"{stage}-{key}"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock, memory.home(place):
+        # a task that Spark has given up may still be at it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Kept(place)
