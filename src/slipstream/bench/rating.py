@@ -2,7 +2,7 @@
 
 Every try is a run of its own in real time: an engine is started as its users would start it, on a run of one stored
 expressway presented L times, from a state fast-forwarded to the busiest part. A try ends early when answers are later
-than their limits allow. Short tries find where the limit is; the largest L then has to hold the whole window and to pass
+than their limits allow. Short tries find where the limit is; the largest L then has to hold the whole window and pass
 the validator, which shares no code with the engine. Only that is called a rating.
 """
 
@@ -260,10 +260,10 @@ def rate(search: Search) -> Rating:
     best, window = confirmed[-1], search.window
     cores = psutil.cpu_count() or 1
     statement = (
-        f"{search.run.stored} simulated expressway(s) of {search.run.path.name} presented {best.expressways} times, ids "
-        f"shifted; the state of the seconds before {window.since} computed by a batch job, the seconds {window.since} to "
-        f"{window.until - 1} driven in real time on this machine together with engine and sink; found with tries of "
-        f"{search.probe} s, confirmed over {window.seconds} s, and validated."
+        f"{search.run.stored} simulated expressway(s) of {search.run.path.name} presented {best.expressways} times, "
+        f"ids shifted; the state of the seconds before {window.since} computed by a batch job, the seconds "
+        f"{window.since} to {window.until - 1} driven in real time on this machine together with engine and sink; "
+        f"found with tries of {search.probe} s, confirmed over {window.seconds} s, and validated."
     )
     return Rating(
         search.engine.name,
