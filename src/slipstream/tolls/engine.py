@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream.cuboid import warm
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint"
 CLOCK = "clock.json"
-#: a clock starts so many seconds after it is made: by then its query is there
-GRACE = 3.0
+#: empty batches before a clock starts: by then Spark has the query planned and compiled
+REHEARSALS = 8
 
 
 @dataclass(frozen=True)
@@ -87,27 +87,18 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
         run.copies,
         layout.fragments,
         since,
-        since,
-        Clock.starting(FULL_SPEED),
+        until,
+        str((out / CHECKPOINT / CLOCK).absolute()),
         settings.batch_seconds,
         layout.partitions,
         forward,
+        REHEARSALS if settings.speed != FULL_SPEED else 1,
         settings.train_length,
     )
+    _stop_other_clock(out, settings.speed)
     with warm.engine() as name:
-        if not (out / CHECKPOINT / CLOCK).exists():
-            _toll(
-                spark,
-                assemble(_replayed(spark, source), name, layout, path),
-                out,
-                source.clock,
-                settings,
-                _at_second(since),
-                None,
-            )
-        clock = _clock(out, settings.speed, since)
-        hops = _replayed(spark, replace(source, clock=clock, until=until))
-        return _toll(spark, assemble(hops, name, layout, path), out, clock, settings, _at_second(until), until)
+        answers = assemble(_replayed(spark, source), name, layout, path)
+        return _toll(spark, answers, out, settings, since, until)
 
 
 def _replayed(spark: SparkSession, source: replay.Replay) -> DataFrame:
@@ -144,11 +135,13 @@ def _toll_chunks(
     """Toll any stream of chunks (key, seq, chunk, last) whose offsets say when it has ended."""
     layout = _layout(spark, source, out, settings, lateness=settings.lateness)
     _warm_up(spark, layout.partitions)
-    clock = _clock(out, 1.0 if settings.follow else FULL_SPEED)
+    speed = 1.0 if settings.follow else FULL_SPEED
+    _stop_other_clock(out, speed)
+    _start_clock(out, speed)
     history = str(settings.history.absolute()) if settings.history else None
     with warm.engine() as name:
         hops = take_in(chunks, name, layout, settings.encoding)
-        return _toll(spark, assemble(hops, name, layout, history), out, clock, settings, _is_ended, None)
+        return _toll(spark, assemble(hops, name, layout, history), out, settings)
 
 
 def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
@@ -173,54 +166,54 @@ def _warm_up(spark: SparkSession, tasks: int) -> None:
     spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
 
 
-def _clock(out: Path, speed: float, since: int = 0) -> Clock:
-    """The clock of this engine: set at its first start, and the same after every restart."""
+def _start_clock(out: Path, speed: float, since: int = 0) -> None:
+    """Start the clock of an engine, unless it runs: after a restart it goes on."""
     file = out / CHECKPOINT / CLOCK
-    if file.exists():
-        try:
-            stored = Clock(**json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
-        if stored.speed == speed:
-            return stored
-    clock = Clock.starting(speed, since, GRACE)
-    file.write_text(json.dumps(asdict(clock)), encoding="utf-8")
-    return clock
+    if Clock.read(file) is None:
+        Clock.starting(speed, since).write(file)
+
+
+def _stop_other_clock(out: Path, speed: float) -> None:
+    """After a restart at another speed, the clock starts again from where the engine is."""
+    file = out / CHECKPOINT / CLOCK
+    if (clock := Clock.read(file)) is not None and clock.speed != speed:
+        file.unlink()
 
 
 def _toll(
     spark: SparkSession,
     answers: DataFrame,
     out: Path,
-    clock: Clock,
     settings: Settings,
-    ended: Callable[[dict[str, Any]], bool],
-    until: int | None,
+    since: int = 0,
+    until: int | None = None,
 ) -> dict[str, Any]:
+    """Run the query: of a run the seconds from ``since`` to ``until``, of a feed all it has."""
     began = time.time()
+    recorder = Recorder(out)
     try:
-        with _writing(spark, answers, out, clock, settings) as query:
-            recorder = Recorder(out)
+        with _writing(spark, answers, out, settings) as query:
 
             def watch() -> None:
                 if progress := query.lastProgress:
                     recorder.record(json.loads(progress.json))
                 settings.watch()
 
-            _follow(query, ended, until, watch)
+            if until is not None:
+                _follow(query, _at_second(since), None, watch)
+                _start_clock(out, settings.speed, max(since, (_offset(query) or {}).get("second", since)))
+            _follow(query, _is_ended if until is None else _at_second(until), until, watch)
     finally:
         settings.watch()
-        summary = summarise(out, began=began, clock=clock)
+        summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
     return summary
 
 
 @contextmanager
-def _writing(
-    spark: SparkSession, answers: DataFrame, out: Path, clock: Clock, settings: Settings
-) -> Iterator[StreamingQuery]:
+def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Settings) -> Iterator[StreamingQuery]:
     """The running query; it is stopped however the block ends."""
     spark.dataSource.register(sink.AnswerSink)
-    to = sink.Sink(str(out.absolute()), clock, settings.text)
+    to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text)
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
     partitions = spark.conf.get("spark.sql.shuffle.partitions")

@@ -4,8 +4,8 @@ The offset is the next second, so a restart goes on with exactly that one. A sec
 real time, the tuples of second t become readable at t. Copies of a multiplied run are made here, a whole column at
 a time; nothing is stored for them.
 
-Before the first second comes an opening, a batch of its own: it brings the state that a fast-forward computed, or
-nothing, and has everything running when the clock starts.
+Before the first second come openings, each a batch of its own: the first brings the state that a fast-forward computed,
+the others nothing. When they are over everything has run once, and the clock starts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,11 @@ class Replay:
     fragments: Labels
     since: int
     until: int
-    clock: Clock
+    clock: str  # its file
     most_seconds: int  # of the run in one batch
     tasks: int
-    forward: str = ""  # the fast-forward whose state the opening brings
+    forward: str = ""  # the fast-forward whose state the first opening brings
+    openings: int = 1
     train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
 
     def to_json(self) -> str:
@@ -54,14 +56,17 @@ class Replay:
     def from_json(cls, text: str) -> Replay:
         """From text."""
         body = json.loads(text)
-        return cls(**{**body, "fragments": tuple(body["fragments"]), "clock": Clock(**body["clock"])})
+        return cls(**{**body, "fragments": tuple(body["fragments"])})
 
-    def reach(self, since: int) -> int:
-        """The end of the batch that starts at ``since``, now."""
-        if since < self.since:
-            return self.since
-        begun = self.clock.now_ms() // 1000 + 1 if self.clock.runs else self.until
-        return max(since, min(begun, since + self.most_seconds, self.until))
+    def reach(self, start: int) -> int:
+        """The end of the batch that starts at ``start``, now."""
+        if start < self.since:
+            return start + 1
+        clock = Clock.read(Path(self.clock))
+        if clock is None:
+            return start
+        begun = clock.now_ms() // 1000 + 1 if clock.runs else self.until
+        return max(start, min(begun, start + self.most_seconds, self.until))
 
 
 @dataclass
@@ -98,8 +103,8 @@ class ReplayReader(DataSourceStreamReader):
         self._replay = replay
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The opening, which stands for all before the first second."""
-        return {"second": self._replay.since - 1}
+        """The first opening; it stands for all before the first second."""
+        return {"second": self._replay.since - self._replay.openings}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
         """As far as the clock, the batch's size and the run allow."""
@@ -122,10 +127,9 @@ class ReplayReader(DataSourceStreamReader):
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The trains of a partition; without expressways, the opening."""
         if not partition.stored:
-            opening = [
-                Hop(key, OPENING, partition.since, 0, 0, self._replay.forward.encode())
-                for key in self._replay.fragments
-            ]
+            first = partition.since == self._replay.since - self._replay.openings
+            brings = self._replay.forward.encode() if first else b""
+            opening = [Hop(key, OPENING, partition.since, 0, 0, brings) for key in self._replay.fragments]
             yield to_arrow(opening)
             return
         run = open_run(self._replay.path)
