@@ -15,16 +15,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import psutil
 
+from slipstream.bench.editions import ANSWERS, edition
+from slipstream.bench.postgres import run_postgres
 from slipstream.errors import BadArgument, CheckFailed, Unavailable
 from slipstream.feeds.run import Run, versions
 from slipstream.progress import say
+from slipstream.tolls import metrics
+from slipstream.tolls.forward import Forward
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: a try whose answers are later than this is given up
 HOPELESS = 20.0
@@ -58,6 +66,11 @@ class Try:
     gib: float = 0.0
 
     @property
+    def word(self) -> str:
+        """How it ended, in a word."""
+        return "validated" if self.validated else "held" if self.held else self.why
+
+    @property
     def slowest(self) -> float:
         """The longest response of the answers with a limit of five seconds."""
         return max((response.max for response in self.responses.values()), default=float("inf"))
@@ -84,6 +97,7 @@ class Engine(Protocol):
     """Something that can be rated."""
 
     name: str
+    kinds: str  # of answers that it gives
 
     def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Try:
         """Drive the window of ``run``, presented as so many expressways, in real time; answers go to ``out``."""
@@ -93,6 +107,7 @@ class Slipstream:
     """The toll engine, as ``slipstream toll`` starts it."""
 
     name = "slipstream"
+    kinds = "0,1,2,3,4"
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         self._options = options
@@ -110,8 +125,49 @@ class Slipstream:
         return Try(expressways, window.seconds, not why, responses, why, gib=round(gib, 1))
 
 
-def engine_called(name: str, master: str, conf: Sequence[str]) -> Engine:
+class Postgres:
+    """System X: PostgreSQL, polled. Travel times are left out, as in the paper."""
+
+    name = "postgres"
+    kinds = "0,1,2,3"
+
+    def __init__(self, spark: Callable[[], SparkSession]) -> None:
+        self._spark = spark
+
+    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Try:
+        """Feed the window to the database."""
+        presented = run.multiplied(expressways * run.copies)
+        forward = None
+        if window.since:
+            folder = out.parent / f"forward-{window.since}"
+            forward = Forward(str(folder.absolute()), str(run.path.absolute()), presented.copies, "2004", window.since)
+            forward.compute(self._spark())
+        result = run_postgres(presented, out, seconds=window.until, forward=forward)
+        responses = responses_of(Path(result.output))
+        late = [f"{name} {response.max:.1f} s" for name, response in responses.items() if not response.held]
+        why = "the driver was late" if result.driver.void else "late: " + ", ".join(late) if late else ""
+        return Try(expressways, window.seconds, not why, responses, why)
+
+
+def responses_of(output: Path) -> dict[str, Response]:
+    """The response times in an output in the paper's form, travel times left out."""
+    fields = [line.split(",")[:4] for line in output.read_text(encoding="utf-8").splitlines()]
+    found: dict[str, list[float]] = {}
+    for kind, a, b, c in (line for line in fields if line[0] != "4"):
+        asked, emit = (b, c) if kind == "0" else (a, b)
+        found.setdefault(kind, []).append(float(emit) - int(asked))
+    limits = edition("2004").limits
+    responses = {}
+    for kind, delays in sorted(found.items()):
+        p50, p99, longest = np.percentile(delays, (50, 99, 100)).round(3).tolist()
+        responses[ANSWERS[int(kind)]] = Response(p50, p99, longest, limits[int(kind)])
+    return responses
+
+
+def engine_called(name: str, master: str, conf: Sequence[str], spark: Callable[[], SparkSession]) -> Engine:
     """The engine of that name."""
+    if name == Postgres.name:
+        return Postgres(spark)
     if name == Slipstream.name:
         return Slipstream(["--master", master, *(word for setting in conf for word in ("--conf", setting))])
     raise BadArgument(f"--engine {name}: unknown.", hint="There are: slipstream, postgres.")
@@ -180,10 +236,19 @@ class Rating:
     per_core: float
     window: Window
     run: str
+    output: str
     tries: tuple[Try, ...]
+    stable: bool
+    commit_seconds: float
+    capacity: float
     statement: str
     machine: str
     versions: dict[str, str]
+
+    @property
+    def confirmed(self) -> Try:
+        """The try that is the rating."""
+        return next(tried for tried in reversed(self.tries) if tried.validated)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -211,15 +276,19 @@ class Search:
             yield tried
             good, bad = (at, bad) if tried.held else (good, at)
             at = min(2 * at, self.most) if bad > self.most else (good + bad) // 2
-        while good >= self.least:
+        while good > 0:
             confirmed = self._confirm(good)
             yield confirmed
             if confirmed.held:
                 return
             good = min(good - 1, good * 9 // 10)
 
+    def folder(self, expressways: int, window: Window) -> Path:
+        """Where a try puts what it makes."""
+        return self.out / f"{self.engine.name}-{expressways}-{window.seconds}s"
+
     def _drive(self, expressways: int, window: Window) -> Try:
-        out = self.out / f"{self.engine.name}-{expressways}-{window.seconds}s"
+        out = self.folder(expressways, window)
         say(f"L = {expressways}: {window.seconds} s in real time ...")
         tried = self.engine.drive(self.run, expressways, window, out)
         say(f"L = {expressways}: {'held' if tried.held else tried.why}, slowest answer {tried.slowest:.1f} s")
@@ -230,7 +299,7 @@ class Search:
         tried = self._drive(expressways, self.window)
         if not tried.held:
             return tried
-        out = self.out / f"{self.engine.name}-{expressways}-{self.window.seconds}s"
+        out = self.folder(expressways, self.window)
         command = [sys.executable, "-m", "slipstream", "validate", str(self.run.path), str(out)]
         command += [
             "--multiply",
@@ -246,6 +315,15 @@ class Search:
         passed = validated.returncode == 0
         why = "" if passed else f"the validator found faults: see {out / 'validation.log'}"
         return replace(tried, held=passed, validated=passed, why=why)
+
+
+def capacity_left(out: Path, window: Window) -> tuple[float, float]:
+    """Mean RTC commit time of a batch in seconds, and the share of time left for queries; nothing without metrics."""
+    batches = [batch for batch in metrics.read(out) if batch.since >= window.since]
+    if not batches:
+        return 0.0, 0.0
+    took = sum(batch.commit_ms for batch in batches) / 1000
+    return round(took / len(batches), 3), round(1 - took / sum(batch.until - batch.since for batch in batches), 3)
 
 
 def rate(search: Search) -> Rating:
@@ -265,6 +343,8 @@ def rate(search: Search) -> Rating:
         f"{window.since} to {window.until - 1} driven in real time on this machine together with engine and sink; "
         f"found with tries of {search.probe} s, confirmed over {window.seconds} s, and validated."
     )
+    output = search.folder(best.expressways, window)
+    commit, capacity = capacity_left(output, window)
     return Rating(
         search.engine.name,
         best.expressways,
@@ -272,7 +352,11 @@ def rate(search: Search) -> Rating:
         round(best.expressways / cores, 1),
         window,
         str(search.run.path),
+        str(output),
         tries,
+        capacity >= 0,
+        commit,
+        capacity,
         statement,
         f"{platform.machine()}, {cores} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB",
         versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,14 +47,18 @@ def rate(
     """
     from slipstream.bench.rating import Search, Window, engine_called
     from slipstream.bench.rating import rate as find
+    from slipstream.bench.rating_report import write_rating
 
-    rated = engine_called(engine, master, conf or [])
+    rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
     asked = seconds("--window", window)
     presented = _open(run, out, seed, master, conf)
     length = presented.manifest.seconds
     since = 0 if full else max(0, (length - asked) // 60 * 60)
     search = Search(rated, presented, Window(since, length), seconds("--probe", probe), out, least, most)
     rating = find(search)
+    write_rating(rating, out / "rating.html")
+    (out / "rating.json").write_text(json.dumps(rating.to_dict(), indent=2) + "\n", encoding="utf-8")
+    say(f"Report: {out / 'rating.html'}")
     if as_json:
         show(rating.to_dict(), as_json=True)
     else:
@@ -98,13 +103,12 @@ def _show(rating: Rating) -> None:
         "L", "seconds", "", "slowest answer", "memory", title=f"Tries of {rating.engine}", title_justify="left"
     )
     for tried in rating.tries:
-        word = "validated" if tried.validated else "held" if tried.held else tried.why
         table.add_row(
-            str(tried.expressways), str(tried.seconds), word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
+            str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
         )
     console.print(table)
     responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating", title_justify="left")
-    for name, response in next(tried for tried in reversed(rating.tries) if tried.validated).responses.items():
+    for name, response in rating.confirmed.responses.items():
         responses.add_row(name.replace("_", " "), *(f"{value:.1f} s" for value in vars(response).values()))
     console.print(responses)
     console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
