@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -40,21 +40,39 @@ def test_an_atomic_stream_keeps_the_latest_elements_of_each_key(
     assert cars.stream(2**62 + 1, "speed").size == 0
 
 
-@given(st.lists(arrivals, max_size=12), st.booleans())
-def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, int]]], merging: bool) -> None:
+def same(one: Fragment, other: Fragment) -> bool:
+    orders = [np.argsort(fragment.rows["key"]) for fragment in (one, other)]
+    return one.rows[orders[0]].tobytes() == other.rows[orders[1]].tobytes()
+
+
+@given(st.lists(arrivals, max_size=12))
+def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, int]]]) -> None:
     cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
     for number, rows in enumerate(batches):
         fill(cars, rows)
         log.write(number, cars.delta(), store)
-        if merging:
-            log.merge(cars, store)
     again = Fragment(CAR)
     DeltaLog().load(again, store)
-    order, other = np.argsort(cars.rows["key"]), np.argsort(again.rows["key"])
-    assert cars.rows[order].tobytes() == again.rows[other].tobytes()
-    if merging:
-        sizes = [len(store[number]) for number in sorted(store)]
-        assert all(before >= 2 * after for before, after in pairwise(sizes))
+    assert same(cars, again)
+
+
+@given(st.lists(arrivals, max_size=30), st.integers(1, 9), st.integers(0, 12), st.sets(st.integers(0, 30)))
+def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
+    batches: list[list[tuple[int, int]]], block: int, large: int, restarts: set[int]
+) -> None:
+    cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
+    row = CAR.dtype.itemsize
+    with patch.multiple("slipstream.cuboid.log", BLOCK=block, LARGE=large * row):
+        for number, rows in enumerate(batches):
+            fill(cars, rows)
+            log.settle(cars, number, store)
+            again, other = Fragment(CAR), DeltaLog()
+            other.load(again, store)
+            assert same(cars, again)
+            if number in restarts:
+                cars, log = again, other
+        most = max((len(rows) for rows in batches), default=0) + block
+        assert restarts or sum(map(len, store.values())) <= (3 * len(cars) + 3 * most) * row
 
 
 def test_a_fragment_grows_and_forgets() -> None:

@@ -1,8 +1,9 @@
 """How a fragment rests in Spark's state store: as a log of deltas.
 
-A batch writes what it changed and reads nothing. A log that only grows is merged as it grows, each entry at least
-twice as large as the next, so that a row is rewritten a logarithmic number of times and a restart reads little more
-than the state itself. State that expires needs no merging: its old entries are dropped.
+A batch writes what it changed and reads nothing. State that expires needs no more than that: its old deltas are
+dropped. Of state that stays, a batch also writes a few blocks of rows as they are now, as many bytes as its delta had.
+When all blocks have been written since a delta, the delta is not needed any more. So no batch writes much, the store
+holds little more than three times the state, and a restart reads no more than that.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from slipstream.cuboid.fragment import Fragment, decode
-from slipstream.cuboid.schema import KEY
 
 #: bytes above which an entry is better written in pieces
 LARGE = 1 << 26
+#: rows in a block
+BLOCK = 1 << 15
 
 
 class Store(Protocol):
@@ -36,23 +38,27 @@ class Store(Protocol):
 
 
 class DeltaLog:
-    """The log of one fragment; ``sizes`` is all it keeps in memory."""
+    """The log of one fragment; deltas have numbers from 0 on, block k has number -1 - k."""
 
     def __init__(self) -> None:
-        self.sizes: dict[int, int] = {}
+        self._deltas: set[int] = set()
+        self._block = 0  # the next one to be written
+        self._round = 0  # the number of the delta with which this round over all blocks began
+        self._credit = 0
 
     def load(self, fragment: Fragment, store: Store) -> None:
         """Bring an empty fragment to the state that the log holds."""
         entries = dict(store.items())
-        for number in sorted(entries):
+        for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
             fragment.apply(entries[number])
-            self.sizes[number] = len(entries[number])
+        self._deltas = {number for number in entries if number >= 0}
+        self._round = max(self._deltas, default=0)
 
     def write(self, number: int, delta: bytes, store: Store) -> None:
         """Add what a batch changed; ``number`` grows from batch to batch."""
         if delta:
             store.put(number, delta)
-            self.sizes[number] = len(delta)
+            self._deltas.add(number)
 
     def write_by(self, fragment: Fragment, column: str, number: int, store: Store) -> None:
         """Add what a batch changed; if that is much, in pieces numbered by the rows' ``column``, which expires."""
@@ -68,23 +74,37 @@ class DeltaLog:
 
     def expire(self, before: int, store: Store) -> None:
         """Drop entries numbered below ``before``."""
-        for number in [number for number in self.sizes if number < before]:
+        for number in [number for number in self._deltas if number < before]:
             store.remove(number)
-            del self.sizes[number]
+            self._deltas.remove(number)
 
-    def merge(self, fragment: Fragment, store: Store) -> None:
-        """Merge the youngest entries until each is at least twice as large as the next."""
-        numbers = sorted(self.sizes)
-        first = len(numbers) - 1
-        total = self.sizes[numbers[first]] if numbers else 0
-        while first > 0 and self.sizes[numbers[first - 1]] < 2 * total:
-            first -= 1
-            total += self.sizes[numbers[first]]
-        merged = numbers[max(first, 0) :]
-        if len(merged) < 2:
+    def settle(self, fragment: Fragment, number: int, store: Store) -> None:
+        """Add what a batch changed and some blocks of a fragment that forgets no row; ``number`` grows."""
+        delta = fragment.delta()
+        if len(delta) > LARGE:
+            self._write_all(fragment, number, store)
             return
-        keys = np.unique(np.concatenate([decode(fragment.schema, store.get(number))[KEY] for number in merged]))
-        for number in merged[:-1]:
-            store.remove(number)
-            del self.sizes[number]
-        self.write(merged[-1], fragment.encode(keys), store)
+        self.write(number, delta, store)
+        self._credit += len(delta)
+        while (size := self._size(fragment)) and self._credit >= size:
+            self._credit -= size
+            self._write_block(fragment, store)
+            if self._block * BLOCK >= len(fragment):
+                self.expire(self._round, store)
+                self._block, self._round = 0, number
+
+    def _write_all(self, fragment: Fragment, number: int, store: Store) -> None:
+        self._block = 0
+        while self._size(fragment):
+            self._write_block(fragment, store)
+        self.expire(number + 1, store)
+        self._block, self._round, self._credit = 0, number + 1, 0
+
+    def _size(self, fragment: Fragment) -> int:
+        """The bytes of the next block."""
+        return max(0, min(BLOCK, len(fragment) - self._block * BLOCK)) * fragment.schema.dtype.itemsize
+
+    def _write_block(self, fragment: Fragment, store: Store) -> None:
+        rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
+        store.put(-1 - self._block, rows.tobytes())
+        self._block += 1

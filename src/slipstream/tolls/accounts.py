@@ -107,8 +107,7 @@ class Accounts:
 
     def save(self, number: int, store: Store) -> None:
         """Write what changed since the last save; ``number`` grows from batch to batch."""
-        self._log.write(number, self.accounts.delta(), store)
-        self._log.merge(self.accounts, store)
+        self._log.settle(self.accounts, number, store)
 
     @classmethod
     def load(cls, rules: Rules, past: Past, store: Store) -> Accounts:

@@ -25,24 +25,24 @@ CAR_BITS = 31
 PLACE_BITS = 24
 
 #: What is remembered of a car: its last report, how long it stands, what it was quoted, and in which segments it was in
-#: the minute of that report: the current one and the one before. A car on schedule reports twice a minute, so these two
+#: the minute of that report (at most one report a second): the current one and the one before. A car on schedule reports twice a minute, so these two
 #: are all; a third goes to VISITS.
 CAR = Schema(
     "CAR",
     (
         Plain("time", "i4"),
         Plain("pos", "i4"),
-        Plain("quote", "i8"),
+        Plain("quote", "i4"),
         Plain("lane", "u1"),
         Plain("dir", "u1"),
         Plain("still", "u1"),
         Plain("credited", "u1"),
         Plain("cell", "i2"),
-        Plain("n", "u2"),
-        Plain("sum", "i4"),
+        Plain("n", "u1"),
+        Plain("sum", "u2"),
         Plain("last_cell", "i2"),
-        Plain("last_n", "u2"),
-        Plain("last_sum", "i4"),
+        Plain("last_n", "u1"),
+        Plain("last_sum", "u2"),
         Plain("spilled", "u1"),
     ),
 )

@@ -37,7 +37,7 @@ from slipstream.tolls.rules import Rules
 SPEED_MINUTES = 5
 #: a car silent for more than this is on no trip, and its minute is over
 FORGET_AFTER = 90
-VERSION = 1
+HIGHEST_TOLL = 2**31 - 1
 
 
 class Entries(NamedTuple):
@@ -216,6 +216,11 @@ class TollFragment:
         before = self.minutes.get(self.minute - 1, blank).minute.cars.astype(np.int64)
         alert = self._alerts(cells)
         toll = np.where(alert == NOWHERE, self.rules.toll(lav, before), 0).astype(np.int64)
+        if toll.size and not 0 <= toll.min() <= toll.max() <= HIGHEST_TOLL:
+            raise BadInput(
+                f"Rules {self.rules.name}: a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
+                hint=f"A toll function must give 0 to {HIGHEST_TOLL:,}.",
+            )
         return Prices(lav.astype(np.int32), toll, alert)
 
     def _alerts(self, cells: int) -> Ints:
