@@ -25,8 +25,8 @@ CAR_BITS = 31
 PLACE_BITS = 24
 
 #: What is remembered of a car: its last report, how long it stands, what it was quoted, and in which segments it was in
-#: the minute of that report (at most one report a second): the current one and the one before. A car on schedule reports twice a minute, so these two
-#: are all; a third goes to VISITS.
+#: the minute of that report: the current one and the one before, at most one report a second. A car on schedule reports
+#: twice a minute, so these two are all; a third goes to VISITS.
 CAR = Schema(
     "CAR",
     (
