@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream.cuboid.fragment import EMPTY, Fragment
-from slipstream.cuboid.log import DeltaLog
+from slipstream.cuboid.log import DeltaLog, expanded
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.errors import BadArgument, BadInput
 from tolls.engine_in_memory import DictStore
@@ -50,7 +50,7 @@ def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, i
     cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
     for number, rows in enumerate(batches):
         fill(cars, rows)
-        log.write(number, cars.delta(), store)
+        log.write(number, cars.delta(), cars, store)
     again = Fragment(CAR)
     DeltaLog().load(again, store)
     assert same(cars, again)
@@ -72,7 +72,8 @@ def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
             if number in restarts:
                 cars, log = again, other
         most = max((len(rows) for rows in batches), default=0) + block
-        assert restarts or sum(map(len, store.values())) <= (3 * len(cars) + 3 * most) * row
+        kept = sum(len(expanded(blob, row)) for blob in store.values())
+        assert restarts or kept <= (3 * len(cars) + 3 * most) * row
 
 
 def test_a_fragment_grows_and_forgets() -> None:
@@ -95,3 +96,6 @@ def test_wrong_names_and_damaged_state_are_told() -> None:
         Schema("X", (Plain("a", "i4"), Plain("a", "i4")))
     with pytest.raises(BadInput, match="CAR is damaged"):
         cars.apply(b"123")
+    for blob in (b"", b"123", bytes(8) + b"456", b"\xff" * 40):
+        with pytest.raises(BadInput, match="damaged"):
+            expanded(blob, 7)

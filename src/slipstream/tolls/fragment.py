@@ -274,7 +274,7 @@ class TollFragment:
         self._log.write_by(self.cars, "time", self._second, cars)
         self._log.expire((self.minute - 1) * 60 - FORGET_AFTER, cars)
         self._visits_log.expire((self.minute - 1) * 60, visits)
-        self._visits_log.write(self._second, self.visits.delta(), visits)
+        self._visits_log.write(self._second, self.visits.delta(), self.visits, visits)
         for number in sorted(self._unsaved & self.minutes.keys()):
             minutes.put(number, self.minutes[number].encode())
         for number in self._stored - self.minutes.keys():
