@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import threading
 import time
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psutil
+
+from slipstream.bench.rating import memory_of
 
 GIB = 2**30
 
@@ -22,7 +25,7 @@ def machine() -> str:
 
 @dataclass
 class Measured:
-    """Wall-clock seconds, and GiB at the worst moment, counted per sample of a fifth of a second."""
+    """Wall-clock seconds, and GiB at the worst moment, looked at twice a second."""
 
     seconds: float = 0.0
     gib: float = 0.0
@@ -30,7 +33,7 @@ class Measured:
 
 @contextmanager
 def measured() -> Iterator[Measured]:
-    """Measure the block: time, and proportional memory (shared pages once) of this process and all below it."""
+    """Measure the block: time, and memory (shared memory once) of this process and all below it."""
     result, ended = Measured(), threading.Event()
     watcher = threading.Thread(target=_watch, args=(result, ended))
     watcher.start()
@@ -44,13 +47,5 @@ def measured() -> Iterator[Measured]:
 
 
 def _watch(result: Measured, ended: threading.Event) -> None:
-    me = psutil.Process()
-    while not ended.wait(0.2):
-        result.gib = max(result.gib, sum(map(_anonymous, [me, *me.children(recursive=True)])) / GIB)
-
-
-def _anonymous(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except (psutil.Error, AttributeError):
-        return 0
+    while not ended.wait(0.5):
+        result.gib = max(result.gib, memory_of(os.getpid()))

@@ -141,7 +141,7 @@ def test_a_port_in_use_is_told() -> None:
 
 @pytest.mark.parametrize("bad", ["nowhere", "dir:", "tcp:host", "kafka:host:9092", "file:x"])
 def test_an_unknown_destination_is_told(bad: str) -> None:
-    with pytest.raises(BadArgument, match="not a destination"):
+    with pytest.raises(BadArgument, match=r"not a (destination|topic)"):
         destination(bad, TEXT)
 
 

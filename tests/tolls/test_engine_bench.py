@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from measure import machine, measured
+from measure import Measured, machine, measured
 from slipstream import session
+from slipstream.bench.editions import edition
+from slipstream.bench.validator import validate
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.tolls import replay
+from slipstream.tolls import metrics, replay
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.engine import Settings, toll_run
 from slipstream.tolls.fragment import TollFragment
@@ -61,6 +63,19 @@ def speed(spark: SparkSession, run: Run, out: Path, settings: Settings) -> tuple
     return tuples_before(run, settings.until or run.manifest.seconds) / cost.seconds, cost.gib
 
 
+def state_mib(out: Path) -> str:
+    """What the state takes in the store, squeezed, at the end."""
+    return f"{metrics.read(out)[-1].state_bytes / 2**20:.0f} MiB in the store"
+
+
+def where_the_time_goes(out: Path) -> str:
+    batches = metrics.read(out)
+    phases = {name for batch in batches for name in batch.phases_ms}
+    total = {name: sum(batch.phases_ms.get(name, 0) for batch in batches) / 1000 for name in phases}
+    parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in sorted(total.items(), key=lambda item: -item[1]))
+    return f"{len(batches)} batches: {parts}"
+
+
 @pytest.mark.parametrize("expressways", [1, 10])
 def test_trains_against_rows(spark: SparkSession, run: Run, tmp_path: Path, expressways: int) -> None:
     presented = run.multiplied(expressways)
@@ -75,17 +90,39 @@ def test_tuples_per_second(spark: SparkSession, run: Run, tmp_path: Path, expres
     settings = Settings(until=SECONDS, batch_seconds=BATCH, text=False)
     rate, gib = speed(spark, run.multiplied(expressways), tmp_path / "out", settings)
     print(f"\n{expressways} expressway(s): {rate:,.0f} tuples/s through the whole engine, {gib:.1f} GiB")
-    print(f"  batches of {BATCH} s; {machine()}")
+    print(f"  state {state_mib(tmp_path / 'out' / 'measured')}; batches of {BATCH} s; {machine()}")
 
 
-def test_three_hours_of_ten_expressways(spark: SparkSession, tmp_path: Path) -> None:
-    """Memory is bounded by the state: cars on the road and accounts, not by the length of the run."""
-    whole = simulate(spark, Traffic(expressways=10), 1, tmp_path / "run")
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Ten expressways, three hours."""
+    return simulate(spark, Traffic(expressways=10), 1, tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.fixture(scope="module")
+def tolled(spark: SparkSession, whole: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
+    out = tmp_path_factory.mktemp("tolled") / "out"
     with measured() as cost:
-        toll_run(spark, whole, tmp_path / "out", Settings(batch_seconds=BATCH, text=False))
+        toll_run(spark, whole, out, Settings(batch_seconds=BATCH, text=False))
+    return out, cost
+
+
+def test_three_hours_of_ten_expressways(whole: Run, tolled: tuple[Path, Measured]) -> None:
+    """Memory is bounded by the state: cars on the road and accounts, not by the length of the run."""
+    out, cost = tolled
     tuples = sum(whole.manifest.counts.values())
     print(f"\n10 expressways x 3 h: {cost.seconds:.0f} s, {tuples / cost.seconds:,.0f} tuples/s")
-    print(f"  {cost.gib:.1f} GiB in all processes (goal 8), {tuples / 1e6:.1f} M tuples; {machine()}")
+    print(f"  {cost.gib:.1f} GiB in all processes (goal 8), state {state_mib(out)}")
+    print(f"  {tuples / 1e6:.1f} M tuples; {machine()}\n  {where_the_time_goes(out)}")
+
+
+def test_validating_three_hours_of_ten_expressways(
+    spark: SparkSession, whole: Run, tolled: tuple[Path, Measured]
+) -> None:
+    with measured() as cost:
+        verdict = validate(spark, whole, [tolled[0]], edition=edition("2004"), response_times=False)
+    assert verdict.passed
+    print(f"\nvalidated in {cost.seconds / 60:.1f} min (goal 30), {cost.gib:.1f} GiB (goal 12); {machine()}")
 
 
 def test_the_stages_alone(run: Run) -> None:

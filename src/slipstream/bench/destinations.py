@@ -15,10 +15,10 @@ from typing import Any
 
 from slipstream.bench.encodings import Encoding
 from slipstream.errors import BadArgument, Unavailable
+from slipstream.feeds import kafka
 from slipstream.progress import say
 
 #: how long a broker or a client may keep the driver waiting
-PATIENCE = 20
 
 
 class Destination(ABC):
@@ -105,24 +105,24 @@ class Output(Destination):
 class Topic(Destination):
     """A Kafka topic: a message a tuple, all on partition 0, where Kafka keeps their order."""
 
-    def __init__(self, servers: str, topic: str, encoding: Encoding) -> None:
+    def __init__(self, topic: kafka.Topic, encoding: Encoding) -> None:
         from confluent_kafka import KafkaException, Producer
 
-        self._where, self._topic, self._messages = f"kafka:{servers}/{topic}", topic, encoding.messages
+        self._where, self._topic, self._messages = str(topic), topic.name, encoding.messages
         self._refused: str = ""
         settings = {
-            "bootstrap.servers": servers,
+            "bootstrap.servers": topic.servers,
             "enable.idempotence": True,  # acknowledged once, in order, also when a send is tried again
             "linger.ms": 5,
             "compression.type": "lz4",
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
-            "message.timeout.ms": PATIENCE * 1000,
+            "message.timeout.ms": kafka.PATIENCE * 1000,
             "log_level": 0,
         }
         self._producer: Any = Producer(settings, logger=_silent())
         try:
-            self._producer.list_topics(topic, timeout=PATIENCE)
+            self._producer.list_topics(topic.name, timeout=kafka.PATIENCE)
         except KafkaException as error:
             raise Unavailable(
                 f"--to {self._where}: no broker answers ({error.args[0].str()}).",
@@ -134,7 +134,7 @@ class Topic(Destination):
         produce: Callable[..., None] = self._producer.produce
         for message in self._messages(data):
             self._produce(produce, message)
-        waiting = self._producer.flush(PATIENCE)
+        waiting = self._producer.flush(kafka.PATIENCE)
         if waiting or self._refused:
             raise Unavailable(
                 f"--to {self._where}: the broker took no more at second {second} ({self._refused or 'no answer'}).",
@@ -145,7 +145,7 @@ class Topic(Destination):
         try:
             produce(self._topic, message, partition=0, on_delivery=self._heard)
         except BufferError:
-            self._producer.flush(PATIENCE)
+            self._producer.flush(kafka.PATIENCE)
             produce(self._topic, message, partition=0, on_delivery=self._heard)
 
     def _heard(self, error: Any, _message: Any) -> None:
@@ -174,8 +174,8 @@ def destination(text: str, encoding: Encoding) -> Destination:
         return Folder(Path(match[1]), encoding)
     if match := re.fullmatch(r"tcp:([^/]+):(\d{1,5})", text):
         return Client(match[1], int(match[2]))
-    if match := re.fullmatch(r"kafka:([^/]+:\d{1,5})/([A-Za-z0-9._-]+)", text):
-        return Topic(match[1], match[2], encoding)
+    if text.startswith("kafka:"):
+        return Topic(kafka.Topic.parse(text), encoding)
     raise BadArgument(
         f"--to {text}: not a destination.", hint="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout."
     )

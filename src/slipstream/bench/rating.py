@@ -25,6 +25,7 @@ import psutil
 
 from slipstream.bench.editions import ANSWERS, edition
 from slipstream.bench.postgres import run_postgres
+from slipstream.cuboid import memory
 from slipstream.errors import BadArgument, CheckFailed, Unavailable
 from slipstream.feeds.run import Run, versions
 from slipstream.progress import say
@@ -216,14 +217,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def memory_of(pid: int) -> float:
-    """Proportional memory of a process and all below it, in GiB."""
-    total = 0
+    """Memory of a process and all below it, in GiB: what each has for itself, and shared memory once.
+
+    Proportional shares would be exact, but the kernel walks all pages to count them, and that would slow the engine.
+    """
+    total = sum(file.stat().st_size for file in memory.root().glob("slipstream-warm-*/*/*"))
     try:
         for process in (root := psutil.Process(pid), *root.children(recursive=True)):
-            total += process.memory_full_info().pss
+            info = process.memory_info()
+            total += info.rss - getattr(info, "shared", 0)
     except psutil.Error:
         pass
-    return total / 2**30
+    return float(total / 2**30)
 
 
 @dataclass(frozen=True)

@@ -59,10 +59,7 @@ class Intake:
         whole = self.pending["time"] < (self.latest + 1 if everything else self.latest - self.lateness)
         ready, self.pending = kept(self.pending, whole), kept(self.pending, ~whole)
         ready = {name: column[_by_time(ready)] for name, column in ready.items()}
-        duplicate, conflict = rivals(ready)
-        rejects = [(line, "duplicate") for line in lines(kept(ready, duplicate))]
-        rejects += [(line, "conflict") for line in lines(kept(ready, conflict))]
-        return kept(ready, ~(duplicate | conflict)), rejects
+        return sifted(ready)
 
     def encode(self) -> bytes:
         """The state as bytes."""
@@ -80,6 +77,14 @@ class Intake:
 
 def _by_time(tuples: Columns) -> Longs:
     return np.argsort(tuples["time"], kind="stable")
+
+
+def sifted(tuples: Columns) -> tuple[Columns, list[Reject]]:
+    """Tuples of whole seconds without duplicates and conflicts; and those as rejects."""
+    duplicate, conflict = rivals(tuples)
+    rejects = [(line, "duplicate") for line in lines(kept(tuples, duplicate))]
+    rejects += [(line, "conflict") for line in lines(kept(tuples, conflict))]
+    return kept(tuples, ~(duplicate | conflict)), rejects
 
 
 def rivals(tuples: Columns) -> tuple[Bools, Bools]:

@@ -151,6 +151,11 @@ def file_name(xway: int) -> str:
     return f"{TUPLES}/expressway-{xway:05d}.parquet"
 
 
+def _digest_into(digest: hashlib._Hash, minute: pa.Table) -> None:
+    for name in FIELDS:
+        digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
+
+
 class ExpresswayWriter:
     """Writes one expressway's file, minute by minute, and learns what the manifest says of it."""
 
@@ -168,8 +173,7 @@ class ExpresswayWriter:
         if not minute.num_rows:
             return
         self._writer.write_table(minute, row_group_size=minute.num_rows)
-        for name in FIELDS:
-            self._digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
+        _digest_into(self._digest, minute)
         kinds = minute.column("type").to_numpy()
         for number, name in KINDS.items():
             self._counts[name] += int(np.count_nonzero(kinds == number))
@@ -236,9 +240,7 @@ class Run:
             digest = hashlib.sha256()
             file = pq.ParquetFile(self.path / expressway.file)
             for group in range(file.num_row_groups):
-                minute = file.read_row_group(group)
-                for name in FIELDS:
-                    digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
+                _digest_into(digest, file.read_row_group(group))
             if digest.hexdigest() != expressway.sha256:
                 raise BadInput(
                     f"{self.path / expressway.file}: contents differ from the manifest.",

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.errors import BadArgument, Unavailable
+from slipstream.feeds.kafka import PATIENCE, Topic
 from slipstream.tolls.lines import END_MARK
 from slipstream.tolls.sink import TEXT, journal
-from slipstream.tolls.topic import PATIENCE, Topic
 
 _POSITION = "slipstream-position"
 

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream.feeds import trains
 from slipstream.feeds.clock import Clock
-from slipstream.feeds.intake import rivals
+from slipstream.feeds.intake import sifted
 from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
@@ -202,13 +202,10 @@ def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragme
             verdicts = judge(tuples)
             bad = kept(tuples, verdicts != 0)
             rejects = list(zip(lines(bad), map(reason_of, verdicts[verdicts != 0].tolist()), strict=True))
-            good = kept(tuples, verdicts == 0)
-            duplicate, conflict = rivals(good)
-            rejects += [(line, "duplicate") for line in lines(kept(good, duplicate))]
-            rejects += [(line, "conflict") for line in lines(kept(good, conflict))]
-            yield from by_fragment(kept(good, ~(duplicate | conflict)), fragments)
-            if rejects:
-                yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects)
+            good, more = sifted(kept(tuples, verdicts == 0))
+            yield from by_fragment(good, fragments)
+            if rejects or more:
+                yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + more)
 
 
 def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:

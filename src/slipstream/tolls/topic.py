@@ -9,7 +9,6 @@ are taken in the order of their timestamps.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,37 +17,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream.errors import BadArgument, Unavailable
+from slipstream.errors import Unavailable
+from slipstream.feeds.kafka import PATIENCE, Topic
 from slipstream.tolls.lines import ARROW, COLUMNS
 
 OPTION = "topic"
-PATIENCE = 20
 MOST_MESSAGES = 400_000
 
 Offset = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A topic, as ``kafka:HOST:PORT/TOPIC`` names it."""
-
-    servers: str
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> Topic:
-        """Read the name that a user gave.
-
-        >>> Topic.parse("kafka:127.0.0.1:9092/positions").name
-        'positions'
-        """
-        match = re.fullmatch(r"kafka:([^/]+:\d{1,5})/([A-Za-z0-9._-]+)", text)
-        if not match:
-            raise BadArgument(f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC.")
-        return cls(match[1], match[2])
-
-    def __str__(self) -> str:
-        return f"kafka:{self.servers}/{self.name}"
 
 
 @dataclass(frozen=True)
