@@ -22,11 +22,11 @@ class Ring(NamedTuple):
     """Atomic streams of many keys: element ``k`` back of row i is ``values[i, (counts[i] - 1 - k) % depth]``."""
 
     values: npt.NDArray[Any]
-    counts: npt.NDArray[np.uint32]
+    counts: npt.NDArray[Any]
 
 
 @compiled
-def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[np.uint32], rows: Ints) -> npt.NDArray[Any]:
+def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
     """The elements of some rows, the latest first; 0 beyond what was ever appended."""
     depth = values.shape[1]
     out = np.zeros((rows.size, depth), dtype=values.dtype)

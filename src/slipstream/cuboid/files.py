@@ -21,13 +21,14 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from slipstream.cuboid.fragment import Fragment, Parts
+from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import Schema
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Longs
@@ -44,6 +45,7 @@ class Catalogue:
     """What a snapshot holds; ``journal`` or ``checkpoint`` is where it says which batches are committed."""
 
     cuboids: dict[str, Schema]
+    patterns: dict[str, Pattern] = field(default_factory=dict)
     journal: str = ""
     checkpoint: str = ""
 
@@ -54,6 +56,7 @@ class Catalogue:
             "journal": self.journal,
             "checkpoint": self.checkpoint,
             "cuboids": {name: schema.to_json() for name, schema in self.cuboids.items()},
+            "patterns": {name: pattern.values for name, pattern in self.patterns.items()},
         }
         folder.mkdir(parents=True, exist_ok=True)
         with appearing(folder / FILE) as file:
@@ -72,7 +75,8 @@ class Catalogue:
             if body["version"] != VERSION:
                 raise ValueError(f"version {body['version']}, this program reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
-            return cls(cuboids, body["journal"], body["checkpoint"])
+            patterns = {name: Pattern(name, tuple(values)) for name, values in body["patterns"].items()}
+            return cls(cuboids, patterns, body["journal"], body["checkpoint"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{place}: cannot be read ({error}).", hint="Make the snapshot anew.") from error
 

@@ -132,7 +132,7 @@ def upsert_all(parts: Parts, keys: Longs) -> Ints:
 
 
 @compiled
-def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[np.uint32], rows: Ints, values: npt.NDArray[Any]) -> None:
+def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, values: npt.NDArray[Any]) -> None:
     """Append elements to the atomic streams of ``rows``, in arrival order; the oldest makes room."""
     depth = ring.shape[1]
     for i in range(rows.size):

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.cuboid import files
 from slipstream.cuboid.fragment import EMPTY, Changes, Fragment
+from slipstream.cuboid.schema import KEY
 from slipstream.kernels import Longs
 
 #: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
@@ -31,7 +33,8 @@ def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragme
         folder.mkdir(parents=True, exist_ok=True)
         _publish_image(folder, batch, fragment)
         return
-    if not changes.deltas and not changes.forgotten:
+    if not any(changes.deltas) and not any(keys.size for keys in changes.forgotten):
+        changes.deltas, changes.forgotten = [], []
         return
     whole = len(fragment) * fragment.schema.dtype.itemsize + fragment.parts.slots.nbytes
     if changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
@@ -83,3 +86,19 @@ def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("ab") as log:
         log.write(files.as_line(values))
+
+
+def become(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
+    """Make a fragment hold these rows and no others; those that differ count as changed."""
+    at = fragment.find(np.ascontiguousarray(rows[KEY]))
+    there = np.flatnonzero(at != EMPTY)
+    # compared as bytes: NaN equals NaN
+    size = rows.dtype.itemsize
+    old, new = (part.tobytes() for part in (fragment.parts.rows[at[there]], rows[there]))
+    same = (np.frombuffer(old, np.uint8) == np.frombuffer(new, np.uint8)).reshape(-1, size).all(axis=1)
+    changed = np.ones(rows.size, np.bool_)
+    changed[there[same]] = False
+    if there.size < len(fragment):
+        fragment.remove(np.setdiff1d(fragment.rows[KEY], rows[KEY]))
+    fragment.parts.rows[fragment.upsert(np.ascontiguousarray(rows[KEY][changed]))] = rows[changed]
+    fragment.delta()

@@ -28,6 +28,7 @@ class AST:
     name: str
     dtype: str
     depth: int
+    ticks: str = "u4"  # the type that counts; i8 where a key may get more than four billion elements
 
     @property
     def count(self) -> str:
@@ -64,7 +65,10 @@ class Schema:
         fields: list[tuple[str, str] | tuple[str, str, tuple[int, ...]]] = [(KEY, "<i8")]
         for attribute in self.attributes:
             if isinstance(attribute, AST):
-                fields += [(attribute.name, f"<{attribute.dtype}", (attribute.depth,)), (attribute.count, "<u4")]
+                fields += [
+                    (attribute.name, f"<{attribute.dtype}", (attribute.depth,)),
+                    (attribute.count, f"<{attribute.ticks}"),
+                ]
             else:
                 fields.append((attribute.name, f"<{attribute.dtype}"))
         return np.dtype(fields)
@@ -91,7 +95,9 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        attributes = [[a.name, a.dtype, a.depth if isinstance(a, AST) else 0] for a in self.attributes]
+        attributes = [
+            [a.name, a.dtype, a.depth, a.ticks] if isinstance(a, AST) else [a.name, a.dtype] for a in self.attributes
+        ]
         return {"name": self.name, "key": self.key, "newest": self.newest, "attributes": attributes}
 
     @classmethod
@@ -102,5 +108,5 @@ class Schema:
         >>> Schema.from_json(car.to_json()) == car
         True
         """
-        attributes = tuple(AST(n, t, depth) if depth else Plain(n, t) for n, t, depth in body["attributes"])
+        attributes = tuple(AST(*form) if len(form) > 2 else Plain(*form) for form in body["attributes"])
         return cls(body["name"], attributes, body["key"], body["newest"])

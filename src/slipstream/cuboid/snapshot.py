@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from slipstream.cuboid import files
 from slipstream.cuboid.access import Entity, Ring, latest_first
 from slipstream.cuboid.fragment import EMPTY, Fragment, Parts, locate
+from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.kernels import Bools, Ints, Longs, compiled
@@ -221,23 +222,35 @@ def _locate_newer(parts: Parts, stamps: npt.NDArray[Any], keys: Longs, newest: L
 class Snapshot:
     """The cuboids of a running or finished stream, as of one committed batch."""
 
-    def __init__(self, folder: Path, catalogue: files.Catalogue, fragments: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, folder: Path, catalogue: files.Catalogue, fragments: Sequence[int] | None = None, only: str = ""
+    ) -> None:
         self.folder = folder
         self.batch = -1
         self._catalogue = catalogue
         self._fragments = fragments
         self._lock = threading.RLock()
-        self._cuboids = {name: Cuboid(schema, self._lock) for name, schema in catalogue.cuboids.items()}
+        wanted = {name: schema for name, schema in catalogue.cuboids.items() if only in ("", name)}
+        self._cuboids = {name: Cuboid(schema, self._lock) for name, schema in wanted.items()}
 
     @classmethod
     def open(
-        cls, path: str | Path, *, fragments: Sequence[int] | None = None, batch: int | None = None, refresh: bool = True
+        cls,
+        path: str | Path,
+        *,
+        fragments: Sequence[int] | None = None,
+        only: str = "",
+        batch: int | None = None,
+        refresh: bool = True,
     ) -> Snapshot:
-        """The snapshot in a folder, as of its last committed batch; of some fragments, or as of ``batch``, if told."""
+        """The snapshot in a folder, as of its last committed batch, or as of ``batch``.
+
+        Of ``fragments`` and of the cuboid ``only``, if a part is all that is wanted.
+        """
         folder = Path(path)
         if not (folder / files.FILE).exists() and (folder / files.FOLDER / files.FILE).exists():
             folder = folder / files.FOLDER
-        opened = cls(folder, files.Catalogue.read(folder), fragments)
+        opened = cls(folder, files.Catalogue.read(folder), fragments, only)
         if refresh:
             opened.refresh(batch)
         return opened
@@ -252,6 +265,16 @@ class Snapshot:
         if found is None:
             raise BadArgument(f"No cuboid '{name}' in {self.folder}; it has: {', '.join(self._cuboids)}.")
         return found
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        """What the cuboids hold."""
+        return self._catalogue.cuboids
+
+    @property
+    def patterns(self) -> dict[str, Pattern]:
+        """The stored patterns."""
+        return self._catalogue.patterns
 
     def committed(self) -> int:
         """The last committed batch, which :meth:`refresh` would go to."""
@@ -275,6 +298,10 @@ class Snapshot:
                 self.batch = target
             return target
         raise Unavailable(f"{self.folder}: batches go by faster than they can be read.", hint="Try again.")
+
+    def fragments(self, name: str) -> list[int]:
+        """The numbers of the fragments that a cuboid has."""
+        return sorted(number for number, copy in self[name]._copies.items() if copy.fragment is not None)
 
     def _copies(self) -> list[_Copy]:
         """The copies of all fragments there are, new ones added."""
