@@ -199,7 +199,10 @@ class Fragment:
         """Forget the rows of ``keys``, in time proportional to their number."""
         if self.changes is not None:
             self.changes.forgotten.append(keys)
+        before = len(self)
         remove_all(self.parts, keys)
+        # a new row begins with zeros
+        self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
