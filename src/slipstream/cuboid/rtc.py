@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,8 @@ def _note(query: StreamingQuery, out: Path, seen: set[int]) -> None:
             seen.add(found["batchId"])
             start = datetime.fromisoformat(found["timestamp"]).timestamp()
             took = found["durationMs"]["triggerExecution"] / 1000
-            log.write(as_line({"batch": found["batchId"], "start": start, "seconds": took}))
+            line = {"batch": found["batchId"], "run": str(query.runId), "start": start, "seconds": took}
+            log.write(as_line(line))
 
 
 @dataclass
@@ -75,7 +77,8 @@ class Moment:
     seconds: float
     tuples: int = 0
     queries: dict[str, float] = field(default_factory=dict)
-    period: float = 0.0  # until the next batch began
+    period: float = 0.0  # until the next batch began; of the last one, as long as it took
+    run: str = ""  # one start of the query
 
     @property
     def commit(self) -> float:
@@ -93,7 +96,10 @@ def moments(folder: Path) -> list[Moment]:
     folder = folder / FOLDER if (folder / FOLDER / FILE).exists() else folder
     committed = Catalogue.read(folder).committed(folder)
     lines = _lines(folder / PROGRESS)
-    found = {line["batch"]: Moment(line["batch"], line["start"], line["seconds"]) for line in lines}
+    found = {
+        line["batch"]: Moment(line["batch"], line["start"], line["seconds"], period=line["seconds"], run=line["run"])
+        for line in lines
+    }
     found = {batch: found[batch] for batch in sorted(found) if batch <= committed}
     for place in (folder / "metrics").glob("fragment=*.jsonl"):
         latest = {line["batch"]: line for line in _lines(place)}
@@ -105,10 +111,10 @@ def moments(folder: Path) -> list[Moment]:
                         query = name.removeprefix(QUERY)
                         moment.queries[query] = max(moment.queries.get(query, 0.0), seconds)
     ordered = [moment for moment in found.values() if moment.tuples]
-    for moment, following in zip(ordered, [*ordered[1:], None], strict=True):
+    for moment, following in pairwise(ordered):
         # a pause between two starts of the engine is no arrival
-        gap = following.start - moment.start if following else moment.seconds
-        moment.period = max(gap if gap < 60 + 2 * moment.seconds else moment.seconds, moment.seconds)
+        same = following.run == moment.run
+        moment.period = max(following.start - moment.start, moment.seconds) if same else moment.seconds
     return ordered
 
 

@@ -17,10 +17,10 @@ W = (9.0, 3.0, 6.0, 3.0, 9.0)
 
 
 def walk(rng: np.random.Generator, ticks: int) -> Floats:
-    """One price: a random walk around 100, with a W pressed into it every few hundred ticks."""
+    """One price: a random walk around 100, with a W pressed into it about every hundred ticks."""
     prices = 100.0 + np.cumsum(rng.normal(0.0, 0.05, ticks))
-    shape = np.repeat(np.array(W) - np.mean(W), 2)
-    for start in np.flatnonzero(rng.random(ticks) < 1 / 300):
+    shape = np.array(W) - np.mean(W)
+    for start in np.flatnonzero(rng.random(ticks) < 1 / 100):
         piece = prices[start : start + shape.size]
         piece += 0.3 * shape[: piece.size]
     return prices.round(2)
