@@ -163,6 +163,7 @@ def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple
     rtc.qos_map(rtc.moments(both[1])).savefig(both[1] / "qos.png")
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession, tmp_path: Path) -> None:
     """New files after the end; continuous results as a DataFrame of their own; fragments by range."""
     script = declare.parse(STOCKS)

@@ -159,7 +159,8 @@ def qos_map(found: list[Moment]) -> Figure:
     axes = figure.subplots()
     minutes = np.array([m.start - found[0].start for m in found]) / 60
     micro = 1e6 / np.array([m.tuples for m in found])
-    names = sorted({name for m in found for name in m.queries})
+    # in the order in which they were added
+    names = list(dict.fromkeys(name for m in found for name in sorted(m.queries)))
     bands = [np.array([m.commit for m in found]) * micro]
     bands += [np.array([m.queries.get(name, 0.0) for m in found]) * micro for name in names]
     labels = ["δ: making the batch consistent", *(f"query {name}" for name in names)]
@@ -174,6 +175,7 @@ def qos_map(found: list[Moment]) -> Figure:
     axes.set_xlim(minutes[0], max(minutes[-1], minutes[0] + 1e-3))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e9ee")
+    axes.set_axisbelow(True)
     axes.set_title(_title(figures(found)), loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     return figure

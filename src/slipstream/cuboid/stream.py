@@ -24,6 +24,7 @@ from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.log import Store
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
+from slipstream.cuboid.views import joined
 from slipstream.cuboid.warm import Stage, batch_number
 from slipstream.errors import BadArgument
 from slipstream.kernels import Bools, Longs, scramble
@@ -166,12 +167,9 @@ class CuboidStage(Stage[Keeper]):
 
     def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found]:
         """Trains in, results and rejects out."""
-        trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in sorted(rows, key=lambda row: row.seq)
-                  if row.tuples]  # fmt: skip
-        names = (KEY, *self._stream.schema.names)
-        empty = {name: np.empty(0, self._stream.schema.dtype[name].base) for name in names}
-        columns = {name: np.concatenate([train[name] for train in [empty, *trains]]) for name in names}
-        state.take(columns.pop(KEY), columns)
+        rows.sort(key=lambda row: row.seq)
+        trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in rows if row.tuples]
+        state.take(*joined(self._stream.schema, trains))
         for name, table in state.found.items():
             if table.num_rows:
                 yield Found(name, table.num_rows, encode(table))

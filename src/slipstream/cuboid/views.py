@@ -109,6 +109,14 @@ def append_and_show(
     return shown, ticks
 
 
+def joined(schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]) -> tuple[Longs, dict[str, npt.NDArray[Any]]]:
+    """The keys and the columns of tuples that came in parts, of which there may be none."""
+    names = (KEY, *schema.names)
+    empty = {name: np.empty(0, schema.dtype[name].base) for name in names}
+    columns = {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
+    return columns.pop(KEY), columns
+
+
 def take_in(fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> Arrivals | None:
     """Take tuples into a fragment in the order given: streams grow, plain attributes get their latest value.
 

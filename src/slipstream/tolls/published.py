@@ -23,6 +23,7 @@ from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.log import Store
 from slipstream.cuboid.schema import AST, KEY, Plain, Schema
 from slipstream.cuboid.sql import Query
+from slipstream.cuboid.views import joined
 from slipstream.cuboid.warm import batch_number
 from slipstream.errors import BadArgument
 from slipstream.feeds import trains
@@ -160,11 +161,7 @@ def _reports(hops: list[Hop]) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDAr
     """The position reports of a batch, in the order of time, as CAR takes them."""
     arrived = [trains.decode(hop.second, hop.reports, hop.requests, hop.payload) for hop in hops if hop.what == TRAIN]
     arrived.sort(key=lambda train: train.second)
-    parts = [_columns(train) for train in arrived]
-    names = (KEY, *CAR.names)
-    empty = {name: np.empty(0, CAR.dtype[name].base) for name in names}
-    columns = {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
-    return columns.pop(KEY), columns
+    return joined(CAR, [_columns(train) for train in arrived])
 
 
 def _columns(train: trains.Train) -> dict[str, npt.NDArray[Any]]:
