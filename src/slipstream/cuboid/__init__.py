@@ -1,8 +1,15 @@
 """Spatio-temporal cuboids: keyed state whose attributes are plain values or short streams of their own.
 
-The thesis' idea in three promises: any key in O(1), any element of a key's recent past in O(1), and state that can be
-cut into fragments which never talk to each other. A fragment is a NumPy table with a hash index that compiled kernels
-use directly; what changed in a batch leaves as a delta and a log of deltas is what Spark's state store keeps.
+The thesis' idea in three promises: any key in O(1), any element of a key's recent past in O(1), and querying apart from
+streaming. In the order of the data:
 
-Stands on ``errors`` and ``kernels`` only; knows nothing of roads or tolls.
+    schema, declare          what a cuboid holds: in Python, or CREATE CUBOID
+    fragment, log            a fragment in memory (a NumPy table with a hash index), and at rest in the state store
+    functions, expressions, sql, views   Streamonas-SQL, evaluated on keys or on arrivals
+    keeper, warm, stream, fill           a fragment at work; state that stays warm; any streaming DataFrame; files
+    files, publish, snapshot, access, ask   whole batches for readers in other processes, and how they read and ask
+    rtc                      what real-time consistency costs
+    ticks                    stock-like series to try things on
+
+Stands on ``errors``, ``kernels``, ``failpoints`` and ``session``; knows nothing of roads or tolls.
 """

@@ -2,12 +2,13 @@
 
 ``locate`` and ``insert`` are kernels, so that other kernels work on a fragment without leaving compiled code; they take
 ``Fragment.parts``. Rows that change are marked; ``delta`` takes the marked rows out as bytes, and ``apply`` puts such
-bytes into another copy of the fragment.
+bytes into another copy of the fragment. Whoever publishes a fragment asks it to note its ``changes`` meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +66,52 @@ def insert(parts: Parts, key: int) -> int:
 
 
 @compiled
+def slot_of(parts: Parts, key: int) -> int:
+    """The hash place that holds a key which is there."""
+    places = parts.slots.size
+    place = place_of(key, places)
+    while parts.rows[parts.slots[place]].key != key:
+        place = (place + 1) & (places - 1)
+    return int(place)
+
+
+@compiled
+def empty_slot(parts: Parts, hole: int) -> None:
+    """Empty a hash place and close the gap, so that every key is still found (Knuth, vol. 3, 6.4, algorithm R)."""
+    places = parts.slots.size
+    place = hole
+    while True:
+        parts.slots[hole] = EMPTY
+        while True:
+            place = (place + 1) & (places - 1)
+            row = parts.slots[place]
+            if row == EMPTY:
+                return
+            home = place_of(parts.rows[row].key, places)
+            if ((place - home) & (places - 1)) >= ((place - hole) & (places - 1)):
+                break
+        parts.slots[hole] = row
+        hole = place
+
+
+@compiled
+def remove_all(parts: Parts, keys: Longs) -> None:
+    """Remove the rows of keys; the last row takes the place of each, so that rows stay dense."""
+    for i in range(keys.size):
+        row = locate(parts, keys[i])
+        if row == EMPTY:
+            continue
+        empty_slot(parts, slot_of(parts, keys[i]))
+        last = parts.size[0] - 1
+        if row != last:
+            parts.slots[slot_of(parts, parts.rows[last].key)] = row
+            parts.rows[row] = parts.rows[last]
+            parts.touched[row] = parts.touched[last]
+        parts.touched[last] = False
+        parts.size[0] = last
+
+
+@compiled
 def locate_all(parts: Parts, keys: Longs) -> Ints:
     """The rows of many keys."""
     found = np.empty(keys.size, dtype=np.int32)
@@ -87,12 +134,22 @@ def upsert_all(parts: Parts, keys: Longs) -> Ints:
 
 
 @compiled
-def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[np.uint32], rows: Ints, values: npt.NDArray[Any]) -> None:
+def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, values: npt.NDArray[Any]) -> None:
     """Append elements to the atomic streams of ``rows``, in arrival order; the oldest makes room."""
     depth = ring.shape[1]
     for i in range(rows.size):
         ring[rows[i], counts[rows[i]] % depth] = values[i]
         counts[rows[i]] += 1
+
+
+@dataclass
+class Changes:
+    """What happened to a fragment since it was last published."""
+
+    deltas: list[bytes] = field(default_factory=list)
+    forgotten: list[Longs] = field(default_factory=list)
+    tail: int = 0  # bytes, and files, published since the last whole image
+    files: int = 0
 
 
 class Fragment:
@@ -106,6 +163,7 @@ class Fragment:
 
     def __init__(self, schema: Schema, room: int = _LEAST) -> None:
         self.schema = schema
+        self.changes: Changes | None = None
         self._allocate(room)
 
     def _allocate(self, room: int) -> None:
@@ -122,13 +180,12 @@ class Fragment:
             (np.dtype(np.bool_), room),
         ]
 
-    def __getstate__(self) -> tuple[Schema, Any, Any]:
-        if self._file is None:
-            return self.schema, None, self.parts
-        return self.schema, self._file, self.parts.rows.size
+    def __getstate__(self) -> tuple[Any, ...]:
+        inside = self.parts if self._file is None else self.parts.rows.size
+        return self.schema, self.changes, self._file, inside
 
-    def __setstate__(self, state: tuple[Schema, Any, Any]) -> None:
-        self.schema, self._file, inside = state
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.schema, self.changes, self._file, inside = state
         self.parts = inside if self._file is None else Parts(*memory.find(self._file, self._forms(inside)))
 
     def __len__(self) -> int:
@@ -148,13 +205,26 @@ class Fragment:
         """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
         if len(self) + more > self.parts.rows.size:
             kept = slice(len(self)) if wanted is None else wanted()
+            if self.changes is not None and wanted is not None:
+                self.changes.forgotten.append(self.rows[KEY][~kept])
             rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
             self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
 
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
         if not wanted.all():
+            if self.changes is not None:
+                self.changes.forgotten.append(self.rows[KEY][~wanted])
             self._rebuild(self.rows[wanted], self.parts.touched[: len(self)][wanted], int(wanted.sum()) + _LEAST)
+
+    def remove(self, keys: Longs) -> None:
+        """Forget the rows of ``keys``, in time proportional to their number."""
+        if self.changes is not None:
+            self.changes.forgotten.append(keys)
+        before = len(self)
+        remove_all(self.parts, keys)
+        # a new row begins with zeros
+        self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
@@ -199,7 +269,10 @@ class Fragment:
         """The rows changed since the last delta, as bytes."""
         changed = np.flatnonzero(self.parts.touched[: len(self)])
         self.parts.touched[changed] = False
-        return self.parts.rows[changed].tobytes()
+        delta = self.parts.rows[changed].tobytes()
+        if self.changes is not None:
+            self.changes.deltas.append(delta)
+        return delta
 
     def put(self, rows: npt.NDArray[np.void]) -> None:
         """Take over whole rows; they count as changed."""
@@ -213,8 +286,12 @@ class Fragment:
     def apply(self, delta: bytes) -> None:
         """Take over rows from bytes that ``delta`` or ``encode`` made."""
         rows = decode(self.schema, delta)
-        self.put(rows)
-        self.parts.touched[self.find(rows[KEY].copy())] = False
+        keys = np.ascontiguousarray(rows[KEY])
+        if len(self) + keys.size > self.parts.rows.size:
+            self.make_room(int((self.find(keys) == EMPTY).sum()))
+        places = upsert_all(self.parts, keys)
+        self.parts.rows[places] = rows
+        self.parts.touched[places] = False
 
 
 def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream.cuboid import warm
+from slipstream.cuboid.rtc import recorded
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
@@ -32,6 +33,7 @@ from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
 from slipstream.tolls.metrics import Recorder
+from slipstream.tolls.published import Watch, prepare
 from slipstream.tolls.query import assemble, take_in
 from slipstream.tolls.rules import find
 from slipstream.tolls.stages import account_stage, by_fragment, toll_stage
@@ -64,6 +66,8 @@ class Settings:
     parallel: int = 0
     train_length: int = 0
     history: Path | None = None
+    snapshot: bool = False  # publish cars, segments, accidents and accounts as cuboids
+    queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, asked at every report; publishes too
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
 
@@ -97,7 +101,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     )
     _stop_other_clock(out, settings.speed)
     with warm.engine() as name:
-        answers = assemble(_replayed(spark, source), name, layout, path)
+        answers = assemble(_replayed(spark, source), name, layout, path, _watch(out, settings))
         return _toll(spark, answers, out, settings, since, until)
 
 
@@ -141,7 +145,8 @@ def _toll_chunks(
     history = str(settings.history.absolute()) if settings.history else None
     with warm.engine() as name:
         hops = take_in(chunks, name, layout, settings.encoding)
-        return _toll(spark, assemble(hops, name, layout, history), out, settings)
+        answers = assemble(hops, name, layout, history, _watch(out, settings))
+        return _toll(spark, answers, out, settings)
 
 
 def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
@@ -151,6 +156,10 @@ def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, 
     parallel = settings.parallel or spark.sparkContext.defaultParallelism
     wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
     return wanted.agree_with(checkpoint)
+
+
+def _watch(out: Path, settings: Settings) -> Watch | None:
+    return prepare(out, snapshot=settings.snapshot, script=settings.queries)
 
 
 def _rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -221,7 +230,8 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
         spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
         query = writer.trigger(processingTime="0 seconds").start()
         try:
-            yield query
+            with recorded(query, out):
+                yield query
         finally:
             query.stop()
             spark.conf.set("spark.sql.shuffle.partitions", str(partitions))

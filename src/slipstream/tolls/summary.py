@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from slipstream.cuboid import rtc
+from slipstream.cuboid.files import FILE, FOLDER
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.tolls.answers import LIMITS, NAMES
 from slipstream.tolls.sink import journal
@@ -38,5 +40,7 @@ def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]
             summary["response_seconds"][name] = {k: round(float(v), 3) for k, v in response.items()} | {
                 "limit": LIMITS[kind]
             }
+    if (out / FOLDER / FILE).exists():
+        summary["rtc"] = rtc.figures(rtc.moments(out))
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return summary

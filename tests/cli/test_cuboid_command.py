@@ -1,0 +1,132 @@
+"""``slipstream cuboid``: looking up, asking, results and figures of a snapshot, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands import Slipstream
+from slipstream.cuboid import declare, files
+from slipstream.cuboid.keeper import Keeper
+from slipstream.cuboid.rtc import PROGRESS, Moment, figures
+from slipstream.cuboid.sql import Query
+from tolls.engine_in_memory import DictStore
+
+SCRIPT = declare.parse(
+    "CREATE CUBOID stock (stock_id INT KEY, price AST(3)); CREATE PATTERN up AS (1, 2, 3);"
+    "CREATE QUERY rising AS SELECT stock_id, ticks(price) AS tick FROM stock WHERE correlation(price, up) > 0.9"
+)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three batches of a stream, as `cuboid run` leaves them; the last is not committed."""
+    out = tmp_path_factory.mktemp("out")
+    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
+    queries = {"rising": Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)}
+    keeper, store = Keeper(SCRIPT.cuboids["stock"], queries), DictStore()
+    for batch in range(3):
+        keys = np.array([1, 2, 1], np.int64)
+        keeper.take(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch})
+        keeper.save(batch, store)
+        keeper.publish(out / "snapshot", "stock", 0, batch)
+        with (out / "snapshot" / PROGRESS).open("ab") as log:
+            log.write(files.as_line({"batch": batch, "run": "a", "start": 10.0 * batch, "seconds": 4.0}))
+        if batch < 2:
+            with (out / "batches.jsonl").open("ab") as journal:
+                journal.write(files.as_line({"batch": batch, "found": {}}))
+    return out
+
+
+def test_keys_are_looked_up(slipstream: Slipstream, out: Path) -> None:
+    assert slipstream("cuboid", "get", out, "STOCK[1].price[0]").json == 16.0
+    assert slipstream("cuboid", "get", out, "stock", 1).json == {"stock_id": 1, "price": [16.0, 15.0, 11.0]}
+    assert slipstream("cuboid", "get", out, "stock[2].price[:]").json == [10.0, 5.0]
+    for reference, message in (
+        ("stock[9]", "No stock_id 9"),
+        ("stock[2].price[-2]", "only 2 elements"),
+        ("bond[1]", "bond"),
+    ):
+        told = slipstream("cuboid", "get", out, reference)
+        assert told.code == 2
+        assert message in told.err
+        assert "Traceback" not in told.err
+
+
+def test_questions_are_answered_and_mistakes_pointed_at(slipstream: Slipstream, out: Path, tmp_path: Path) -> None:
+    question = "SELECT stock_id, avg(price) AS mean, delta(price, 2) FROM stock ORDER BY 1"
+    asked = slipstream("cuboid", "query", out, question, "--json")
+    assert asked.json == {
+        "batch": 1,
+        "rows": [
+            {"stock_id": 1, "mean": 14.0, "delta(price, 2)": 5.0},
+            {"stock_id": 2, "mean": 7.5, "delta(price, 2)": None},
+        ],
+    }
+    assert "as of batch 1" in slipstream("cuboid", "query", out, question).out
+    (tmp_path / "f.py").write_text(
+        "from slipstream.cuboid.functions import atomic\n@atomic('twice')\ndef twice(v):\n    return 2 * v[:, 0]\n"
+    )
+    mine = slipstream(
+        "cuboid", "query", out, "SELECT twice(price) t FROM stock", "--functions", tmp_path / "f.py", "--json"
+    )
+    assert [row["t"] for row in mine.json["rows"]] == [32.0, 20.0]
+    told = slipstream("cuboid", "query", out, "SELECT prise FROM stock")
+    assert told.code == 2
+    assert "no attribute 'prise' in STOCK; it has stock_id, price; patterns: up" in told.err
+    assert "       ^^^^^" in told.err
+    assert slipstream("cuboid", "query", tmp_path, "SELECT 1 FROM stock").code == 2
+
+
+def test_results_and_figures_are_of_committed_batches(slipstream: Slipstream, out: Path, tmp_path: Path) -> None:
+    lines = slipstream("cuboid", "results", out, "rising").out.splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"stock_id": 1, "tick": 3.0, "batch": 1},
+        {"stock_id": 1, "tick": 4.0, "batch": 1},
+    ]
+    assert "there are: rising" in slipstream("cuboid", "results", out, "falling").err
+    measured = slipstream("cuboid", "metrics", out, "--png", tmp_path / "qos.png", "--json").json
+    assert (measured["batches"], measured["tuples"], measured["stable"]) == (2, 6, True)
+    assert measured["arrival_rate_per_s"] == round(6 / 14, 1)
+    assert list(measured["query_us"]) == ["rising"]
+    assert (tmp_path / "qos.png").stat().st_size > 10_000
+
+
+def test_the_capacity_left_is_what_commits_and_queries_leave() -> None:
+    found = [Moment(0, 0.0, 4.0, 100, {"a": 1.0}, 10.0), Moment(1, 10.0, 6.0, 100, {"a": 1.0, "b": 2.0}, 10.0)]
+    measured = figures(found)
+    assert measured["interarrival_us"] == 1e5
+    assert measured["commit_us"] == 1e6 * (3 + 3) / 200
+    assert measured["query_us"] == {"a": 1e4, "b": 1e4}
+    assert measured["query_time_capacity_us"] == 1e6 * 10 / 200
+    assert measured["interarrival_us"] == pytest.approx(
+        measured["commit_us"] + sum(measured["query_us"].values()) + measured["query_time_capacity_us"]
+    )
+    assert not figures([Moment(0, 0.0, 4.0, 10, {}, 4.0)])["stable"]
+
+
+def test_ticks_are_made_from_a_seed(slipstream: Slipstream, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert slipstream("cuboid", "ticks", "--ticks", 50, "--seed", seed, "--out", tmp_path / name).code == 0
+    texts = ["".join(file.read_text() for file in sorted((tmp_path / name).iterdir())) for name in "abc"]
+    assert texts[0] == texts[1] != texts[2]
+    assert texts[0].count("\n") == 50 * 7 + 4
+
+
+def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream, tmp_path: Path) -> None:
+    for schema, message in (
+        ("CREATE CUBOID s (a INT)", "no attribute is the key"),
+        ("CREATE PATTERN p AS (1, 2)", "declares 0 cuboids"),
+        ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "has a name"),
+    ):
+        told = slipstream("cuboid", "run", "--from", tmp_path, "--schema", schema, "--out", tmp_path / "out")
+        assert told.code == 2
+        assert message in told.err
+
+
+def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
+    files.Catalogue(SCRIPT.cuboids, journal="../batches.jsonl").write(tmp_path / "snapshot")
+    assert slipstream("cuboid", "metrics", tmp_path).code == 4
