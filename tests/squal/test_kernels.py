@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oracles.squal import interpret
@@ -91,7 +91,20 @@ def test_bsort_is_so_many_passes_of_bubble_sort(values: list[int], slack: int) -
     assert [row["a"] for row in got] == bubbled[: max(len(values) - slack, 0)]
 
 
+def timed(*rows: tuple[int, int]) -> tuple[Feed, list[int]]:
+    """A feed of (arrival time, a) in one batch."""
+    return [("s", ts, {"a": a, "g": "x", "v": None, "w": 0.0}) for ts, a in rows], []
+
+
+#: the last arrival closes some windows by its value, and finds that the time of others has run out
+BOTH_WAYS = timed(
+    *((0, a) for a in (0, 1, 2, 3, 4, 8)), (538_534, 12), (1_740_195, 7), (2_000_001, 8)
+)  # fmt: skip
+
+
 @given(feeds(), orders, st.integers(1, 6), st.integers(1, 4), st.sampled_from([None, 2.0, 6.5]))
+@example(BOTH_WAYS, Order("a", 2), 1, 1, 2.0)
+@example(BOTH_WAYS, Order("a", 2), 2, 1, 2.0)
 @settings(max_examples=50)
 def test_aggregate_is_the_oracles(
     case: tuple[Feed, list[int]], order: Order, size: int, advance: int, timeout: float | None

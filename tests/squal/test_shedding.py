@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slipstream.errors import BadArgument, BadInput
@@ -87,6 +87,7 @@ def test_the_tolerant_output_pays_first(checked: Checked) -> None:
 
 
 @given(st.floats(100, 3000))
+@example(1008.0)
 @settings(max_examples=30)
 def test_shedding_by_utility_fits_and_is_no_worse_than_shedding_evenly(checked: Checked, rate: float) -> None:
     shed = plan(checked, COSTS, {"cars": rate}, cores=1)

@@ -45,16 +45,31 @@ def test_every_kind_of_box_is_measured(spark) -> None:
     assert found.of("near").shares[0] > 0
 
 
-def test_the_command_line_says_whether_the_machine_holds_a_rate(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+OVER = """
+network: over
+version: 1
+sources: {soldiers: {sid: integer, time: integer, pos: integer}}
+boxes:
+  over: {filter: [pos >= 30], from: soldiers}
+  early: {filter: [time < 3], from: over}
+outputs: {early: {from: early}}
+"""
+
+
+def test_the_command_line_says_whether_the_machine_holds_a_rate_and_what_optimising_gains(
+    spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(rehearsal, "TRAINS", (1, 3))
     monkeypatch.setattr(rehearsal, "WARM", 0)
-    sample = f"soldiers={NETWORKS / 'soldiers.csv'}"
+    sample = ("--input", f"soldiers={NETWORKS / 'soldiers.csv'}", "--json")
     border = str(NETWORKS / "border.yaml")
-    flood = CliRunner().invoke(cli.app, ["check", border, "--input", sample, "--rate", "soldiers=1e12", "--json"])
+    flood = CliRunner().invoke(cli.app, ["check", border, "--rate", "soldiers=1e12", *sample])
     assert isinstance(flood.exception, CheckFailed), flood.output
     assert '"holds": false' in flood.stdout
-    better = CliRunner().invoke(cli.app, ["describe", border, "--input", sample, "--json"])
-    assert '"boxes_before": 3, "boxes_after": 3' in better.stdout, better.output
+    (tmp_path / "over.yaml").write_text(OVER)
+    better = CliRunner().invoke(cli.app, ["describe", str(tmp_path / "over.yaml"), *sample])
+    assert '"boxes_before": 2, "boxes_after": 1' in better.stdout, better.output
+    assert "in one" in better.stdout
 
 
 def test_a_user_function_is_called_only_for_tuples_that_are_there() -> None:

@@ -256,18 +256,24 @@ class AggregateKernel:
         return kept
 
     def _closed(self, pairs: pd.DataFrame, arrivals: _Arrivals) -> pd.DataFrame:
-        """The pairs whose window closes in this batch, with the arrival that closes it."""
+        """The pairs whose window closes in this batch, with the arrival that closes it and whether that passed it.
+
+        Of the windows that one arrival closes, those whose time had run out go before those that it passes.
+        """
         codes = pairs["code"].to_numpy()
-        trigger = arrivals.passing(codes, pairs["end"].to_numpy())
-        if self.timeout is not None:
-            trigger = np.minimum(trigger, arrivals.after(codes, pairs["due"].to_numpy()))
-        return pairs.assign(trigger=trigger)[trigger < arrivals.end]
+        passing = arrivals.passing(codes, pairs["end"].to_numpy())
+        if self.timeout is None:
+            return pairs.assign(trigger=passing, passed=True)[passing < arrivals.end]
+        late = arrivals.after(codes, pairs["due"].to_numpy())
+        trigger = np.minimum(passing, late)
+        return pairs.assign(trigger=trigger, passed=passing < late)[trigger < arrivals.end]
 
     def _results(self, rows: pd.DataFrame, pairs: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
         """One tuple a window, in the order of emission; in a window, tuples in the order of their values."""
         place = pairs["place"].to_numpy()
         values = rows[ON].to_numpy()[place]
-        order = np.lexsort((place, values, pairs["start"].to_numpy(), pairs["trigger"].to_numpy()))
+        emitted = (pairs[key].to_numpy() for key in ("start", "passed", "trigger"))
+        order = np.lexsort((place, values, *emitted))
         pairs, place = pairs.take(order), place[order]
         trigger, start = pairs["trigger"].to_numpy(), pairs["start"].to_numpy()
         cuts = _cuts(trigger, start)

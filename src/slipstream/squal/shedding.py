@@ -11,6 +11,7 @@ touching the query, and with no shares nothing is dropped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -103,7 +104,7 @@ def plan(
     envelopes; should dropping evenly still be better, that is the plan.
     """
     shares = dict.fromkeys(places(checked.network), 0.0)
-    full = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
+    full = analyse(checked, statistics, rates, cores=math.inf)
 
     def tried(wanted: Mapping[Place, float]) -> Shedding:
         dropped = {(place.taker, place.side, place.is_output): share for place, share in wanted.items()}
@@ -135,8 +136,9 @@ def evenly(
     checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
 ) -> Shedding:
     """What dropping the same share of everything would leave, to compare with."""
-    full = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
-    share = max(0.0, 1 - 1 / max(full.min_cap / (cores * headroom), 1e-9)) if not full.holds else 0.0
+    # on a machine without limits, since what a saturated box does not pass on would hide load from those behind it
+    full = analyse(checked, statistics, rates, cores=math.inf)
+    share = max(0.0, 1 - cores * headroom / full.min_cap) if full.min_cap else 0.0
     delivered = dict.fromkeys(full.outputs, 1 - share)
     fits = analyse(
         checked, statistics, {name: rate * (1 - share) for name, rate in rates.items()}, cores=cores, headroom=headroom
