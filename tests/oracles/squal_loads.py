@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slipstream.cli.network.options import register
 from slipstream.squal import Builder, Network, Order, files
 from slipstream.squal.analysis import analyse
 from slipstream.squal.execution import Execution
@@ -44,14 +45,9 @@ class Load:
 
 
 def functions(name: str) -> Any:
-    """The module of an example's own functions."""
-    from pyspark import cloudpickle
-
-    spec = importlib.util.spec_from_file_location(f"example_{name}", NETWORKS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cloudpickle.register_pickle_by_value(module)
-    return module
+    """The module of an example's own functions, registered as ``--functions`` does it."""
+    register(NETWORKS / f"{name}.py")
+    return sys.modules[name]
 
 
 def border() -> Load:

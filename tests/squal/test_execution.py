@@ -13,8 +13,9 @@ from oracles.squal_engines import by_output, merged, run_available
 from slipstream.cli import network as cli
 from slipstream.errors import BadArgument, BadInput
 from slipstream.squal import Builder, Network, files
+from slipstream.squal.adhoc import attach, detach
 from slipstream.squal.algebra import Arc
-from slipstream.squal.execution import Execution, attach, detach
+from slipstream.squal.execution import Execution
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 BORDER, SOLDIERS = NETWORKS / "border.yaml", NETWORKS / "soldiers.csv"

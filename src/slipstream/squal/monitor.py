@@ -21,6 +21,8 @@ from slipstream.squal.qos import Graph
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: what is averaged over a run
+_MEANS = ("delay", "good", "delivered", "utility")
 #: so many quantiles stand for a distribution; the driver need not see every tuple
 QUANTILES = 21
 
@@ -54,7 +56,8 @@ class Monitor:
 
     def totals(self) -> dict[str, dict[str, float]]:
         """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""
-        totals: dict[str, dict[str, float]] = {output.name: {"tuples": 0} for output in self.outputs}
+        nothing: dict[str, float] = dict.fromkeys(("tuples", *_MEANS, "worst"), 0)
+        totals = {output.name: nothing for output in self.outputs}
         for entry in self.entries():
             for name, line in entry["outputs"].items():
                 totals[name] = _added(totals[name], line)
@@ -83,11 +86,8 @@ def _mean(graph: Graph, quantiles: list[float]) -> float:
 
 def _added(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:
     count = total["tuples"] + line["tuples"]
-    means = {
-        key: (total.get(key, 0.0) * total["tuples"] + line[key] * line["tuples"]) / count
-        for key in ("delay", "good", "delivered", "utility")
-    }
-    return {"tuples": count, **means, "worst": max(total.get("worst", 0.0), line["worst"])}
+    means = {key: (total[key] * total["tuples"] + line[key] * line["tuples"]) / count for key in _MEANS}
+    return {"tuples": count, **means, "worst": max(total["worst"], line["worst"])}
 
 
 def _measures(now: int, outputs: tuple[Output, ...]) -> Iterator[Any]:

@@ -156,7 +156,8 @@ def attach_query(
     all the time, `slipstream network detach OUT` ends it.
     """
     from slipstream.squal import files
-    from slipstream.squal.execution import Execution, attach
+    from slipstream.squal.adhoc import attach
+    from slipstream.squal.execution import Execution
 
     register(functions)
     query, running = files.load(file), Execution.open(folder)
@@ -186,7 +187,8 @@ def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
 
 def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:
     """Disconnect an ad hoc query: what has arrived for it is still there, nothing more will come."""
-    from slipstream.squal.execution import Execution, detach
+    from slipstream.squal.adhoc import detach
+    from slipstream.squal.execution import Execution
 
     detach(Execution.open(folder))
     say(f"detached: {folder}")
