@@ -25,6 +25,8 @@ from slipstream.squal.statistics import Statistics
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SAMPLE = 100_000
+#: tuples a batch at the most, so that a wild guess does not fill the memory
+LONGEST = 500_000
 MILE = 5280
 
 
@@ -113,8 +115,9 @@ def predicted(spark: Any, load: Load) -> tuple[Statistics, float]:
     return figures, analyse(checked, figures, {load.source: 1.0}, cores=cores).factor
 
 
-def reached(spark: Any, load: Load, folder: Path, train: int, trains: int = 4) -> float:
+def reached(spark: Any, load: Load, folder: Path, wanted: float, trains: int = 4) -> float:
     """What a run that never waits takes: tuples a second in batches of this length, the first left out."""
+    train = round(min(max(wanted, 1), LONGEST))
     run = Execution.lay_out(folder, load.network)
     write_trains(folder / "in" / load.source, load.tuples(train * trains), train, 0, None)
     query = run.start(spark, load.stored(spark), available_now=True)

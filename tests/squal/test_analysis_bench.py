@@ -20,7 +20,7 @@ def test_the_predicted_rate_is_right_within_a_factor_of_two(spark, tmp_path: Pat
     for load in (border(), speeding(), linear_road()):
         name = load.network.name
         _, guess = predicted(spark, load)
-        rate = reached(spark, load, tmp_path / name, round(guess * SECONDS), trains=3)
+        rate = reached(spark, load, tmp_path / name, guess * SECONDS, trains=3)
         ratios[name] = guess / rate
         print(f"{name:>12}: predicted {guess:>9,.0f} tuples/s, reached {rate:>9,.0f}, ratio {ratios[name]:.2f}")
     assert all(0.5 <= ratio <= 2 for ratio in ratios.values()), ratios

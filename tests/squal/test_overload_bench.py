@@ -43,7 +43,7 @@ def test_shedding_at_three_times_the_capacity(spark, tmp_path: Path) -> None:
     load, cores = overload(), spark.sparkContext.defaultParallelism
     checked = check(load.network, spark)
     figures, guess = predicted(spark, load)
-    capacity = reached(spark, load, tmp_path / "capacity", round(guess * BATCH), trains=3)
+    capacity = reached(spark, load, tmp_path / "capacity", guess * BATCH, trains=3)
     scale = guess / capacity
     costs = replace(
         figures,
