@@ -26,10 +26,18 @@ def small(spark, tmp_path_factory):
     return Dataset.open(out)
 
 
+@pytest.fixture(scope="module")
+def files(spark, small, tmp_path_factory):
+    """What is exported, by format."""
+    folder = tmp_path_factory.mktemp("files")
+    for kind in exchange.FORMATS:
+        export(spark, small, kind, folder / kind)
+    return folder
+
+
 @pytest.mark.parametrize("kind", exchange.FORMATS)
-def test_what_is_exported_loads_again_the_same(spark, small, tmp_path, kind):
-    export(spark, small, kind, tmp_path / "files")
-    made, rejected = exchange.load(spark, tmp_path / "files", kind, tmp_path / "back")
+def test_what_is_exported_loads_again_the_same(spark, small, files, tmp_path, kind):
+    made, rejected = exchange.load(spark, files / kind, kind, tmp_path / "back")
     assert rejected == 0
     assert (made.vehicles, made.trips, made.units) == (
         small.manifest.vehicles,
@@ -38,18 +46,15 @@ def test_what_is_exported_loads_again_the_same(spark, small, tmp_path, kind):
     )
     assert (made.nodes, made.edges) == (small.manifest.nodes, small.manifest.edges)
     if kind == "published":
-        assert (
-            (tmp_path / "files" / "journey.csv").read_text().startswith("Moid,Licence,Type,Model,Tstart,Tend,Xstart,")
-        )
+        assert (files / kind / "journey.csv").read_text().startswith("Moid,Licence,Type,Model,Tstart,Tend,Xstart,")
     back = Dataset.open(tmp_path / "back")
     for name, key in (("dataScar", "Moid"), ("dataMtrip", "TripId"), ("QueryPoints", "Id"), ("QueryPeriods", "Id")):
         first, second = (d.table(spark, name).orderBy(key).toArrow() for d in (small, back))
         assert first.equals(second.cast(first.schema)), name
 
 
-def test_bad_rows_are_kept_with_their_reason(spark, small, tmp_path):
-    files = tmp_path / "files"
-    export(spark, small, "published", files)
+def test_bad_rows_are_kept_with_their_reason(spark, small, files, tmp_path):
+    files = shutil.copytree(files / "published", tmp_path / "files")
     trips = (files / "trips.csv").read_text()
     bad = [
         "1,9000001,2007-05-28 10:00:00,2007-05-28 09:00:00,0,0,1,1",
@@ -111,8 +116,8 @@ def test_the_files_of_mobilitydb_are_read(spark, tmp_path):
         exchange.load(spark, tmp_path, "mobilitydb", tmp_path / "again")
 
 
-def test_a_missing_file_or_column_is_named(spark, small, tmp_path):
-    export(spark, small, "published", tmp_path / "files")
+def test_a_missing_file_or_column_is_named(spark, files, tmp_path):
+    shutil.copytree(files / "published", tmp_path / "files")
     points = tmp_path / "files" / "querypoints.csv"
     points.write_text("Id,X,Y\n1,2,3\n")
     with pytest.raises(BadInput, match="no column Pos_x"):

@@ -249,6 +249,18 @@ def test_edge_cases_of_the_specification():
     assert value_of(call("at", jump, region(RINGS[0]))).t.tolist() == [SECOND // 4, SECOND]
 
 
+def test_vehicles_on_the_same_path_and_a_movement_over_midnight():
+    first, second, again = (moving([[(t, 0.0, 0.0), (t + 10, 100.0, 0.0)]]) for t in (0, 5, 0))
+    assert call("isempty", call("intersection", first, second))[0].as_py()
+    assert not call("sometimes", call("at_most", call("distance", first, second), 49.0))[0].as_py()
+    assert call("line_distance", call("trajectory", first), call("trajectory", second))[0].as_py() == 0.0
+    assert value_of(call("intersection", first, again)).t.tolist() == [0, 10 * SECOND]
+    midnight = 24 * 3600
+    late = moving([[(midnight - 10, 0.0, 0.0), (midnight + 10, 20.0, 0.0)]])
+    around = periods(((midnight - 1) * SECOND, (midnight + 1) * SECOND))
+    assert call("travelled", call("atperiods", late, around))[0].as_py() == pytest.approx(2.0)
+
+
 def test_a_wrong_argument_is_named():
     with pytest.raises(BadArgument, match=r"passes\("):
         call("passes", moving([[(0, 0.0, 0.0)]]), 3)

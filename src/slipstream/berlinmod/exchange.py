@@ -36,6 +36,7 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Longs, compiled
 from slipstream.moving import types
 from slipstream.moving.columns import MPoints, Points, read, write
+from slipstream.moving.formats import DEGREES
 from slipstream.moving.value import instant, micros
 from slipstream.staging import staged
 
@@ -48,8 +49,6 @@ UNITS = ("Moid", "Tripid", "Tstart", "Tend", "Xstart", "Ystart", "Xend", "Yend")
 _INSTANT = r"try_cast(regexp_replace(trim({}), '^(\\d{{4}}-\\d\\d-\\d\\d)-', '$1 ') AS timestamp)"
 INSTANTS = ("tripid", "vehicleid", "t", "x", "y")
 _POINTS = ("tripid", "vehicleid", "t", "point")
-#: reference systems in degrees: WGS 84, ETRS89, NAD83
-DEGREES = (4326, 4258, 4269)
 
 Row = dict[str, str]
 
@@ -220,13 +219,13 @@ def _geometry(row: Row) -> Any:
     return shape
 
 
-def _shape(text: str) -> tuple[Any, int]:
-    """A geometry and its reference system, 0 where it does not say."""
+def _shape(text: str) -> tuple[Any, str]:
+    """A geometry and the number of its reference system, where it says so."""
     if text[:1] in ("0", "1"):
         shape = shapely.from_wkb(text)
-        return shape, int(shapely.get_srid(shape))
+        return shape, str(shapely.get_srid(shape))
     head, _, wkt = text.rpartition(";")
-    return shapely.from_wkt(wkt), int(head.upper().removeprefix("SRID=") or 0) if head[5:].isdigit() else 0
+    return shapely.from_wkt(wkt), head.upper().removeprefix("SRID=")
 
 
 def _road_segments(folder: Path) -> Iterator[Street]:

@@ -31,7 +31,7 @@ from slipstream.berlinmod.dataset import (
 from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument
 from slipstream.kernels import Floats, Ints, Longs, mix
-from slipstream.moving import types
+from slipstream.moving import register, types
 from slipstream.moving.columns import MPoints, Periods, Points, write
 from slipstream.moving.places import polygons
 from slipstream.moving.value import micros
@@ -326,6 +326,7 @@ def generate(
             for i in range(0, len(numbers), TOGETHER):
                 yield _histories([Vehicle(network, chances, plan, number) for number in numbers[i : i + TOGETHER]])
 
+    register(spark)
     with staged(out) as stage:
         parts = partitions or max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
         vehicles = spark.range(1, plan.vehicles + 1, numPartitions=parts)

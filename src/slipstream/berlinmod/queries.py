@@ -58,8 +58,6 @@ def parse_numbers(text: str) -> list[int]:
 
 def prepare(spark: SparkSession, data: Dataset) -> None:
     """Make tables, operators and index known to the session; builds the index if there is none."""
-    # long histories travel to the kernels in batches of bounded size
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(64 << 20))
     data.views(spark)
     if not index.is_built(data):
         index.build(spark, data)

@@ -87,7 +87,7 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
             queries.append(archives.keep_rejects(tuples, out))
         for query in queries:
             _await_end(query, run.manifest.seconds if run is not None else None)
-    rejects = spark.read.csv(str(out / "rejects")).count() if any((out / "rejects").glob("*.csv")) else 0
+    rejects = spark.read.text(str(out / "rejects")).count() if any((out / "rejects").glob("*.csv")) else 0
     return {"trips": archives.open_archive(spark, out).count(), "rejected": rejects}
 
 
