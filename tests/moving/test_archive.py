@@ -103,6 +103,7 @@ def test_lines_become_the_same_trips_and_a_bad_one_is_kept(spark, reports, feed,
     with feed.open("a") as file:
         file.write("0,700,what\n")
     outcome = slipstream("archive", feed, "--out", tmp_path / "out", "--json")
+    assert outcome.code == 0, outcome.err
     assert outcome.json == {"trips": 4, "rejected": 1}
     assert trips_of(open_archive(spark, tmp_path / "out")) == trips_of(trajectories(reports))
     kept = spark.read.csv(str(tmp_path / "out" / "rejects")).toArrow().to_pylist()
