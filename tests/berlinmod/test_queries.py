@@ -141,11 +141,10 @@ def test_queries_are_named_as_people_write_them():
         queries.representations("xba")
 
 
-@pytest.mark.parametrize("query", [None, 4, 6, 10])
-def test_a_picture_shows_network_question_and_answer(spark, data, tmp_path, query):
+@pytest.mark.parametrize("query", [None, 4, 10])
+def test_a_picture_shows_network_question_and_answer(spark, data, query):
     figure = draw.picture(spark, data, query=query, trips=20)
     (axes,) = figure.axes
     assert axes.collections
     assert axes.get_title(loc="left").startswith(f"Q{query}:" if query else "57 vehicles")
-    figure.savefig(tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    assert len(figure._repr_png_()) > 10_000  # what a notebook shows

@@ -1,25 +1,44 @@
-"""Response times, printed with the machine; nothing here asserts a speed."""
+"""Times, memory and growth, printed with the machine; nothing here asserts a speed.
+
+SLIPSTREAM_BERLINMOD_SCALES=0.05,0.2,1.0 pytest -m bench -s tests/berlinmod/test_speed.py
+"""
 
 from __future__ import annotations
 
 import os
-import platform
+import shutil
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from measure import machine, measured
 from slipstream.berlinmod import index, queries
 from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.generator import Plan, generate
+from slipstream.berlinmod.streets import read_network
 from slipstream.moving import functions
 from slipstream.moving.columns import read
-from slipstream.moving.value import MovingPoint, instant, to_arrow
+from slipstream.moving.value import MovingPoint, to_arrow
 
 pytestmark = pytest.mark.bench
 SCALES = [float(scale) for scale in os.environ.get("SLIPSTREAM_BERLINMOD_SCALES", "0.05").split(",")]
+#: seconds after which no further OBA query is started at a scale factor
+OBA_SECONDS = float(os.environ.get("SLIPSTREAM_BERLINMOD_OBA_SECONDS", "240"))
+#: the largest scale factor that is also given to PyMEOS, which holds all trips in Python
+PYMEOS_MOST = 0.05
 OPERATORS = {f.name: f for f in functions.FUNCTIONS}
+
+
+@dataclass
+class Measured:
+    """What one scale factor gave."""
+
+    seconds: dict[tuple[str, int], float] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    candidates: dict[int, int] = field(default_factory=dict)
 
 
 def timed(work):
@@ -28,34 +47,125 @@ def timed(work):
     return time.perf_counter() - started, result
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_generate_index_and_all_queries(spark, tmp_path, scale):
-    print(f"\n{platform.platform()}, {os.cpu_count()} cores, scale factor {scale}")
-    seconds, made = timed(lambda: generate(spark, Plan(scale), synthetic(), tmp_path / "data"))
-    print(f"generate {seconds:.1f} s: {made.vehicles:,} vehicles, {made.trips:,} trips, {made.units:,} units")
-    data = Dataset.open(tmp_path / "data")
-    seconds, built = timed(lambda: index.build(spark, data))
-    print(f"index {seconds:.1f} s: {built}")
+def candidates(spark, number):
+    """How many candidates the index leaves to a TBA query, or None where it asks no index."""
+    text = queries.sql(number, "tba")
+    if "K.once" in text:
+        return spark.sql("SELECT count(*) FROM PiecesAtPoint WHERE once").first()[0]
+    start = text.find("Candidates AS (")
+    if start < 0:
+        return None
+    depth, place = 1, start + len("Candidates AS (")
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        place += 1
+    return spark.sql(f"{text[:place]} SELECT count(*) FROM Candidates").first()[0]
+
+
+def network():
+    """BerlinMOD's own Berlin where it is at hand, else the synthetic city."""
+    data = Path(os.environ.get("SLIPSTREAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    berlin = data / "berlinmod" / "streets.data"
+    return ("Berlin", read_network(berlin)) if berlin.exists() else ("synthetic city", synthetic())
+
+
+def run_all(spark, form, out, got, most=float("inf")):
+    began = time.perf_counter()
+    with measured() as taken:
+        for number in queries.NUMBERS:
+            if time.perf_counter() - began > most:
+                print(f"{form} Q{number} and after: not run, {most:.0f} s are over")
+                break
+            answer = queries.run(spark, number, form, out)
+            got.seconds[form, number] = answer.seconds
+            got.rows.setdefault(number, answer.rows)
+            assert answer.rows == got.rows[number], f"Q{number}: OBA and TBA differ"
+            print(f"{form} Q{number:<2} {answer.seconds:8.2f} s {answer.rows:9,} rows", flush=True)
+    total = sum(seconds for (which, _), seconds in got.seconds.items() if which == form)
+    print(f"{form} total {total:.1f} s, peak memory of all processes {taken.gib:.1f} GiB", flush=True)
+
+
+def measure_scale(spark, scale, streets, folder):
+    got = Measured()
+    with measured() as taken:
+        made = generate(spark, Plan(scale), streets, folder / "data")
+    print(f"\nscale factor {scale}: {made.vehicles:,} vehicles, {made.trips:,} trips, {made.units:,} units")
+    print(f"generate {taken.seconds:.1f} s, {taken.gib:.1f} GiB", flush=True)
+    data = Dataset.open(folder / "data")
+    with measured() as taken:
+        built = index.build(spark, data)
+    print(f"index {taken.seconds:.1f} s, {taken.gib:.1f} GiB: {built}", flush=True)
     queries.prepare(spark, data)
-    for form in ("tba", "oba"):
-        answers = [queries.run(spark, number, form, tmp_path / "answers") for number in queries.NUMBERS]
-        for answer in answers:
-            print(f"{form} Q{answer.query:<2} {answer.seconds:8.2f} s {answer.rows:8,} rows")
-        print(f"{form} total {sum(answer.seconds for answer in answers):.1f} s")
+    run_all(spark, "tba", folder / "answers", got)
+    for number in queries.NUMBERS:
+        if (count := candidates(spark, number)) is not None:
+            got.candidates[number] = count
+    run_all(spark, "oba", folder / "answers", got, OBA_SECONDS)
+    if scale <= PYMEOS_MOST:
+        beside_pymeos(spark, data, got)
+    return got
+
+
+def beside_pymeos(spark, data, got):
+    pytest.importorskip("pymeos", reason="PyMEOS is not installed")
+    from berlinmod.in_pymeos import InPyMEOS
+
+    seconds, theirs = timed(lambda: InPyMEOS(spark, data))
+    print(f"PyMEOS, one core, {len(theirs.trips):,} trips made in {seconds:.1f} s")
+    for number in (3, 4, 6, 9, 10, 13, 14, 15):
+        seconds, rows = timed(getattr(theirs, f"q{number}"))
+        ours = got.seconds["tba", number]
+        print(
+            f"Q{number:<2} slipstream {ours:8.2f} s {got.rows[number]:7,} rows   PyMEOS {seconds:8.2f} s {rows:7,} rows"
+            f"   ratio {seconds / ours:6.1f}",
+            flush=True,
+        )
+
+
+def print_growth(results):
+    """Times over scale factors beside what they had to look at and to give."""
+    print("\nTBA: seconds / candidates / rows at scale factors " + ", ".join(map(str, results)))
+    for number in queries.NUMBERS:
+        cells = [
+            f"{got.seconds['tba', number]:8.2f} s {got.candidates.get(number, 0):10,} {got.rows[number]:8,}"
+            for got in results.values()
+        ]
+        print(f"Q{number:<2} " + "  |  ".join(cells))
+
+
+def warm_up(spark, folder):
+    """Have the kernels compiled (once in an installation) and Spark's own code warm, as in a server that runs."""
+    generate(spark, Plan(0.0002), synthetic(), folder / "data")
+    data = Dataset.open(folder / "data")
+    queries.prepare(spark, data)
+    for form in queries.REPRESENTATIONS:
+        for number in queries.NUMBERS:
+            queries.run(spark, number, form, folder / "answers")
+
+
+def test_generate_index_and_all_queries(spark, tmp_path):
+    name, streets = network()
+    seconds, _ = timed(lambda: warm_up(spark, tmp_path))
+    print(f"\n{machine()}; {name}; after a warm-up of {seconds:.0f} s on a handful of vehicles")
+    results = {}
+    for scale in SCALES:
+        folder = tmp_path / str(scale)
+        folder.mkdir()
+        results[scale] = measure_scale(spark, scale, streets, folder)
+        shutil.rmtree(folder)
+    print_growth(results)
 
 
 def test_operators_beside_pymeos(spark, tmp_path):
     pymeos = pytest.importorskip("pymeos", reason="PyMEOS is not installed")
+    from berlinmod.in_pymeos import sequence
+
     pymeos.pymeos_initialize(timezone="UTC")
     generate(spark, Plan(0.001), synthetic(), tmp_path / "data")
-    column = Dataset.open(Path(tmp_path / "data")).table(spark, "dataMtrip").where("size(Trip.t) > 20").limit(400)
+    column = Dataset.open(tmp_path / "data").table(spark, "dataMtrip").where("size(Trip.t) > 20").limit(400)
     trips = read(column.select("Trip").toArrow().column(0).combine_chunks())
     ours = [MovingPoint.from_column(trips, row) for row in range(len(trips.rows) - 1)]
-    texts = [
-        "[" + ", ".join(f"POINT({x} {y})@{instant(t)}" for t, x, y in zip(m.t.tolist(), m.x, m.y, strict=True)) + "]"
-        for m in ours
-    ]
-    theirs = [pymeos.TGeomPointSeq(text) for text in texts]
+    theirs = [sequence(m.t.tolist(), m.x.tolist(), m.y.tolist()) for m in ours]
     array, turned = to_arrow(ours), to_arrow(ours[1:] + ours[:1])
     pairs = list(zip(theirs, theirs[1:] + theirs[:1], strict=True))
     calls = {
@@ -63,7 +173,7 @@ def test_operators_beside_pymeos(spark, tmp_path):
         "trajectory": (lambda: OPERATORS["trajectory"](array), lambda: [m.trajectory() for m in theirs]),
         "distance": (lambda: OPERATORS["distance"](array, turned), lambda: [a.distance(b) for a, b in pairs]),
     }
-    print(f"\n{platform.platform()}, {len(ours)} trips, {len(trips.t):,} vertices; one core each")
+    print(f"\n{machine()}; {len(ours)} trips, {len(trips.t):,} vertices; one core each")
     for name, (mine, other) in calls.items():
         mine()  # compiled before it is timed
         fast, slow = timed(mine)[0], timed(other)[0]

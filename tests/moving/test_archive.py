@@ -6,10 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from commands import Slipstream
 from slipstream.errors import BadArgument, BadInput
+from slipstream.feeds.text import import_text
 from slipstream.feeds.tuples import FIELDS, SCHEMA
 from slipstream.moving import register
-from slipstream.moving.archive import archive_stream, open_archive, trajectories
+from slipstream.moving.archive import archive_stream, arriving, open_archive, trajectories
 
 
 def report(time, vid, pos, lane=1, direction=0, xway=0):
@@ -34,6 +36,11 @@ def table(rows):
 def trips_of(frame):
     rows = frame.toArrow().to_pylist()
     return sorted((r["vid"], r["Trip"]["t"][0], len(r["Trip"]["t"]), r["Dropped"]) for r in rows)
+
+
+@pytest.fixture
+def slipstream(capsys):
+    return Slipstream(capsys)
 
 
 @pytest.fixture(scope="module")
@@ -72,21 +79,57 @@ def test_the_same_operators_answer_questions_about_linear_city(spark, reports):
 
 
 def test_a_stream_writes_each_trip_once_and_goes_on_where_it_stopped(spark, reports, tmp_path):
-    arriving = tmp_path / "arriving"
-    arriving.mkdir()
-    for k, low in enumerate(range(0, 700, 120)):
+    folder = tmp_path / "arriving"
+    folder.mkdir()
+    for k, low in enumerate((0, 120, 600)):
         rows = [r for r in REPORTS if low <= r["time"] < low + 120]
-        pq.write_table(table(rows), arriving / f"{k:03d}.parquet")
-        if k == 3:  # stop, and go on later
-            archive_stream(spark, arriving, tmp_path / "out").awaitTermination()
-    pq.write_table(table([report(5000, 99, 0)]), arriving / "900.parquet")
-    archive_stream(spark, arriving, tmp_path / "out").awaitTermination()
+        pq.write_table(table(rows), folder / f"{k:03d}.parquet")
+        if k == 1:  # stop, and go on later
+            archive_stream(arriving(spark, folder), tmp_path / "out", once=True).awaitTermination()
+    pq.write_table(table([report(5000, 99, 0)]), folder / "900.parquet")
+    archive_stream(arriving(spark, folder), tmp_path / "out", once=True).awaitTermination()
     batch = trips_of(trajectories(reports))
     assert trips_of(open_archive(spark, tmp_path / "out")) == batch
 
 
-def test_what_is_no_archive_is_refused(spark, tmp_path):
+@pytest.fixture
+def feed(tmp_path):
+    rows = sorted(REPORTS, key=lambda r: r["time"])
+    (tmp_path / "feed.dat").write_text("".join(",".join(str(r[name]) for name in FIELDS) + "\n" for r in rows))
+    return tmp_path / "feed.dat"
+
+
+def test_lines_become_the_same_trips_and_a_bad_one_is_kept(spark, reports, feed, tmp_path, slipstream):
+    with feed.open("a") as file:
+        file.write("0,700,what\n")
+    outcome = slipstream("archive", feed, "--out", tmp_path / "out", "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json == {"trips": 4, "rejected": 1}
+    assert trips_of(open_archive(spark, tmp_path / "out")) == trips_of(trajectories(reports))
+    kept = spark.read.csv(str(tmp_path / "out" / "rejects")).toArrow().to_pylist()
+    assert [list(row.values()) for row in kept] == [["0,700,what", "fields"]]
+
+
+def test_a_replayed_run_becomes_the_same_trips_as_the_run_taken_whole(spark, feed, tmp_path, slipstream):
+    import_text(feed, tmp_path / "run")
+    whole = slipstream("archive", tmp_path / "run", "--out", tmp_path / "whole", "--json").json
+    assert (whole["trips"], whole["vehicles"], whole["dropped"]) == (4, 3, 1)
+    streamed = slipstream("archive", tmp_path / "run", "--out", tmp_path / "out", "--speed", "1000", "--json").json
+    assert streamed == {"trips": 4, "rejected": 1}
+    first, second = (trips_of(open_archive(spark, tmp_path / name)) for name in ("whole", "out"))
+    assert [trip[:3] for trip in first] == [trip[:3] for trip in second]
+
+
+def test_what_is_no_archive_is_refused(spark, tmp_path, slipstream):
     with pytest.raises(BadInput, match="no archive"):
         open_archive(spark, tmp_path)
     with pytest.raises(BadArgument, match="no such folder"):
-        archive_stream(spark, tmp_path / "none", tmp_path / "out")
+        arriving(spark, tmp_path / "none")
+    for arguments, word in (
+        (["none.dat"], "no such file"),
+        ([".", "--encoding", "xml"], "--encoding"),
+        ([".", "--speed", "-1"], "--speed"),
+    ):
+        outcome = slipstream("archive", *arguments, "--out", tmp_path / "x")
+        assert outcome.code == 2
+        assert word in outcome.err

@@ -54,6 +54,20 @@ def test_broken_mfjson_is_refused(text, message):
         from_mfjson(text)
 
 
+def test_degrees_are_refused():
+    with pytest.raises(BadInput, match="degrees"):
+        from_wkt("SRID=4326;[POINT(13 52)@2007-05-28]")
+    crs = '"crs": {"type": "Name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}}'
+    with pytest.raises(BadInput, match="degrees"):
+        from_mfjson('{"type": "MovingPoint", "datetimes": ["2007-05-28"], "coordinates": [[13, 52]], ' + crs + "}")
+
+
+def test_a_notebook_shows_the_path():
+    m = moving([[(0, 0.0, 0.0), (5, 3.0, 4.0)], [(9, 1.0, 1.0)]])
+    assert m._repr_svg_().count("<polyline") == 2
+    assert "svg" in moving([])._repr_svg_()
+
+
 GPX = """<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>
 <trkpt lat="52.5" lon="13.0"><time>2007-05-28T08:00:00Z</time></trkpt>
 <trkpt lat="52.5" lon="13.01"><time>2007-05-28T08:01:00Z</time></trkpt></trkseg></trk></gpx>"""

@@ -21,27 +21,34 @@ def one(spark, expression):
     return spark.sql(f"SELECT {expression} AS answer FROM trips ORDER BY id").toArrow()["answer"].to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("expression", "answer"),
-    [
-        ("val(atinstant(trip, TIMESTAMP '1970-01-01 00:00:05'))", {"x": 50.0, "y": 0.0}),
-        ("passes(trip, point(100, 50))", True),
-        ("passes(trip, circle(point(50, 0), 10, 8))", True),
-        ("inside(point(1, 1), circle(point(0, 0), 10, 4))", True),
-        ("travelled(atperiods(trip, periods(TIMESTAMP '1970-01-01', TIMESTAMP '1970-01-01 00:00:25')))", 150.0),
-        ("sometimes(at_most(distance(trip, trip), 3.0))", True),
-        ("line_distance(trajectory(trip), trajectory(trip))", 0.0),
-        ("isempty(at(trip, point(-1, 0)))", True),
-        ("size(deftime(intersection(trip, trip)).begin)", 2),
-        ("size(concat_all(array(trip, trip)).t)", 4),
-        ("isempty(deftime(at_bool(at_most(distance(trip, trip), 3.0), false)))", True),
-        ("unix_seconds(inst(final(trip)))", 30),
-        ("unix_seconds(inst(initial(trip)))", 0),
-        ("present(trip, TIMESTAMP '1970-01-01 00:00:15')", False),
-    ],
-)
-def test_an_operator_answers_in_sql(spark, trips, expression, answer):
-    assert one(spark, expression)[0] == answer
+ANSWERS = [
+    ("val(atinstant(trip, TIMESTAMP '1970-01-01 00:00:05'))", {"x": 50.0, "y": 0.0}),
+    ("passes(trip, point(100, 50))", True),
+    ("passes(trip, circle(point(50, 0), 10, 8))", True),
+    ("inside(point(1, 1), circle(point(0, 0), 10, 4))", True),
+    ("travelled(atperiods(trip, periods(TIMESTAMP '1970-01-01', TIMESTAMP '1970-01-01 00:00:25')))", 150.0),
+    ("sometimes(at_most(distance(trip, trip), 3.0))", True),
+    ("line_distance(trajectory(trip), trajectory(trip))", 0.0),
+    ("isempty(at(trip, point(-1, 0)))", True),
+    ("size(deftime(intersection(trip, trip)).begin)", 2),
+    ("size(concat_all(array(trip, trip)).t)", 4),
+    ("isempty(deftime(at_bool(at_most(distance(trip, trip), 3.0), false)))", True),
+    ("unix_seconds(inst(final(trip)))", 30),
+    ("unix_seconds(inst(initial(trip)))", 0),
+    ("present(trip, TIMESTAMP '1970-01-01 00:00:15')", False),
+    ("passes_each(trip, array(point(100, 50), point(0, 1)))", [True, False]),
+    (
+        "travelled_all(atperiods_each(trip, array(periods(TIMESTAMP '1970-01-01', TIMESTAMP '1970-01-01 00:00:05'))))",
+        [50.0],
+    ),
+]
+
+
+def test_every_operator_answers_in_sql(spark, trips):
+    columns = ", ".join(f"{expression} AS a{k}" for k, (expression, _) in enumerate(ANSWERS))
+    row = spark.sql(f"SELECT {columns} FROM trips WHERE id = 1").toArrow().to_pylist()[0]
+    for (expression, expected), answer in zip(ANSWERS, row.values(), strict=True):
+        assert answer == expected, expression
 
 
 def test_null_stays_null(spark, trips):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moving.oracle import SECOND, covered, moving, moving_points, position, samples
@@ -249,6 +249,18 @@ def test_edge_cases_of_the_specification():
     assert value_of(call("at", jump, region(RINGS[0]))).t.tolist() == [SECOND // 4, SECOND]
 
 
+def test_vehicles_on_the_same_path_and_a_movement_over_midnight():
+    first, second, again = (moving([[(t, 0.0, 0.0), (t + 10, 100.0, 0.0)]]) for t in (0, 5, 0))
+    assert call("isempty", call("intersection", first, second))[0].as_py()
+    assert not call("sometimes", call("at_most", call("distance", first, second), 49.0))[0].as_py()
+    assert call("line_distance", call("trajectory", first), call("trajectory", second))[0].as_py() == 0.0
+    assert value_of(call("intersection", first, again)).t.tolist() == [0, 10 * SECOND]
+    midnight = 24 * 3600
+    late = moving([[(midnight - 10, 0.0, 0.0), (midnight + 10, 20.0, 0.0)]])
+    around = periods(((midnight - 1) * SECOND, (midnight + 1) * SECOND))
+    assert call("travelled", call("atperiods", late, around))[0].as_py() == pytest.approx(2.0)
+
+
 def test_a_wrong_argument_is_named():
     with pytest.raises(BadArgument, match=r"passes\("):
         call("passes", moving([[(0, 0.0, 0.0)]]), 3)
@@ -272,3 +284,34 @@ def test_broken_moving_points_are_refused_with_their_vertex():
     )
     with pytest.raises(BadInput, match="different lengths"):
         call("travelled", ragged)
+
+
+@settings(max_examples=40)
+@given(st.lists(moving_points(), min_size=1, max_size=4), st.data())
+def test_each_question_to_a_history_is_answered_as_if_asked_alone(histories, data):
+    asked = [data.draw(st.lists(st.tuples(grid, grid), max_size=3)) for _ in histories]
+    column = pa.array([[{"x": x, "y": y} for x, y in row] for row in asked], pa.list_(types.POINT.arrow))
+    for name in ("passes", "at"):
+        answers = [
+            [call(name, m, point(*place))[0].as_py() for place in row] for m, row in zip(histories, asked, strict=True)
+        ]
+        each = functions.ON_ARROW[f"{name}_each"][1]
+        for skip in (0, 1):
+            assert each(to_arrow(histories).slice(skip), column.slice(skip)).to_pylist() == answers[skip:]
+
+
+def test_travelled_all_and_united_take_slices_and_nulls():
+    far = [moving([[(0, 0.0, 0.0), (1, float(k), 0.0)]]) for k in range(4)]
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 4], pa.int32()), to_arrow(far))
+    travelled = functions.ON_ARROW["travelled_all"][1]
+    assert travelled(lists).to_pylist() == [[0.0], [], [1.0, 2.0, 3.0]]
+    assert travelled(lists.slice(1)).to_pylist() == [[], [1.0, 2.0, 3.0]]
+    span = pa.struct([("t0", types.INSTANT), ("t1", types.INSTANT)])
+    spans = [[(5, 9), (0, 2), (2, 3), (8, 8)], [], None, [(1, 1)]]
+    rows = [s and [{"t0": instant(a), "t1": instant(b)} for a, b in s] for s in spans]
+    united = functions.ON_ARROW["united"][1]
+    for skip in (0, 1):
+        merged = united(pa.array(rows, pa.list_(span)).slice(skip)).to_pylist()
+        expected = [[(0, 3), (5, 9)], [], None, [(1, 1)]][skip:]
+        got = [p and [(b, e) for b, e in zip(p["begin"], p["end"], strict=True)] for p in merged]
+        assert got == [e and [(instant(b), instant(c)) for b, c in e] for e in expected]

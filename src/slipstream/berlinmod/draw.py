@@ -105,9 +105,9 @@ def _draw_answer(axes: Axes, spark: SparkSession, number: int) -> int:
 
 def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, trips: int = 200) -> Figure:
     """The figure; in a notebook it shows itself."""
-    from matplotlib.figure import Figure
+    from slipstream.city.picture import Picture
 
-    figure = Figure(figsize=(10, 9), layout="constrained")
+    figure = Picture(figsize=(10, 9), layout="constrained")
     axes = figure.add_subplot()
     if (network := data.network()) is not None:
         draw_network(axes, network)

@@ -1,17 +1,18 @@
-"""Data of others: the published BerlinMOD CSV files and MobilityDB-BerlinMOD's, in and out.
+"""Data of others: the published BerlinMOD CSV files and MobilityDB-BerlinMOD's, read; ``export`` writes them.
 
-Published: a trip is rows of units ``Moid,Tripid,Tstart,Tend,Xstart,Ystart,Xend,Yend``. MobilityDB: rows of instants
-``tripid,vehicleid,t,x,y``. Both become rows of units here, are checked in Spark, and every row that cannot be used is
-kept in ``DATA/rejects`` with its reason; nothing is dropped in silence.
+Published: a trip is rows of units ``Moid,Tripid,Tstart,Tend,Xstart,Ystart,Xend,Yend``. MobilityDB: rows of instants,
+``tripid,vehicleid,startdate,seqno,point,t`` as its scripts write and read them (``tripsinput.csv``, points in EWKB or
+EWKT) or plainly ``tripid,vehicleid,t,x,y`` (``trips.csv``). All become rows of units here, are checked in Spark, and
+every row that cannot be used is kept in ``DATA/rejects`` with its reason; nothing is dropped in silence.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import shutil
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +24,19 @@ from slipstream.berlinmod.dataset import (
     MCAR,
     MTRIP,
     MTRIP_SQL,
-    SAMPLES,
     TRIPS,
-    Dataset,
     Manifest,
     finish,
     histories_from_trips,
 )
 from slipstream.berlinmod.generator import write_samples
-from slipstream.berlinmod.network import build
+from slipstream.berlinmod.network import Street, build
 from slipstream.berlinmod.streets import csv_streets, text_of
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Longs, compiled
 from slipstream.moving import types
 from slipstream.moving.columns import MPoints, Points, read, write
+from slipstream.moving.formats import DEGREES
 from slipstream.moving.value import instant, micros
 from slipstream.staging import staged
 
@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS = ("published", "mobilitydb")
-_UNITS = ("Moid", "Tripid", "Tstart", "Tend", "Xstart", "Ystart", "Xend", "Yend")
+UNITS = ("Moid", "Tripid", "Tstart", "Tend", "Xstart", "Ystart", "Xend", "Yend")
 #: the published format has a hyphen between date and time, its files a blank
 _INSTANT = r"try_cast(regexp_replace(trim({}), '^(\\d{{4}}-\\d\\d-\\d\\d)-', '$1 ') AS timestamp)"
-_INSTANTS = ("tripid", "vehicleid", "t", "x", "y")
+INSTANTS = ("tripid", "vehicleid", "t", "x", "y")
+_POINTS = ("tripid", "vehicleid", "t", "point")
 
 Row = dict[str, str]
 
@@ -141,22 +142,40 @@ def _periods(begin: list[int], end: list[int]) -> pa.Array:
     return pa.array(rows, types.PERIODS.arrow)
 
 
+def _samples(
+    points: tuple[list[int], Points],
+    instants: tuple[list[int], list[int]],
+    periods: tuple[list[int], list[int], list[int]],
+    licences: tuple[list[int], list[str]],
+    regions: pa.Table,
+) -> dict[str, pa.Table]:
+    """The samples as tables, from their numbers and values."""
+    return {
+        "QueryPoints": _sample(points[0], Pos=write(points[1], types.POINT)),
+        "QueryInstants": _sample(instants[0], Instant=_instants(instants[1])),
+        "QueryPeriods": _sample(periods[0], Period=_periods(*periods[1:])),
+        "QueryLicences": _sample(licences[0], Licence=pa.array(licences[1])),
+        "QueryRegions": regions,
+    }
+
+
+def _times(rows: list[Row], column: str) -> list[int]:
+    return [_time(row, column) for row in rows]
+
+
 def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str, pa.Table]:
     points = _rows(folder, "querypoints.csv", "Id", "Pos_x", "Pos_y")
     times = _rows(folder, "queryinstants.csv", "Id", "Instant")
     spans = _rows(folder, "queryperiods.csv", "Id", "Begin", "End")
     licences = _rows(folder, "querylicences.csv", "Id", "Licence")
     place = Points(*(np.array([_number(row, c) for row in points]) for c in ("pos_x", "pos_y")))
-    return {
-        "QueryPoints": _sample(_ids(points, "id"), Pos=write(place, types.POINT)),
-        "QueryInstants": _sample(_ids(times, "id"), Instant=_instants([_time(row, "instant") for row in times])),
-        "QueryPeriods": _sample(
-            _ids(spans, "id"),
-            Period=_periods([_time(row, "begin") for row in spans], [_time(row, "end") for row in spans]),
-        ),
-        "QueryLicences": _sample(_ids(licences, "id"), Licence=pa.array([row["licence"] for row in licences])),
-        "QueryRegions": _regions(_published_regions(folder), rejects),
-    }
+    return _samples(
+        (_ids(points, "id"), place),
+        (_ids(times, "id"), _times(times, "instant")),
+        (_ids(spans, "id"), _times(spans, "begin"), _times(spans, "end")),
+        (_ids(licences, "id"), [row["licence"] for row in licences]),
+        _regions(_published_regions(folder), rejects),
+    )
 
 
 def _published_regions(folder: Path) -> dict[int, tuple[str, list[list[tuple[float, float]]]]]:
@@ -177,29 +196,43 @@ def _mobilitydb_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[st
     licences = _rows(folder, "licences.csv", "licenceid", "licence")
     regions = _rows(folder, "regions.csv", "regionid", "geom")
     where = [_geometry(row) for row in points]
-    ends = [row["period"].strip("[]() ").replace('"', "").split(",") for row in spans]
-    span_rows = [{"b": e[0].strip(), "e": e[-1].strip(), "where": r["where"]} for e, r in zip(ends, spans, strict=True)]
-    place = Points(np.array([g.x for g in where]), np.array([g.y for g in where]))
+    cut = [(row["period"].strip('[]()" ').replace('"', "").split(","), row["where"]) for row in spans]
+    ends = [{"begin": parts[0].strip(), "end": parts[-1].strip(), "where": line} for parts, line in cut]
     shapes = {int(_number(row, "regionid")): (row["where"], _rings(_geometry(row))) for row in regions}
-    return {
-        "QueryPoints": _sample(_ids(points, "pointid"), Pos=write(place, types.POINT)),
-        "QueryInstants": _sample(_ids(times, "instantid"), Instant=_instants([_time(row, "instant") for row in times])),
-        "QueryPeriods": _sample(
-            _ids(spans, "periodid"),
-            Period=_periods([_time(row, "b") for row in span_rows], [_time(row, "e") for row in span_rows]),
-        ),
-        "QueryLicences": _sample(_ids(licences, "licenceid"), Licence=pa.array([row["licence"] for row in licences])),
-        "QueryRegions": _regions(shapes, rejects),
-    }
+    return _samples(
+        (_ids(points, "pointid"), Points(np.array([g.x for g in where]), np.array([g.y for g in where]))),
+        (_ids(times, "instantid"), _times(times, "instant")),
+        (_ids(spans, "periodid"), _times(ends, "begin"), _times(ends, "end")),
+        (_ids(licences, "licenceid"), [row["licence"] for row in licences]),
+        _regions(shapes, rejects),
+    )
 
 
 def _geometry(row: Row) -> Any:
     """A geometry from WKT, EWKT or hexadecimal WKB."""
-    text = row["geom"].strip().partition(";")[2] or row["geom"].strip()
     try:
-        return shapely.from_wkb(text) if text[:1] in "01" else shapely.from_wkt(text)
+        shape, srid = _shape(row["geom"].strip())
     except shapely.errors.ShapelyError as error:
         raise BadInput(f"{row['where']}: {error}.", hint="Geometry as WKT or hexadecimal WKB.") from error
+    if srid in DEGREES:
+        raise BadInput(f"{row['where']}: coordinates in degrees (SRID {srid}).", hint="Project them to metres first.")
+    return shape
+
+
+def _shape(text: str) -> tuple[Any, str]:
+    """A geometry and the number of its reference system, where it says so."""
+    if text[:1] in ("0", "1"):
+        shape = shapely.from_wkb(text)
+        return shape, str(shapely.get_srid(shape))
+    head, _, wkt = text.rpartition(";")
+    return shapely.from_wkt(wkt), head.upper().removeprefix("SRID=")
+
+
+def _road_segments(folder: Path) -> Iterator[Street]:
+    """MobilityDB's streets."""
+    for row in _rows(folder, "roadsegments.csv", "maxspeedfwd", "segmentgeo"):
+        line = _geometry({"geom": row["segmentgeo"], "where": row["where"]})
+        yield Street(_number(row, "maxspeedfwd"), [(*a, *b) for a, b in pairwise(line.coords)])
 
 
 def _rings(shape: Any) -> list[list[tuple[float, float]]]:
@@ -233,9 +266,9 @@ def _joined(trip: Longs, unit: Floats, t0: Longs, t1: Longs) -> tuple[Longs, MPo
 def _trips_of(table: pa.Table) -> pa.Table:
     """All trips of one vehicle from its units."""
     ordered = table.sort_by([("Tripid", "ascending"), ("Tstart", "ascending"), ("Tend", "ascending")])
-    flat = {name: read(ordered.column(name).combine_chunks()) for name in ("Tstart", "Tend", *_UNITS[4:])}
+    flat = {name: read(ordered.column(name).combine_chunks()) for name in ("Tstart", "Tend", *UNITS[4:])}
     trip = ordered.column("Tripid").combine_chunks().to_numpy()
-    unit = np.stack([flat[name] for name in _UNITS[4:]], axis=1)
+    unit = np.stack([flat[name] for name in UNITS[4:]], axis=1)
     _, trips = _joined(trip, unit, flat["Tstart"], flat["Tend"])
     count = len(trips.rows) - 1
     moid = ordered.column("Moid")[0].as_py()
@@ -251,45 +284,79 @@ def _checked_units(units: DataFrame) -> DataFrame:
     from pyspark.sql import functions as sf
 
     typed = units.select(
-        *(sf.expr(f"try_cast({c} AS long)").alias(c) for c in _UNITS[:2]),
-        *(sf.expr(_INSTANT.format(c)).alias(c) for c in _UNITS[2:4]),
-        *(sf.expr(f"try_cast({c} AS double)").alias(c) for c in _UNITS[4:]),
-        sf.concat_ws(",", *_UNITS).alias("row"),
+        *(sf.expr(f"try_cast({c} AS long)").alias(c) for c in UNITS[:2]),
+        *(sf.expr(_INSTANT.format(c)).alias(c) for c in UNITS[2:4]),
+        *(sf.expr(f"try_cast({c} AS double)").alias(c) for c in UNITS[4:]),
+        sf.coalesce("broken", sf.concat_ws(",", *UNITS)).alias("row"),
+        "broken",
     )
     order = Window.partitionBy("Moid", "Tripid").orderBy("Tstart", "Tend")
     last = sf.lag("Tend").over(order)
-    unusable = [sf.when(sf.col(c).isNull(), f"{c} cannot be read") for c in _UNITS]
+    jump = (sf.col("Tstart") == sf.col("Tend")) & (
+        (sf.col("Xstart") != sf.col("Xend")) | (sf.col("Ystart") != sf.col("Yend"))
+    )
+    unusable = [sf.when(sf.col("broken").isNotNull(), "not as many fields as the first line")]
+    unusable += [sf.when(sf.col(c).isNull(), f"{c} cannot be read") for c in UNITS]
     unusable += [
-        sf.when(sf.isnan(c) | sf.col(c).isin(float("inf"), float("-inf")), f"{c} is not finite") for c in _UNITS[4:]
+        sf.when(sf.isnan(c) | sf.col(c).isin(float("inf"), float("-inf")), f"{c} is not finite") for c in UNITS[4:]
     ]
     unusable += [
         sf.when(sf.col("Tend") < sf.col("Tstart"), "ends before it begins"),
         sf.when(last > sf.col("Tstart"), "begins before the unit before it ends"),
+        sf.when(jump, "at two places at one instant"),
     ]
-    return typed.withColumn("reason", sf.coalesce(*unusable))
+    return typed.withColumn("reason", sf.coalesce(*unusable)).drop("broken")
 
 
-def _units_of_instants(spark: SparkSession, path: Path) -> DataFrame:
-    """MobilityDB's instants as units, still text."""
-    rows = _csv(spark, path, _INSTANTS)
+def _places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows with a geometry as rows with x and y, still text; what is no point in a plane says so where x would be."""
+    for batch in batches:
+        x, y = zip(*(_place(text or "") for text in batch.column("point").to_pylist()), strict=True)
+        kept = [batch.column(name) for name in (*_POINTS[:3], "broken")]
+        columns = [*kept, pa.array(x, pa.string()), pa.array(y, pa.string())]
+        yield pa.RecordBatch.from_arrays(columns, names=[*_POINTS[:3], "broken", "x", "y"])
+
+
+def _place(text: str) -> tuple[str, str]:
+    try:
+        shape, srid = _shape(text.strip())
+    except shapely.errors.ShapelyError:
+        return f"no geometry: {text}", ""
+    if srid in DEGREES:
+        return f"degrees (SRID {srid})", ""
+    return (repr(shape.x), repr(shape.y)) if shape.geom_type == "Point" else (f"no point: {text}", "")
+
+
+def _units_of_instants(spark: SparkSession, folder: Path) -> DataFrame:
+    """MobilityDB's instants as units, still text; a trip of one instant is a unit without duration."""
+    path = _file(folder, "tripsinput.csv") or _big(folder, "trips.csv")
+    if "point" in (name.lower() for name in spark.read.csv(str(path), header=True).columns):
+        sql = ", ".join(f"{name} string" for name in (*_POINTS[:3], "broken", "x", "y"))
+        rows = _csv(spark, path, _POINTS).mapInArrow(_places, sql)
+    else:
+        rows = _csv(spark, path, INSTANTS)
     rows.createOrReplaceTempView("tripinstants")
     return spark.sql(
         """SELECT vehicleid AS Moid, tripid AS Tripid, t AS Tstart, next.t AS Tend, x AS Xstart, y AS Ystart,
-                  next.x AS Xend, next.y AS Yend
-           FROM (SELECT *, lead(struct(t, x, y)) OVER (PARTITION BY vehicleid, tripid ORDER BY at, line) AS next
-                 FROM (SELECT *, try_cast(t AS timestamp) AS at, monotonically_increasing_id() AS line
-                       FROM tripinstants))
+                  next.x AS Xend, next.y AS Yend, coalesce(broken, next.broken) AS broken
+           FROM (SELECT *, coalesce(lead(here) OVER trip, if(lag(here) OVER trip IS NULL, here, NULL)) AS next
+                 FROM (SELECT *, struct(t, x, y, broken) AS here, try_cast(t AS timestamp) AS at,
+                              monotonically_increasing_id() AS line
+                       FROM tripinstants)
+                 WINDOW trip AS (PARTITION BY vehicleid, tripid ORDER BY at, line))
            WHERE next IS NOT NULL"""
     )
 
 
 def _csv(spark: SparkSession, path: Path, columns: tuple[str, ...]) -> DataFrame:
-    """A large CSV file as text columns, by the names in its first line."""
-    frame = spark.read.csv(str(path), header=True)
-    there = {name.lower(): name for name in frame.columns}
+    """A large CSV file as text, by the names in its first line; ``broken`` is a line with more or fewer fields."""
+    names = spark.read.csv(str(path), header=True).columns
+    there = {name.strip().lower(): number for number, name in enumerate(names)}
     if missing := [name for name in columns if name.lower() not in there]:
         raise BadInput(f"{path}, line 1: no column {missing[0]}.", hint=f"Expected {', '.join(columns)}.")
-    return frame.select(*(frame[there[name.lower()]].alias(name) for name in columns))
+    schema = ", ".join([*(f"c{number} string" for number in range(len(names))), "broken string"])
+    frame = spark.read.csv(str(path), header=True, schema=schema, columnNameOfCorruptRecord="broken")
+    return frame.select(*(frame[f"c{there[name.lower()]}"].alias(name) for name in columns), "broken")
 
 
 def load(spark: SparkSession, folder: Path, kind: str, out: Path) -> tuple[Manifest, int]:
@@ -302,17 +369,22 @@ def load(spark: SparkSession, folder: Path, kind: str, out: Path) -> tuple[Manif
     if kind == "published":
         cars = _cars(_rows(folder, "datamcar.csv", "Moid", "Licence", "Type", "Model"), "moid", "type")
         samples = _published_samples(folder, rejects)
-        units = _csv(spark, _big(folder, "trips.csv"), _UNITS)
+        units = _csv(spark, _big(folder, "trips.csv"), UNITS)
     else:
-        vehicles = _rows(folder, "vehicles.csv", "vehicleid", "licence", "vehicletype", "model")
-        cars = _cars(vehicles, "vehicleid", "vehicletype")
+        vehicles = _rows(folder, "vehicles.csv", "vehicleid", "licence", "model")
+        kind_column = "vehtype" if vehicles and "vehtype" in vehicles[0] else "vehicletype"
+        if vehicles and kind_column not in vehicles[0]:
+            raise BadInput(f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.", hint="Or vehtype.")
+        cars = _cars(vehicles, "vehicleid", kind_column)
         samples = _mobilitydb_samples(folder, rejects)
-        units = _units_of_instants(spark, _big(folder, "tripsinput.csv"))
+        units = _units_of_instants(spark, folder)
     with staged(out) as stage:
         write_samples(stage, {"dataMcar": cars, **samples})
         bad = _write_trips(spark, units, stage, rejects)
         if (streets := _file(folder, "streets.csv")) is not None:
             build(csv_streets(streets), str(streets)).save(stage / "network.npz")
+        elif (streets := _file(folder, "roadsegments.csv")) is not None:
+            build(_road_segments(folder), str(streets)).save(stage / "network.npz")
         return finish(spark, stage, f"{kind} files", {"format": kind}), bad
 
 
@@ -338,123 +410,3 @@ def _write_trips(spark: SparkSession, units: DataFrame, stage: Path, rejects: li
     good.groupBy("Moid").applyInArrow(_trips_of, MTRIP_SQL).write.parquet(str(stage / "dataMtrip"))
     histories_from_trips(spark.read.parquet(str(stage / "dataMtrip")), cars).write.parquet(str(stage / "dataScar"))
     return spark.read.csv(str(stage / "rejects"), header=True, schema="row string, reason string").count()
-
-
-def _units_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Trips as rows of units."""
-    for batch in batches:
-        m: MPoints = read(batch.column("Trip"))
-        sizes = np.diff(m.rows)
-        low, high = int(m.rows[0]), int(m.rows[-1])
-        row = np.repeat(np.arange(len(sizes)), sizes)
-        fresh = np.zeros(high - low + 1, dtype=bool)
-        starts = m.starts[m.parts[0] : m.parts[-1]] + np.repeat(m.rows[:-1] - low, np.diff(m.parts))
-        fresh[starts], fresh[-1] = True, True
-        lone = fresh[:-1] & fresh[1:]
-        first = np.flatnonzero(~fresh[1:] | lone)
-        last = np.where(lone[first], first, first + 1)
-        t, x, y = (array[low:high] for array in (m.t, m.x, m.y))
-        columns = [batch.column("Moid").to_numpy()[row[first]], batch.column("TripId").to_numpy()[row[first]]]
-        times = [write(t[first], types.INSTANT_TYPE), write(t[last], types.INSTANT_TYPE)]
-        places = [x[first], y[first], x[last], y[last]]
-        arrays = [*map(pa.array, columns), *times, *map(pa.array, places)]
-        yield pa.RecordBatch.from_arrays(arrays, names=list(_UNITS))
-
-
-def _instants_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Trips as rows of instants."""
-    for batch in batches:
-        m: MPoints = read(batch.column("Trip"))
-        low, high = int(m.rows[0]), int(m.rows[-1])
-        row = np.repeat(np.arange(batch.num_rows), np.diff(m.rows))
-        trip, moid = (batch.column(name).to_numpy()[row] for name in ("TripId", "Moid"))
-        time = write(m.t[low:high], types.INSTANT_TYPE)
-        arrays = [pa.array(trip), pa.array(moid), time, pa.array(m.x[low:high]), pa.array(m.y[low:high])]
-        yield pa.RecordBatch.from_arrays(arrays, names=list(_INSTANTS))
-
-
-def _one_file(frame: DataFrame, file: Path) -> None:
-    """Write a frame as one CSV file, its parts one after another."""
-    parts = file.with_suffix(".parts")
-    time = "yyyy-MM-dd HH:mm:ss.SSSSSS"
-    frame.write.csv(str(parts), header=False, timestampFormat=time)
-    with file.open("wb") as out:
-        out.write((",".join(frame.columns) + "\n").encode())
-        for part in sorted(parts.glob("part-*.csv")):
-            with part.open("rb") as source:
-                shutil.copyfileobj(source, out)
-    shutil.rmtree(parts)
-
-
-def _write_rows(file: Path, head: str, rows: Iterable[Iterable[Any]]) -> None:
-    with file.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(head.split(","))
-        writer.writerows(rows)
-
-
-def export(spark: SparkSession, data: Dataset, kind: str, out: Path) -> list[str]:
-    """Write a data set in others' format; returns the names of the files."""
-    if kind not in FORMATS:
-        raise BadArgument(f"--format {kind}: not {' or '.join(FORMATS)}.")
-    samples = {name: data.table(spark, name).orderBy("Id").toArrow().to_pylist() for name in SAMPLES}
-    cars = data.table(spark, "dataMcar").orderBy("Moid").toArrow().to_pylist()
-    trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Trip")
-    with staged(out) as stage:
-        if kind == "published":
-            sql = "Moid long, Tripid long, Tstart timestamp, Tend timestamp, Xstart double, Ystart double"
-            units = trips.mapInArrow(_units_table, f"{sql}, Xend double, Yend double")
-            _one_file(units, stage / "trips.csv")
-            _export_published(stage, cars, samples)
-        else:
-            sql = "tripid long, vehicleid long, t timestamp, x double, y double"
-            _one_file(trips.mapInArrow(_instants_table, sql), stage / "tripsinput.csv")
-            _export_mobilitydb(stage, cars, samples)
-        return sorted(file.name for file in stage.iterdir())
-
-
-def _clock(time: datetime) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S.%f")
-
-
-def _export_published(stage: Path, cars: list[dict[str, Any]], samples: dict[str, list[dict[str, Any]]]) -> None:
-    _write_rows(
-        stage / "datamcar.csv",
-        "Moid,Licence,Type,Model",
-        ((c["Moid"], c["Licence"], c["Type"], c["Model"]) for c in cars),
-    )
-    points, instants, periods = samples["QueryPoints"], samples["QueryInstants"], samples["QueryPeriods"]
-    _write_rows(stage / "querypoints.csv", "Id,Pos_x,Pos_y", ((p["Id"], p["Pos"]["x"], p["Pos"]["y"]) for p in points))
-    _write_rows(stage / "queryinstants.csv", "Id,Instant", ((i["Id"], _clock(i["Instant"])) for i in instants))
-    spans = ((p["Id"], _clock(p["Period"]["begin"][0]), _clock(p["Period"]["end"][0])) for p in periods)
-    _write_rows(stage / "queryperiods.csv", "Id,Begin,End", spans)
-    _write_rows(stage / "querylicences.csv", "Licence,Id", ((r["Licence"], r["Id"]) for r in samples["QueryLicences"]))
-    corners = (
-        (r["Id"], x, y)
-        for r in samples["QueryRegions"]
-        for x, y in zip(r["Region"]["x"], r["Region"]["y"], strict=True)
-    )
-    _write_rows(stage / "queryregions.csv", "Id,Vertex_x,Vertex_y", corners)
-
-
-def _export_mobilitydb(stage: Path, cars: list[dict[str, Any]], samples: dict[str, list[dict[str, Any]]]) -> None:
-    numbers = {c["Licence"]: c["Moid"] for c in cars}
-    vehicles = ((c["Moid"], c["Licence"], c["Type"], c["Model"]) for c in cars)
-    _write_rows(stage / "vehicles.csv", "vehicleid,licence,vehicletype,model", vehicles)
-    licences = ((r["Id"], r["Licence"], numbers[r["Licence"]]) for r in samples["QueryLicences"])
-    _write_rows(stage / "licences.csv", "licenceid,licence,vehicleid", licences)
-    points = ((p["Id"], f"POINT({p['Pos']['x']!r} {p['Pos']['y']!r})") for p in samples["QueryPoints"])
-    _write_rows(stage / "points.csv", "pointid,geom", points)
-    _write_rows(
-        stage / "instants.csv", "instantid,instant", ((i["Id"], _clock(i["Instant"])) for i in samples["QueryInstants"])
-    )
-    spans = (
-        (p["Id"], f"[{_clock(p['Period']['begin'][0])}, {_clock(p['Period']['end'][0])}]")
-        for p in samples["QueryPeriods"]
-    )
-    _write_rows(stage / "periods.csv", "periodid,period", spans)
-    regions = (
-        (r["Id"], shapely.Polygon(list(zip(r["Region"]["x"], r["Region"]["y"], strict=True))).wkt)
-        for r in samples["QueryRegions"]
-    )
-    _write_rows(stage / "regions.csv", "regionid,geom", regions)

@@ -31,7 +31,7 @@ from slipstream.berlinmod.dataset import (
 from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument
 from slipstream.kernels import Floats, Ints, Longs, mix
-from slipstream.moving import types
+from slipstream.moving import register, types
 from slipstream.moving.columns import MPoints, Periods, Points, write
 from slipstream.moving.places import polygons
 from slipstream.moving.value import micros
@@ -171,6 +171,7 @@ class Vehicle:
         near = np.hypot(network.x - network.x[self.home], network.y - network.y[self.home]) <= NEIGHBOURHOOD
         self.near = np.flatnonzero(near)
         self._tree: Ints | None = None
+        self._paths: dict[tuple[int, int], Ints] = {}
 
     def _chance(self, p: float) -> bool:
         return drive.draw(self.state) < p
@@ -179,6 +180,12 @@ class Vehicle:
         return min(int(np.searchsorted(cumulative, drive.draw(self.state), side="right")), len(cumulative) - 1)
 
     def _path(self, start: int, goal: int) -> Ints:
+        """Edges from start to goal, found once: the way to work is driven every day."""
+        if (start, goal) not in self._paths:
+            self._paths[start, goal] = self._search(start, goal)
+        return self._paths[start, goal]
+
+    def _search(self, start: int, goal: int) -> Ints:
         """Edges from start to goal; from and to home they come from one tree."""
         network = self.network
         if self.home in (start, goal):
@@ -319,6 +326,7 @@ def generate(
             for i in range(0, len(numbers), TOGETHER):
                 yield _histories([Vehicle(network, chances, plan, number) for number in numbers[i : i + TOGETHER]])
 
+    register(spark)
     with staged(out) as stage:
         parts = partitions or max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
         vehicles = spark.range(1, plan.vehicles + 1, numPartitions=parts)

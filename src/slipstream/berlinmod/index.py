@@ -1,7 +1,8 @@
 """Index structures for the queries: pieces of the movements in space, and a grid over space and time.
 
 ``pieces``  every trip cut into runs of whole units at most 500 m wide, with their box and time; clustered by
-            ``tile`` (a 4 km square), so that a query that names places reads only the tiles it needs.
+            ``tile`` (a square, 4 km wide where there is much data), so that a query that names places reads only the
+            tiles it needs.
 ``cells``   one row for every 500 m cell and day that a piece touches: the space-time index. Partitioned by ``day``, so
             that a query that names instants or periods reads only those days. A piece's box is widened by 5 m, so two
             things within 10 m of each other always share a cell.
@@ -12,6 +13,7 @@ pruning), which ``slipstream berlinmod explain`` shows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +31,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CELL = 500.0
+#: how wide a tile is with so many units or more; with fewer it is wider, so that a tile stays a file worth opening
 TILE = 4000.0
+TILED = 50_000_000
 MARGIN = 5.0
 DAY = 86_400_000_000
+#: units that one task sorts and writes: about 50 MB of them
+SHARE = 2_000_000
 #: room for the pieces of one trip in a piece's number
 PIECES = 100_000
 
@@ -48,12 +54,12 @@ PIECE_SQL = f"{_SQL}, Metres double, Part {types.MPOINT.sql}, tile int"
 CELLS_SQL = f"cx int, cy int, day int, {_SQL}, tile int"
 
 
-def tile_of(x: Floats, y: Floats) -> Ints:
+def tile_of(x: Floats, y: Floats, width: float) -> Ints:
     """The number of the tile a place lies in."""
-    return (np.floor(x / TILE) * 4096 + np.floor(y / TILE)).astype(np.int32)
+    return (np.floor(x / width) * 4096 + np.floor(y / width)).astype(np.int32)
 
 
-def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pieces(batches: Iterator[pa.RecordBatch], width: float) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         owner, parts = split_by_extent(read(batch.column("Trip")), CELL)
         counts = np.diff(owner)
@@ -71,7 +77,7 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             write(parts.t[parts.rows[1:] - 1], types.INSTANT_TYPE),
             pa.array(lengths(parts)),
             write(parts, types.MPOINT),
-            pa.array(tile_of(x0, y0)),
+            pa.array(tile_of(x0, y0, width)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=PIECE)
 
@@ -114,17 +120,20 @@ def build(spark: SparkSession, data: Dataset) -> dict[str, int]:
     """Build the index of a data set (again, if it has one)."""
     folder = data.path / "index"
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Licence", "Trip")
-    pieces = trips.mapInArrow(_pieces, PIECE_SQL)
-    _partitioned(pieces, folder / "pieces", "tile", "Piece")
+    width = TILE * max(1.0, math.sqrt(TILED / max(1, data.manifest.units)))
+    pieces = trips.mapInArrow(lambda batches: _pieces(batches, width), PIECE_SQL)
+    shares = max(spark.sparkContext.defaultParallelism, math.ceil(data.manifest.units / SHARE))
+    _partitioned(pieces, folder / "pieces", shares, "tile", "Piece")
     stored = spark.read.parquet(str(folder / "pieces"))
-    _partitioned(stored.drop("Part", "Metres").mapInArrow(_cells, CELLS_SQL), folder / "cells", "day", "cx", "cy")
+    cells = stored.drop("Part", "Metres").mapInArrow(_cells, CELLS_SQL)
+    _partitioned(cells, folder / "cells", shares, "day", "cx", "cy")
     (folder / "_READY").write_text("pieces, cells\n", encoding="utf-8")
     return {"pieces": stored.count(), "cells": spark.read.parquet(str(folder / "cells")).count()}
 
 
-def _partitioned(frame: DataFrame, folder: Path, by: str, *order: str) -> None:
-    """Write with one folder per value of ``by``, sorted within it."""
-    rows = frame.repartitionByRange(by).sortWithinPartitions(by, *order)
+def _partitioned(frame: DataFrame, folder: Path, shares: int, by: str, *order: str) -> None:
+    """Write with one folder per value of ``by``, sorted within it; by hash, since ranges would compute all twice."""
+    rows = frame.repartition(shares, by).sortWithinPartitions(by, *order)
     rows.write.mode("overwrite").partitionBy(by).parquet(str(folder))
 
 

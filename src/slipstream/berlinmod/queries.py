@@ -9,6 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
 from slipstream.berlinmod import index
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.errors import BadArgument
@@ -56,8 +58,6 @@ def parse_numbers(text: str) -> list[int]:
 
 def prepare(spark: SparkSession, data: Dataset) -> None:
     """Make tables, operators and index known to the session; builds the index if there is none."""
-    # long histories travel to the kernels in batches of bounded size
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(64 << 20))
     data.views(spark)
     if not index.is_built(data):
         index.build(spark, data)
@@ -81,7 +81,8 @@ def run(spark: SparkSession, number: int, representation: str, out: Path) -> Ans
     started = time.perf_counter()
     answer(spark, number, representation).write.mode("overwrite").parquet(str(folder))
     seconds = time.perf_counter() - started
-    return Answer(number, representation, round(seconds, 3), spark.read.parquet(str(folder)).count())
+    rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+    return Answer(number, representation, round(seconds, 3), rows)
 
 
 def explain(spark: SparkSession, number: int, representation: str) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
-from slipstream.session import LOCAL
+from slipstream.errors import BadArgument
+from slipstream.session import LOCAL, task_errors
 
 
 def add_to(root: typer.Typer) -> None:
@@ -17,8 +23,17 @@ def add_to(root: typer.Typer) -> None:
 
 
 def archive(
-    source: Annotated[Path, typer.Argument(help="A run, or a folder in which Parquet files of tuples arrive.")],
+    source: Annotated[
+        str, typer.Argument(metavar="RUN|STREAM", help="A run, a file or folder of tuples, kafka:..., tcp:...")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where the trajectories go.")],
+    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
+    speed: Annotated[
+        float, typer.Option(help="Replay a run as a stream: 1 real time, 10 ten times that; 0 takes it whole.")
+    ] = 0.0,
+    encoding: Annotated[
+        str, typer.Option(help="text, json, train or parquet (a folder of Parquet files); of feeds that are no run.")
+    ] = "text",
     start: Annotated[str, typer.Option("--start", help="The instant of second 0.")] = "2007-05-28 00:00:00",
     master: Master = LOCAL,
     conf: Conf = None,
@@ -26,16 +41,123 @@ def archive(
 ) -> None:
     """Make trajectories of position reports: OUT/trips with vid, xway, dir and a moving point each.
 
-    A run is archived whole. A folder is read as a stream: each trip is written once, when it is over; called again with
-    the same --out it goes on with the files that are new.
+    A run is archived whole. Anything else is a stream: each trip is written once, when it is over, and what cannot be
+    read goes to OUT/rejects with the reason. After Ctrl-C or a crash the same command goes on where it was.
+
+    Examples:
+
+    `slipstream archive runs/demo --out history` a recorded run
+
+    `slipstream archive feed.dat --out history --follow` a text file that grows
+
+    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
     """
+    from slipstream.feeds.parse import PARSERS
     from slipstream.feeds.run import Run
     from slipstream.moving import archive as archives
 
+    if encoding not in (*PARSERS, "parquet"):
+        raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(PARSERS)}, parquet.")
+    if speed < 0:
+        raise BadArgument(f"--speed {speed}: below 0.", hint="1 is real time, 0 takes a run whole.")
+    run = Run.open(Path(source)) if (Path(source) / "manifest.json").exists() else None
     spark = spark_session("archive", master, conf)
-    if (source / "manifest.json").exists():
-        made = archives.archive_run(spark, Run.open(source), out, start)
+    if run is not None and not speed:
+        made = archives.archive_run(spark, run, out, start)
     else:
-        archives.archive_stream(spark, source, out, start).awaitTermination()
-        made = {"trips": archives.open_archive(spark, out).count()}
+        made = _archive_stream(spark, source, out, (run, speed, encoding, follow, start))
     show(made, as_json=as_json, title=str(out))
+
+
+def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, str, bool, str]) -> dict[str, int]:
+    """Archive a stream until it ends; how many trips and rejects there are then."""
+    from slipstream.moving import archive as archives
+
+    run, speed, encoding, follow, start = how
+    files = run is None and encoding == "parquet"
+    if run is not None:
+        tuples = _replayed(spark, run, speed, out)
+    elif files:
+        tuples = archives.arriving(spark, Path(source))
+    else:
+        tuples = archives.parsed(_chunks(spark, source, out, encoding, follow), encoding)
+    with task_errors(), _stopped_at_the_end() as queries:
+        queries.append(archives.archive_stream(tuples, out, start, once=files and not follow))
+        if not files:
+            queries.append(archives.keep_rejects(tuples, out))
+        for query in queries:
+            _await_end(query, run.manifest.seconds if run is not None else None)
+    rejects = spark.read.text(str(out / "rejects")).count() if any((out / "rejects").glob("*.csv")) else 0
+    return {"trips": archives.open_archive(spark, out).count(), "rejected": rejects}
+
+
+def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
+    """The tuples of a run, replayed; a clock that was started goes on where it would be now."""
+    from slipstream.feeds.clock import Clock
+    from slipstream.moving import archive as archives
+    from slipstream.tolls import replay, stages
+
+    file = out / "checkpoint" / "clock.json"
+    clock = Clock(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else Clock.starting(speed)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(asdict(clock)), encoding="utf-8")
+    tasks = spark.sparkContext.defaultParallelism
+    path, until = str(run.path.absolute()), run.manifest.seconds
+    asked = replay.Replay(path, run.copies, tuple(range(tasks)), 0, until, clock, 60, tasks)
+    spark.dataSource.register(replay.ReplaySource)
+    hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, asked.to_json()).load()
+    wanted = hops.where(f"what IN ({stages.TRAIN}, {stages.REJECTS})")
+    return archives.unpacked(wanted.withColumn("rejected", wanted.what == stages.REJECTS), until - 1)
+
+
+def _chunks(spark: Any, source: str, out: Path, encoding: str, follow: bool) -> Any:
+    """The stream of chunks that ``slipstream toll`` would read from the same source."""
+    from slipstream.tolls import lines, live, topic
+
+    reader: type[lines.LineSource | topic.TopicSource]
+    asked: lines.Lines | topic.Subscription
+    if source.startswith("kafka:"):
+        wanted = topic.Subscription(topic.Topic.parse(source), follow, encoding)
+        asked, reader, option = wanted.until_now(out / "checkpoint" / "topic.json"), topic.TopicSource, topic.OPTION
+    else:
+        path = Path(source)
+        if source.startswith("tcp:"):
+            path, follow = out / "checkpoint" / "received", True
+            live.receive(source, path)
+        elif not path.exists() and not follow:
+            raise BadArgument(f"{path}: no such file or folder.", hint="Give a run, or what tuples arrive in.")
+        asked = lines.Lines(str(path.absolute()), follow, whole_files=encoding == "train")
+        reader, option = lines.LineSource, lines.OPTION
+    spark.dataSource.register(reader)
+    return spark.readStream.format(reader.name()).option(option, asked.to_json()).load()
+
+
+@contextmanager
+def _stopped_at_the_end() -> Iterator[list[Any]]:
+    """Queries that are stopped however the block ends."""
+    queries: list[Any] = []
+    try:
+        yield queries
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def _await_end(query: Any, until: int | None) -> None:
+    """Wait until a query has taken all of its input and written what that ended."""
+    while query.isActive and not _is_ended(query, until):
+        time.sleep(0.1)
+    if error := query.exception():
+        raise error
+    if query.isActive:
+        query.processAllAvailable()
+
+
+def _is_ended(query: Any, until: int | None) -> bool:
+    """Whether the finished batches reach the end of the source: its last second, or its own word for it."""
+    progress = query.lastProgress
+    offset = progress["sources"][0]["endOffset"] if progress else None
+    place = json.loads(offset) if isinstance(offset, str) else offset
+    if not isinstance(place, dict):
+        return False
+    return bool(place.get("ended")) or (until is not None and int(place.get("second", -1)) >= until)

@@ -122,11 +122,11 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a data set as CSV files that other systems read."""
-    from slipstream.berlinmod import exchange
+    from slipstream.berlinmod import export as outgoing
     from slipstream.berlinmod.dataset import Dataset
 
     opened = Dataset.open(data)
-    files = exchange.export(spark_session("berlinmod export", master, conf), opened, format_, out)
+    files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out)
     show({"out": str(out), "files": ", ".join(files)}, as_json=as_json)
 
 

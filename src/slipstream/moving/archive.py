@@ -2,7 +2,8 @@
 
 One row a trip: a vehicle's reports on one expressway and direction without a silence longer than two reports. Spark's
 session windows find the trips, in batch over a finished run and in a stream as it goes on; the state is Spark's own,
-and a trip is written once, when the stream's clock has passed its end.
+and a trip is written once, when the stream's clock has passed its end. A stream may be files of tuples, chunks of text
+or trains, or a replayed run; whoever calls opens the source.
 
 The plane of Linear City: x is the distance from the western end, y the expressway (ten miles apart) plus the lane;
 all in metres.
@@ -10,12 +11,20 @@ all in metres.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from slipstream.errors import BadArgument, BadInput
+from slipstream.feeds.intake import nothing
+from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
+from slipstream.feeds.trains import decode, tuples_of
 from slipstream.feeds.tuples import FIELDS, POSITION, REPORT_EVERY
+from slipstream.kernels import Ints
 from slipstream.staging import staged
 
 if TYPE_CHECKING:
@@ -29,6 +38,11 @@ APART = 10 * 5280 * FOOT
 SILENCE = 2 * REPORT_EVERY + 1
 #: where second 0 of a run lies: a Monday
 START = "2007-05-28 00:00:00"
+
+#: a second that no feed reaches: 63 years after its start
+END = 2_000_000_000
+_TUPLES = ", ".join(f"{name} int" for name in FIELDS)
+_PARSED = f"{_TUPLES}, line string, reason string"
 
 #: a vehicle's place across the road: eastbound lanes north of the middle, westbound ones south of it
 _Y = f"xway * {APART}D + (CASE WHEN dir = 0 THEN 1 ELSE -1 END) * (lane + 1) * {LANE}D"
@@ -76,18 +90,75 @@ def archive_run(spark: SparkSession, run: Run, out: Path, start: str = START) ->
         return {name: int(value) for name, value in row.toArrow().to_pylist()[0].items()}
 
 
-def archive_stream(spark: SparkSession, folder: Path, out: Path, start: str = START) -> StreamingQuery:
-    """Trips of a stream of Parquet files that arrive in ``folder``, in the order of time, appended to ``out/trips``.
+def arriving(spark: SparkSession, folder: Path) -> DataFrame:
+    """The tuples in the Parquet files that arrive in ``folder``, in the order of time."""
+    if not folder.is_dir():
+        raise BadArgument(f"{folder}: no such folder.", hint="Give a run, or what tuples arrive in.")
+    return spark.readStream.schema(_TUPLES).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def parsed(chunks: DataFrame, encoding: str) -> DataFrame:
+    """Tuples from a stream of chunks (``chunk``, and ``last`` with the last of all); bad lines with their reason."""
+
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = PARSERS[encoding]([chunk for chunk in batch.column("chunk").to_pylist() if chunk])
+            yield _batch(found.tuples, found.rejects)
+            if any(batch.column("last").to_pylist()):
+                yield _batch(_end())
+
+    return chunks.select("chunk", "last").mapInArrow(parse, _PARSED)
+
+
+def unpacked(hops: DataFrame, last: int) -> DataFrame:
+    """Tuples from a stream of trains (``second, reports, requests, payload``) that ends with second ``last``.
+
+    Where ``rejected`` holds, the payload is lines ``reason,line`` instead.
+    """
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for rejected, *train in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if rejected:
+                    reasons = [line.partition(b",") for line in train[-1].splitlines()]
+                    yield _batch(nothing(), [(line, reason.decode()) for reason, _, line in reasons])
+                else:
+                    yield _batch(tuples_of(decode(*train)))
+                if train[0] >= last:
+                    yield _batch(_end())
+
+    return hops.select("rejected", "second", "reports", "requests", "payload").mapInArrow(unpack, _PARSED)
+
+
+def _end() -> dict[str, Ints]:
+    """A report from after the end of all feeds: with it the stream's clock passes every trip's end."""
+    return {name: np.array([{"type": POSITION, "time": END}.get(name, -1)], np.int32) for name in FIELDS}
+
+
+def _batch(tuples: dict[str, Ints], rejects: Sequence[tuple[bytes, str]] = ()) -> pa.RecordBatch:
+    good, bad = len(tuples["type"]), len(rejects)
+    numbers = [pa.concat_arrays([pa.array(tuples[name]), pa.nulls(bad, pa.int32())]) for name in FIELDS]
+    words = [[line.decode(errors="replace") for line, _ in rejects], [reason for _, reason in rejects]]
+    text = [pa.concat_arrays([pa.nulls(good, pa.string()), pa.array(column, pa.string())]) for column in words]
+    return pa.RecordBatch.from_arrays([*numbers, *text], names=[*FIELDS, "line", "reason"])
+
+
+def archive_stream(tuples: DataFrame, out: Path, start: str = START, *, once: bool = False) -> StreamingQuery:
+    """Append the trips of a stream of tuples to ``out/trips``, each when it is over; ``once``: of what is there now.
 
     Give the same ``out`` again and it goes on where it stopped.
     """
-    if not folder.is_dir():
-        raise BadArgument(f"{folder}: no such folder.", hint="Give a run, or a folder that tuples arrive in.")
-    schema = ", ".join(f"{name} int" for name in FIELDS)
-    tuples = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     writer = trajectories(tuples, start).writeStream.format("parquet").outputMode("append")
-    options = {"path": str(out / "trips"), "checkpointLocation": str(out / "checkpoint")}
-    return writer.options(**options).trigger(availableNow=True).start()
+    options = {"path": str(out / "trips"), "checkpointLocation": str(out / "checkpoint" / "trips")}
+    pace = {"availableNow": True} if once else {"processingTime": "0 seconds"}
+    return writer.options(**options).trigger(**pace).start()
+
+
+def keep_rejects(tuples: DataFrame, out: Path) -> StreamingQuery:
+    """Append what a parsed stream could not use to ``out/rejects``: the line and the reason."""
+    bad = tuples.where("reason IS NOT NULL").select("line", "reason")
+    options = {"path": str(out / "rejects"), "checkpointLocation": str(out / "checkpoint" / "rejects")}
+    return bad.writeStream.format("csv").outputMode("append").options(**options).start()
 
 
 def open_archive(spark: SparkSession, folder: Path) -> DataFrame:

@@ -12,6 +12,9 @@ import numpy as np
 from slipstream.errors import BadInput
 from slipstream.moving.value import MovingPoint, instant
 
+#: reference systems in degrees: WGS 84, ETRS89, NAD83
+DEGREES = ("4326", "4258", "4269")
+
 _INSTANT = re.compile(r"\s*POINT\s*\(\s*([^\s()]+)\s+([^\s()]+)\s*\)\s*@\s*([^,\]\)\}]+)\s*", re.IGNORECASE)
 _SEQUENCE = re.compile(r"\s*[\[(]((?:[^\[\]()]|\([^()]*\))*)[\])]\s*")
 
@@ -31,9 +34,10 @@ def to_wkt(m: MovingPoint) -> str:
 
 def from_wkt(text: str) -> MovingPoint:
     """From MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``."""
-    body = text.strip()
-    if ";" in body:
-        body = body.partition(";")[2].strip()
+    head, _, body = text.strip().rpartition(";")
+    if head.upper().removeprefix("SRID=") in DEGREES:
+        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.")
+    body = body.strip()
     if body.startswith("{"):
         if not body.endswith("}"):
             raise _broken(text)
@@ -124,6 +128,6 @@ def from_mfjson(text: str) -> MovingPoint:
         raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
         raise BadInput(f"MF-JSON: interpolation {body['interpolation']}.", hint="Only linear movement is known.")
-    if (crs := body.get("crs")) and "4326" in json.dumps(crs):
+    if (crs := body.get("crs")) and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84")):
         raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.")
     return MovingPoint.of(sequences)

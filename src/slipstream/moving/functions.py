@@ -28,6 +28,9 @@ from slipstream.moving.columns import IPoints, Lines, MBools, MPoints, MReals, P
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
+#: bytes that travel to a kernel together
+BATCH = 64 << 20
+
 #: what a kernel gives: a column, or which rows it found something in and the column
 Result = Any
 
@@ -239,10 +242,86 @@ def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
     return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION)
 
 
-#: operators that work on Arrow columns themselves
-ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array]]] = {
-    "concat_all": (types.MPOINT, _concat_all),
-    "circle": (types.REGION, _circle),
+def _united(lists: pa.Array) -> pa.Array:
+    """Periods from an array of intervals (begin, end) in any order; those that touch or overlap become one."""
+    offsets = lists.offsets.to_numpy()
+    first, last = offsets[0], offsets[-1]
+    begin, end = (columns.read(field)[first:last] for field in lists.values.flatten())
+    order = np.lexsort((begin, np.repeat(np.arange(len(lists)), np.diff(offsets))))
+    rows = columns.frozen((offsets - first).astype(np.int32))
+    together = Periods(rows, columns.frozen(begin[order]), columns.frozen(end[order]))
+    return columns.write(motion.merged(together), types.PERIODS, lists.is_null().to_numpy(zero_copy_only=False))
+
+
+@dataclass(frozen=True)
+class Each:
+    """An operator on one value and each of an array of others: a long history travels once, not once per question.
+
+    Rows with the most questions come first, so that the n-th question of all rows that have one meets a mere slice of
+    the histories, uncopied.
+    """
+
+    function: Function
+
+    def __call__(self, histories: pa.Array, questions: pa.Array) -> pa.Array:
+        """The answers, an array for each row."""
+        offsets = questions.offsets.to_numpy()
+        sizes = np.diff(offsets)
+        order = np.argsort(-sizes, kind="stable")
+        ordered = histories if (order[1:] > order[:-1]).all() else histories.take(pa.array(order))
+        having = [int(n) for n in np.searchsorted(-sizes[order], -np.arange(sizes.max(initial=0)))]
+        parts = [
+            self.function(ordered.slice(0, n), questions.values.take(pa.array(offsets[order[:n]] + k)))
+            for k, n in enumerate(having)
+        ]
+        rank, first = np.empty_like(order), np.cumsum([0, *having])
+        rank[order] = np.arange(len(order))
+        nth = np.arange(offsets[-1] - offsets[0]) - np.repeat(offsets[:-1] - offsets[0], sizes)
+        place = first[nth] + np.repeat(rank, sizes)
+        flat = pa.concat_arrays(parts).take(pa.array(place)) if parts else pa.array([], self.function.returns.arrow)
+        rows = pa.array((offsets - offsets[0]).astype(np.int32))
+        return pa.ListArray.from_arrays(rows, flat, mask=_mask(questions))
+
+
+@dataclass(frozen=True)
+class All:
+    """An operator of one argument on every value of an array."""
+
+    function: Function
+
+    def __call__(self, lists: pa.Array) -> pa.Array:
+        """The answers, an array for each row."""
+        offsets = lists.offsets
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        answers = self.function(lists.values.slice(first, last - first))
+        rows = pa.array((offsets.to_numpy() - first).astype(np.int32))
+        return pa.ListArray.from_arrays(rows, answers, mask=_mask(lists))
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _array_of(kind: types.Type) -> types.Type:
+    return types.Type(f"{kind.name}s", f"array<{kind.sql}>", pa.list_(kind.arrow))
+
+
+def _lifted() -> dict[str, tuple[types.Type, Callable[..., pa.Array], int]]:
+    """``passes_each(trip, places)`` and the like, and ``travelled_all(trips)``."""
+    known = {f.name: f for f in FUNCTIONS}
+    each = [known[name] for name in ("atinstant", "present", "passes", "at", "atperiods")]
+    lifted: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
+        f"{f.name}_each": (_array_of(f.returns), Each(f), 2) for f in each
+    }
+    return lifted | {"travelled_all": (_array_of(types.REAL), All(known["travelled"]), 1)}
+
+
+#: operators that work on Arrow columns themselves: what they return, what they do, how many arguments they take
+ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
+    "concat_all": (types.MPOINT, _concat_all, 1),
+    "circle": (types.REGION, _circle, 3),
+    "united": (types.PERIODS, _united, 1),
+    **_lifted(),
 }
 
 #: operators that Spark itself can do: expanded by its optimizer, no Python involved
@@ -278,13 +357,14 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
 
 def _all() -> dict[str, Any]:
     made = {f.name: _arrow_udf(f, f.arity, f.returns.sql) for f in FUNCTIONS}
-    for name, (returns, call) in ON_ARROW.items():
-        made[name] = _arrow_udf(call, len(inspect.signature(call).parameters), returns.sql)
+    for name, (returns, call, arity) in ON_ARROW.items():
+        made[name] = _arrow_udf(call, arity, returns.sql)
     return made
 
 
 def register(spark: SparkSession) -> None:
-    """Make every operator a function of the session's SQL."""
+    """Make every operator a function of the session's SQL; long histories travel in batches of bounded size."""
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(BATCH))
     for name, function in _all().items():
         spark.udf.register(name, function)
     for name, (arguments, returns, body) in IN_SQL.items():

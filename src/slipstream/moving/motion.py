@@ -308,75 +308,81 @@ def _rests(m: MPoints, i: int, pause: int) -> bool:
 
 
 @compiled
+def _pieces(m: MPoints, first: Longs, last: Longs) -> MPoints:
+    """The movements from vertex ``first[k]`` to vertex ``last[k]``, each a row of one sequence."""
+    n = len(first)
+    rows = np.zeros(n + 1, np.int32)
+    for k in range(n):
+        rows[k + 1] = rows[k] + last[k] - first[k] + 1
+    t, x, y = np.empty(rows[n], np.int64), np.empty(rows[n]), np.empty(rows[n])
+    for k in range(n):
+        to, of = slice(rows[k], rows[k + 1]), slice(first[k], last[k] + 1)
+        t[to], x[to], y[to] = m.t[of], m.x[of], m.y[of]
+    return MPoints(rows, t, x, y, np.arange(n + 1).astype(np.int32), np.zeros(n, np.int32))
+
+
+MINUTE = 60_000_000
+
+
+@compiled
+def _pause_end(m: MPoints, i: int, last: int, pause: int) -> int:
+    """The last vertex of the trip that begins at ``i``: a movement up to the next long rest, or such a rest."""
+    j = i + 1
+    if j < last and not _rests(m, i, pause):
+        while j + 1 < last and not _rests(m, j, pause):
+            j += 1
+    return min(j, last - 1)
+
+
+@compiled
+def _extent_end(m: MPoints, i: int, last: int, extent: float) -> int:
+    """The last vertex of the piece that begins at ``i``."""
+    x0, x1, y0, y1, j = m.x[i], m.x[i], m.y[i], m.y[i], i
+    while j + 1 < last:
+        if j > i and (_rests(m, j, MINUTE) or _rests(m, j - 1, MINUTE)):
+            break
+        x0, x1 = min(x0, m.x[j + 1]), max(x1, m.x[j + 1])
+        y0, y1 = min(y0, m.y[j + 1]), max(y1, m.y[j + 1])
+        if j > i and (x1 - x0 > extent or y1 - y0 > extent):
+            break
+        j += 1
+    return j
+
+
+@compiled
+def _split(m: MPoints, pause: int, extent: float) -> tuple[Ints, MPoints]:
+    """The pieces of each row (as offsets) and the pieces, cut by extent, or by pauses where there is none."""
+    n = len(m.rows) - 1
+    firsts, lasts = np.empty(len(m.t), np.int64), np.empty(len(m.t), np.int64)
+    pieces, count = np.zeros(n + 1, np.int32), 0
+    for row in range(n):
+        for k in range(m.parts[row], m.parts[row + 1]):
+            i, last = sequence(m, row, k)
+            while True:
+                firsts[count] = i
+                i = _extent_end(m, i, last, extent) if extent > 0.0 else _pause_end(m, i, last, pause)
+                lasts[count] = i
+                count += 1
+                if i >= last - 1:
+                    break
+        pieces[row + 1] = count
+    return pieces, _pieces(m, firsts[:count], lasts[:count])
+
+
 def split_at_pauses(m: MPoints, pause: int) -> tuple[Ints, MPoints]:
     """Trips: movements without a rest longer than ``pause``; each such rest is a trip of its own.
 
     Returns how many trips each row gave (as offsets) and the trips.
     """
-    n = len(m.rows) - 1
-    room = 2 * len(m.t)
-    t, x, y = np.empty(room, np.int64), np.empty(room), np.empty(room)
-    rows, trips, at, trip = np.zeros(room + 1, np.int32), np.zeros(n + 1, np.int32), 0, 0
-    for row in range(n):
-        for k in range(m.parts[row], m.parts[row + 1]):
-            first, last = sequence(m, row, k)
-            i = first
-            while True:
-                j = i + 1
-                if j < last and not _rests(m, i, pause):
-                    while j + 1 < last and not _rests(m, j, pause):
-                        j += 1
-                j = min(j, last - 1)
-                for v in range(i, j + 1):
-                    t[at], x[at], y[at] = m.t[v], m.x[v], m.y[v]
-                    at += 1
-                trip += 1
-                rows[trip] = at
-                i = j
-                if i >= last - 1:
-                    break
-        trips[row + 1] = trip
-    parts = np.arange(trip + 1).astype(np.int32)
-    return trips, MPoints(rows[: trip + 1], t[:at], x[:at], y[:at], parts, np.zeros(trip, np.int32))
+    return _split(m, pause, 0.0)
 
 
-@compiled
 def split_by_extent(m: MPoints, extent: float) -> tuple[Ints, MPoints]:
     """Pieces of whole units, in order, each at most ``extent`` metres wide and high (a longer unit is alone).
 
     A rest ends a piece, so that a piece either moves or stands. Returns the pieces of each row (offsets) and them.
     """
-    n = len(m.rows) - 1
-    room = 2 * len(m.t)
-    t, x, y = np.empty(room, np.int64), np.empty(room), np.empty(room)
-    rows, pieces, at, piece = np.zeros(room + 1, np.int32), np.zeros(n + 1, np.int32), 0, 0
-    minute = 60_000_000
-    for row in range(n):
-        for k in range(m.parts[row], m.parts[row + 1]):
-            first, last = sequence(m, row, k)
-            i = first
-            while True:
-                x0, x1, y0, y1 = m.x[i], m.x[i], m.y[i], m.y[i]
-                j = i
-                while j + 1 < last:
-                    if j > i and (_rests(m, j, minute) or _rests(m, j - 1, minute)):
-                        break
-                    x0, x1 = min(x0, m.x[j + 1]), max(x1, m.x[j + 1])
-                    y0, y1 = min(y0, m.y[j + 1]), max(y1, m.y[j + 1])
-                    if j > i and (x1 - x0 > extent or y1 - y0 > extent):
-                        break
-                    j += 1
-                for v in range(i, j + 1):
-                    t[at], x[at], y[at] = m.t[v], m.x[v], m.y[v]
-                    at += 1
-                piece += 1
-                rows[piece] = at
-                i = j
-                if i >= last - 1:
-                    break
-        pieces[row + 1] = piece
-    parts = np.arange(piece + 1).astype(np.int32)
-    return pieces, MPoints(rows[: piece + 1], t[:at], x[:at], y[:at], parts, np.zeros(piece, np.int32))
+    return _split(m, 0, extent)
 
 
 @compiled

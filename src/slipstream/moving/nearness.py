@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream.kernels import Bools, Floats, Ints, Longs, compiled
-from slipstream.moving.columns import Lines, MBools, MPoints, MReals, Periods
+from slipstream.moving.columns import Lines, MBools, MPoints, MReals
 from slipstream.moving.motion import between, sequence, superseded
 from slipstream.moving.places import inward
 from slipstream.moving.types import MICROS
@@ -175,21 +175,6 @@ def _append(
 
 
 @compiled
-def intervals_of(m: MBools, truth: bool) -> Periods:
-    """When each moving boolean has the value ``truth``."""
-    n = len(m.rows) - 1
-    rows = np.zeros(n + 1, np.int32)
-    begin, end, at = np.empty(len(m.begin), np.int64), np.empty(len(m.begin), np.int64), 0
-    for row in range(n):
-        for i in range(m.rows[row], m.rows[row + 1]):
-            if m.value[i] == truth:
-                begin[at], end[at] = m.begin[i], m.end[i]
-                at += 1
-        rows[row + 1] = at
-    return Periods(rows, begin[:at], end[:at])
-
-
-@compiled
 def ever(m: MBools) -> Bools:
     """Whether each moving boolean is true some time."""
     n = len(m.rows) - 1
@@ -260,26 +245,39 @@ def _block_boxes(segments: Floats) -> Floats:
 
 
 @compiled
+def _nearest(s: Floats, u: Floats, i0: int, j0: int, best: float) -> float:
+    """The least distance of two blocks of segments, or ``best`` if that is less."""
+    for i in range(i0, min(i0 + BLOCK, len(s))):
+        for j in range(j0, min(j0 + BLOCK, len(u))):
+            d = segment_distance(s[i, 0], s[i, 1], s[i, 2], s[i, 3], u[j, 0], u[j, 1], u[j, 2], u[j, 3])
+            best = min(best, d)
+        if best == 0.0:
+            break
+    return best
+
+
+@compiled
 def _line_distance(s: Floats, u: Floats) -> float:
-    """Least distance of two sets of segments: blocks by the distance of their boxes, until none can be nearer."""
+    """Least distance of two sets of segments: blocks whose boxes overlap first, then by the distance of the boxes.
+
+    Paths through one town mostly cross, so the first round mostly ends the search and nothing is sorted.
+    """
     sb, ub = _block_boxes(s), _block_boxes(u)
-    bound = np.empty(len(sb) * len(ub))
+    bound, best = np.empty(len(sb) * len(ub)), np.inf
     for i in range(len(sb)):
         for j in range(len(ub)):
             dx = max(0.0, sb[i, 0] - ub[j, 2], ub[j, 0] - sb[i, 2])
             dy = max(0.0, sb[i, 1] - ub[j, 3], ub[j, 1] - sb[i, 3])
             bound[i * len(ub) + j] = np.hypot(dx, dy)
-    best = np.inf
-    for pair in np.argsort(bound):
+            if dx == 0.0 and dy == 0.0:
+                best = _nearest(s, u, i * BLOCK, j * BLOCK, best)
+                if best == 0.0:
+                    return best
+    left = np.flatnonzero((bound > 0.0) & (bound < best))
+    for pair in left[np.argsort(bound[left])]:
         if bound[pair] >= best:
             break
-        i0, j0 = (pair // len(ub)) * BLOCK, (pair % len(ub)) * BLOCK
-        for i in range(i0, min(i0 + BLOCK, len(s))):
-            for j in range(j0, min(j0 + BLOCK, len(u))):
-                d = segment_distance(s[i, 0], s[i, 1], s[i, 2], s[i, 3], u[j, 0], u[j, 1], u[j, 2], u[j, 3])
-                best = min(best, d)
-        if best == 0.0:
-            break
+        best = _nearest(s, u, (pair // len(ub)) * BLOCK, (pair % len(ub)) * BLOCK, best)
     return best
 
 

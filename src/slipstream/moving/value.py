@@ -92,6 +92,19 @@ class MovingPoint:
         """The driven distance in metres."""
         return float(sum(np.hypot(np.diff(self.x[s]), np.diff(self.y[s])).sum() for s in self.sequences))
 
+    def _repr_svg_(self) -> str:
+        """Its path, for a notebook: north is up, a dot where it began."""
+        if not len(self.t):
+            return '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+        x, y = self.x - self.x.min(), self.y.max() - self.y
+        size = max(float(x.max()), float(y.max()), 1.0)
+        paths = [" ".join(f"{a:.2f},{b:.2f}" for a, b in zip(x[s], y[s], strict=True)) for s in self.sequences]
+        style = f'fill="none" stroke="#4878a8" stroke-width="{size / 150:.3f}" stroke-linejoin="round"'
+        lines = "".join(f'<polyline points="{path}" {style}/>' for path in paths)
+        dot = f'<circle cx="{x[0]:.2f}" cy="{y[0]:.2f}" r="{size / 60:.3f}" fill="#c0392b"/>'
+        box = f"{-size / 20:.2f} {-size / 20:.2f} {1.1 * size:.2f} {1.1 * size:.2f}"
+        return f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="300" viewBox="{box}">{lines}{dot}</svg>'
+
     def column(self) -> MPoints:
         """As a column of one row."""
         rows = np.array([0, len(self.t)], dtype=np.int32)

@@ -1,5 +1,8 @@
 -- Q4: which vehicles passed the points from QueryPoints.
-WITH Candidates AS (SELECT DISTINCT Pos, Licence FROM PiecesAtPoint)
-SELECT K.Pos, C.Licence
-FROM Candidates K JOIN dataScar C ON C.Licence = K.Licence
-WHERE passes(C.Trip, K.Pos)
+WITH Candidates AS (SELECT Licence, collect_set(Pos) AS Places FROM PiecesAtPoint GROUP BY Licence),
+Passed AS (
+  SELECT C.Licence, inline(arrays_zip(K.Places, passes_each(C.Trip, K.Places))) AS (Pos, There)
+  FROM Candidates K JOIN dataScar C ON C.Licence = K.Licence)
+SELECT Pos, Licence
+FROM Passed
+WHERE There

@@ -2,13 +2,24 @@
 WITH Trucks AS (
   SELECT X.* FROM cells X JOIN dataScar C ON C.Licence = X.Licence WHERE C.Type = 'truck'),
 Candidates AS (
-  SELECT DISTINCT A.Licence AS Licence1, B.Licence AS Licence2
+  SELECT A.Licence AS Licence1, B.Licence AS Licence2, greatest(A.t0, B.t0) AS t0, least(A.t1, B.t1) AS t1
   FROM Trucks A JOIN Trucks B ON A.cx = B.cx AND A.cy = B.cy AND A.day = B.day
   WHERE A.Licence < B.Licence AND A.t0 <= B.t1 AND B.t0 <= A.t1
     AND A.x0 <= B.x1 + 10D AND B.x0 <= A.x1 + 10D AND A.y0 <= B.y1 + 10D AND B.y0 <= A.y1 + 10D
     -- a pair of pieces counts once: in the first cell and day that they share
     AND A.cx = cell(greatest(A.x0, B.x0) - 5D) AND A.cy = cell(greatest(A.y0, B.y0) - 5D)
-    AND A.day = day_of(greatest(A.t0, B.t0)))
-SELECT V1.Licence AS Licence1, V2.Licence AS Licence2
-FROM Candidates K JOIN dataScar V1 ON V1.Licence = K.Licence1 JOIN dataScar V2 ON V2.Licence = K.Licence2
-WHERE sometimes(at_most(distance(V1.Trip, V2.Trip), 10.0))
+    AND A.day = day_of(greatest(A.t0, B.t0))),
+-- when the index has both near each other; each history is cut to those times, once for all its partners
+Windows AS (
+  SELECT Licence1, Licence2, united(collect_list(struct(t0, t1))) AS Times FROM Candidates GROUP BY Licence1, Licence2),
+V1 AS (
+  SELECT Licence1, inline(arrays_zip(Met.Licence2, atperiods_each(C.Trip, Met.Times))) AS (Licence2, Part)
+  FROM (SELECT Licence1, collect_list(struct(Licence2, Times)) AS Met FROM Windows GROUP BY Licence1) K
+       JOIN dataScar C ON C.Licence = K.Licence1),
+V2 AS (
+  SELECT Licence2, inline(arrays_zip(Met.Licence1, atperiods_each(C.Trip, Met.Times))) AS (Licence1, Part)
+  FROM (SELECT Licence2, collect_list(struct(Licence1, Times)) AS Met FROM Windows GROUP BY Licence2) K
+       JOIN dataScar C ON C.Licence = K.Licence2)
+SELECT V1.Licence1, V1.Licence2
+FROM V1 JOIN V2 ON V1.Licence1 = V2.Licence1 AND V1.Licence2 = V2.Licence2
+WHERE sometimes(at_most(distance(V1.Part, V2.Part), 10.0))

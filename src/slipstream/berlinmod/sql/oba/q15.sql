@@ -2,7 +2,13 @@
 WITH Candidates AS (
   SELECT /*+ BROADCAST(PP) */ DISTINCT K.Pos, PP.Id AS PeriodId, K.Licence
   FROM PeriodDays1 PP JOIN PiecesAtPoint K ON K.day = PP.day AND K.t0 <= PP.end AND K.t1 >= PP.begin
-  WHERE K.Id <= 10)
-SELECT K.Pos, PP.Period, C.Licence
-FROM Candidates K JOIN dataScar C ON C.Licence = K.Licence JOIN QueryPeriods1 PP ON PP.Id = K.PeriodId
-WHERE passes(atperiods(C.Trip, PP.Period), K.Pos)
+  WHERE K.Id <= 10),
+Cut AS (
+  SELECT C.Licence, inline(arrays_zip(Asked.Id, Asked.Period, atperiods_each(C.Trip, Asked.Period)))
+         AS (PeriodId, Period, Part)
+  FROM (SELECT K.Licence, collect_set(struct(PP.Id, PP.Period)) AS Asked
+        FROM Candidates K JOIN QueryPeriods1 PP ON PP.Id = K.PeriodId GROUP BY K.Licence) K
+       JOIN dataScar C ON C.Licence = K.Licence)
+SELECT K.Pos, C.Period, C.Licence
+FROM Candidates K JOIN Cut C ON C.Licence = K.Licence AND C.PeriodId = K.PeriodId
+WHERE passes(C.Part, K.Pos)
