@@ -25,6 +25,7 @@ from slipstream.cli import (
     network,
     toll,
 )
+from slipstream.cli import console as console_page
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -37,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, toll, network, berlinmod, archive, bench, doctor):
+for family in (city, exchange, describe, history, toll, network, berlinmod, archive, bench, console_page, doctor):
     family.add_to(app)
 
 
