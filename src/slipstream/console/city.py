@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from slipstream.console.problems import PROBLEMS
+from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
 from slipstream.errors import BadArgument
 from slipstream.feeds.tuples import SEGMENTS
@@ -245,3 +246,27 @@ def cars(request: Request, xway: Annotated[int, Path(ge=0, lt=2**31)]) -> Cars:
     columns = {name: reports[name].tolist() for name in ("time", "pos", "spd", "lane", "dir")}
     shift = place[1] * subject.roads.run.manifest.vid_stride
     return Cars(second=second, xway=xway, vid=(reports["vid"] + shift).tolist(), **columns)
+
+
+Direction = Annotated[int, Path(ge=0, le=1, description="0 east, 1 west")]
+SegmentNumber = Annotated[int, Path(ge=0, lt=SEGMENTS)]
+
+
+@router.get("/expressways/{xway}/{direction}/{seg}")
+def segment(
+    request: Request,
+    xway: Annotated[int, Path(ge=0, lt=2**31)],
+    direction: Direction,
+    seg: SegmentNumber,
+    minutes: Annotated[int, Query(ge=1, le=30)] = 10,
+) -> list[SegmentMinute]:
+    """The last minutes of a segment, up to the second on show."""
+    city = city_of(request)
+    return city.lookup.segment(xway, direction, seg, city.state.shown, minutes)
+
+
+@router.get("/vehicles/{vid}")
+def vehicle(request: Request, vid: Annotated[int, Path(ge=0, lt=2**31)]) -> Vehicle:
+    """A vehicle at the second on show: where it is, its trip, what it was told, and its balance."""
+    city = city_of(request)
+    return city.lookup.vehicle(vid, city.state.shown)

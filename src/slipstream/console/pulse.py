@@ -75,6 +75,13 @@ class Journal:
         """The batches with answers of a minute."""
         return self._minutes.get(minute, [])
 
+    def last(self, seconds: int) -> list[Batch]:
+        """The batches with the last seconds of the run."""
+        first = len(self.batches)
+        while first and self.batches[first - 1].newest > self.newest - seconds:
+            first -= 1
+        return self.batches[first:]
+
     def refresh(self) -> list[Batch]:
         """Read what was committed since the last time; an unfinished last line waits."""
         if not self._file.exists():

@@ -21,6 +21,7 @@ from slipstream.console.engines import Engine, set_clock
 from slipstream.console.pulse import RECENT, Beat, Delays, Journal, Pulse, Response
 from slipstream.console.roads import Roads, Traffic
 from slipstream.console.told import Told, Word
+from slipstream.console.vehicles import Lookup
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED
@@ -244,6 +245,14 @@ class City:
         return self._watched()
 
     @property
+    def lookup(self) -> Lookup:
+        """For a closer look at what is watched."""
+        subject = self._watched()
+        if subject.roads is None or subject.told is None or self.state.shown < 0:
+            raise BadArgument("There is no traffic to look at yet.", hint="Start a run and wait for its first batch.")
+        return Lookup(subject.roads, subject.told, subject.journal, subject.out, subject.rules)
+
+    @property
     def engine_runs(self) -> bool:
         """Whether an engine of this console is at work."""
         return self._engine is not None and self._engine.runs
@@ -338,11 +347,11 @@ class City:
 
 
 def packed(traffic: Traffic, word: Word) -> dict[str, str]:
-    """The map as little bytes: speed 255 where nobody is, tolls and cars in two bytes each."""
+    """The map as little bytes: speed 255 where nobody is."""
     columns = {
         "speed": np.where(traffic.speed < 0, 255, traffic.speed).astype("u1"),
         "cars": np.minimum(traffic.cars, 0xFFFF).astype("<u2"),
-        "toll": np.clip(word.toll, 0, 0xFFFF).astype("<u2"),
+        "toll": np.maximum(word.toll, 0).astype("<u4"),
         "accident": word.accident.astype("u1"),
     }
     return {name: base64.b64encode(column.tobytes()).decode() for name, column in columns.items()}
@@ -377,7 +386,7 @@ def health(subject: Subject) -> Health:
 def _kind(subject: Subject, kind: int) -> KindHealth:
     recent = Delays()
     if subject.speed != FULL_SPEED:
-        for batch in subject.journal.batches[-RECENT:]:
+        for batch in subject.journal.last(RECENT):
             rows = np.array([row for row in batch.answers if row[0] == kind], np.int64).reshape(-1, 3)
             recent.add((batch.emit_ms / 1000 - rows[:, 1]).astype(np.float64), rows[:, 2])
     whole = subject.pulse.whole[kind]

@@ -13,17 +13,17 @@ export function Charts({ beats }: { beats: readonly Beat[] }) {
   const data = useMemo(() => columns(beats), [beats]);
   const ink = useMemo(() => ({ main: colour("accent"), soft: colour("soft"), dim: colour("dim") }), [theme]);
   const rates = [
-    { label: "tuples in", colour: ink.main, fill: ink.soft },
-    { label: "answers out", colour: SERIES[0] },
+    { label: "in", colour: ink.main, fill: ink.soft },
+    { label: "answers", colour: SERIES[0] },
   ];
   const commits = [
     { label: "commit", colour: ink.main, fill: ink.soft },
-    { label: "share of time", colour: ink.dim, dash: [4, 3] },
+    { label: "its share", colour: ink.dim, dash: [4, 3] },
   ];
   return (
     <div className="charts">
-      <Chart title="Rate" unit="a second" x={data.x} lines={rates} values={data.rates} />
-      <Chart title="Response, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={5} />
+      <Chart title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
+      <Chart title="Response, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={5} bare />
       <Chart title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
       <Chart title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
     </div>

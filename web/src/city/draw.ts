@@ -1,5 +1,5 @@
 // Drawing the city on a canvas: pure functions of what is to be seen.
-import { CIVIDIS, type Scale, VIRIDIS } from "../shared/scales";
+import { CIVIDIS, css, type Scale, VIRIDIS } from "../shared/scales";
 import { type Cars, type Grid, MILE, NOBODY, type Place, SEGMENTS } from "./types";
 
 export type Measure = "speed" | "cars" | "toll";
@@ -10,16 +10,19 @@ export interface MeasureInfo {
   scale: Scale;
   /** the values at the dark and the bright end: what needs attention is bright */
   ends: (grid: Grid) => [number, number];
-  values: (grid: Grid) => Uint8Array | Uint16Array;
+  values: (grid: Grid) => Uint8Array | Uint16Array | Uint32Array;
   curve: (share: number) => number;
 }
 
-const most = (values: Uint16Array, least: number): number => values.reduce((a, b) => Math.max(a, b), least);
+const most = (values: Iterable<number>, least: number): number => {
+  for (const value of values) least = Math.max(least, value);
+  return least;
+};
 
 export const MEASURES: Record<Measure, MeasureInfo> = {
   speed: { title: "Speed", unit: "mph", scale: CIVIDIS, ends: () => [70, 0], values: (g) => g.speed, curve: (s) => s },
   cars: { title: "Density", unit: "cars a mile", scale: VIRIDIS, ends: (g) => [0, most(g.cars, 50)], values: (g) => g.cars, curve: Math.sqrt },
-  toll: { title: "Toll", unit: "cents", scale: VIRIDIS, ends: (g) => [0, most(g.toll, 100)], values: (g) => g.toll, curve: Math.sqrt },
+  toll: { title: "Toll", unit: "a segment", scale: VIRIDIS, ends: (g) => [0, most(g.toll, 100)], values: (g) => g.toll, curve: Math.sqrt },
 };
 
 export interface Ink {
@@ -47,7 +50,7 @@ export function frameOf(width: number, height: number, rows: number): Frame {
   const left = 44;
   const top = 20;
   const room = Math.max(1, height - top - 4);
-  const row = Math.max(2, Math.min(240, room / Math.max(rows, 1)));
+  const row = Math.max(2, room / Math.max(rows, 1));
   const gap = row >= 24 ? 8 : row >= 12 ? 4 : row >= 6 ? 1.5 : 0.5;
   return { width, height, left, top, row, gap, rows };
 }
@@ -172,6 +175,19 @@ export function placeAt(f: Frame, grid: Grid, x: number, y: number): Place | und
 }
 
 const LANES = 5;
+const STEPS = 12;
+const stepOf = (mph: number): number => Math.min(STEPS, Math.round((mph / 70) * STEPS));
+const sorted = new WeakMap<Cars, number[]>();
+
+/** The cars in the order of their speed: colours change seldom while they are drawn. Slow ones come last, on top. */
+function bySpeed(cars: Cars): number[] {
+  let order = sorted.get(cars);
+  if (!order) {
+    order = cars.spd.map((_, i) => i).sort((a, b) => stepOf(cars.spd[b] ?? 0) - stepOf(cars.spd[a] ?? 0));
+    sorted.set(cars, order);
+  }
+  return order;
+}
 
 /** One expressway with all its cars; each is carried on from its last report at the speed it reported. */
 export function drawRoad(
@@ -192,7 +208,7 @@ export function drawRoad(
   const half = (f.height - f.top - 24) / 2;
   for (const dir of [0, 1]) {
     const y = f.top + dir * (half + 20);
-    c.globalAlpha = 0.35;
+    c.globalAlpha = 0.22;
     c.drawImage(cells, 0, 2 * row + dir, SEGMENTS, 1, f.left, y, wide, half);
     c.globalAlpha = 1;
     c.fillStyle = ink.dim;
@@ -200,16 +216,20 @@ export function drawRoad(
     c.textBaseline = "middle";
     c.fillText(dir ? "west" : "east", f.left - 8, y + half / 2);
   }
-  c.fillStyle = ink.text;
-  const size = half / LANES > 14 ? 3 : 2;
-  for (let i = 0; i < cars.vid.length; i++) {
+  const band = half / LANES;
+  const size = band > 14 ? 2 : 1;
+  let ink_ = -1;
+  for (const i of bySpeed(cars)) {
+    const step = stepOf(cars.spd[i] ?? 0);
+    if (step !== ink_) c.fillStyle = css(CIVIDIS, 1 - (ink_ = step) / STEPS);
     const dir = cars.dir[i] ?? 0;
     const since = Math.min(30, Math.max(0, now - (cars.time[i] ?? 0)));
     const feet = (cars.pos[i] ?? 0) + (dir ? -1 : 1) * (cars.spd[i] ?? 0) * (MILE / 3600) * since;
     const lane = cars.lane[i] ?? 0;
     // lanes lie outwards from the middle: the exit and entry ramps are at the edges
     const place = dir ? lane : LANES - 1 - lane;
-    const y = f.top + dir * (half + 20) + (half * (place + 0.5)) / LANES;
+    // cars of a lane lie side by side, each always at the same height, so that a crowd looks like one
+    const y = f.top + dir * (half + 20) + band * (place + 0.12 + 0.76 * (((cars.vid[i] ?? 0) * 0.618034) % 1));
     c.fillRect(f.left + (wide * feet) / (MILE * SEGMENTS) - size / 2, y - size / 2, size, size);
   }
   for (let i = row * 2 * SEGMENTS; i < (row + 1) * 2 * SEGMENTS; i++) {

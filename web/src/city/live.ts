@@ -76,7 +76,7 @@ function unpack(data: string): Grid {
     xways: packed.xways,
     speed: raw(packed.speed),
     cars: new Uint16Array(raw(packed.cars).buffer),
-    toll: new Uint16Array(raw(packed.toll).buffer),
+    toll: new Uint32Array(raw(packed.toll).buffer),
     accident: raw(packed.accident),
   };
 }

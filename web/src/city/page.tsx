@@ -7,6 +7,7 @@ import { Empty, ErrorNote } from "../shared/notes";
 import { gradient } from "../shared/scales";
 import { Charts } from "./charts";
 import { Controls, Timeline } from "./controls";
+import { SegmentCard, VehicleCard, VehicleSearch } from "./details";
 import { type Measure, MEASURES } from "./draw";
 import { Figures, Responses } from "./health";
 import { useLive } from "./live";
@@ -18,6 +19,7 @@ export function CityPage() {
   const [measure, setMeasure] = useState<Measure>("speed");
   const [zoomed, setZoomed] = useState<number>();
   const [chosen, setChosen] = useState<Place>();
+  const [vid, setVid] = useState<number>();
   const [problem, setProblem] = useState<Problem>();
   const onProblem = useCallback((one: Problem) => setProblem(one), []);
   const { state } = live;
@@ -40,10 +42,11 @@ export function CityPage() {
               </div>
               <Legend measure={measure} grid={live.grid.current} />
               <span className="grow" />
+              <VehicleSearch onSearch={setVid} />
               {zoomed !== undefined ? (
                 <button onClick={() => setZoomed(undefined)}>All expressways</button>
               ) : (
-                <span className="dim hint">click a segment, double-click an expressway</span>
+                <span className="dim hint">double-click an expressway</span>
               )}
             </header>
             <CityMap live={live} measure={measure} zoomed={zoomed} chosen={chosen} onChoose={setChosen} onZoom={setZoomed} />
@@ -57,6 +60,18 @@ export function CityPage() {
             {clock(Math.max(0, state.shown))}
           </div>
           <Figures state={state} />
+          {vid !== undefined && (
+            <VehicleCard
+              vid={vid}
+              second={state.shown}
+              onClose={() => setVid(undefined)}
+              onShow={(place) => {
+                setChosen({ xway: place.xway, dir: place.dir, seg: place.seg });
+                setZoomed(place.xway);
+              }}
+            />
+          )}
+          {chosen && <SegmentCard place={chosen} second={state.shown} onClose={() => setChosen(undefined)} />}
           <Responses kinds={state.health.kinds} paced={state.speed !== 0 || state.health.kinds.some((k) => k.recent)} />
           <Accidents state={state} onChoose={setChosen} />
         </aside>

@@ -91,7 +91,7 @@ export interface Grid {
   xways: number[];
   speed: Uint8Array;
   cars: Uint16Array;
-  toll: Uint16Array;
+  toll: Uint32Array;
   accident: Uint8Array;
 }
 
@@ -104,6 +104,50 @@ export interface Cars {
   spd: number[];
   lane: number[];
   dir: number[];
+}
+
+export interface Report {
+  time: number;
+  xway: number;
+  dir: 0 | 1;
+  lane: number;
+  seg: number;
+  pos: number;
+  spd: number;
+}
+
+export interface Notice {
+  time: number;
+  xway: number;
+  dir: 0 | 1;
+  seg: number;
+  toll: number;
+  lav: number;
+  alert: number | null;
+  charged: boolean;
+}
+
+export interface Vehicle {
+  vid: number;
+  second: number;
+  on_the_road: boolean;
+  last: Report;
+  trips: number;
+  since: number;
+  entered: number;
+  exit: number | null;
+  notices: Notice[];
+  balance: number | null;
+  balance_from: "snapshot" | "answers" | "nowhere";
+}
+
+export interface SegmentMinute {
+  minute: number;
+  cars: number;
+  speed: number | null;
+  lav: number | null;
+  toll: number | null;
+  accident: boolean;
 }
 
 export interface Place {

@@ -21,13 +21,15 @@ interface Props {
   values: readonly (readonly (number | null)[])[];
   height?: number;
   format?: (value: number) => string;
+  /** without names where they stand elsewhere */
+  bare?: boolean;
   /** a limit drawn across */
   limit?: number | undefined;
 }
 
 const plain = (v: number): string => (Math.abs(v) >= 1000 ? `${+(v / 1000).toFixed(1)}k` : `${+v.toFixed(2)}`);
 
-export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit }: Props) {
+export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit, bare }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const theme = useTheme();
@@ -45,7 +47,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
         cursor: { y: false, points: { size: 5 } },
         scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },
         axes: [
-          { ...axis, size: 22, gap: 2, space: 70, values: (_u, splits) => splits.map(clock) },
+          { ...axis, size: 22, gap: 2, space: 60, incrs: [10, 30, 60, 120, 300, 600, 1200, 1800, 3600], values: (_u, splits) => splits.map(clock) },
           { ...axis, size: 44, gap: 4, space: 26, values: (_u, splits) => splits.map(format) },
         ],
         series: [{}, ...lines.map((line) => ({ label: line.label, stroke: line.colour, width: line.width ?? 1.5, points: { show: false }, spanGaps: true, ...(line.dash ? { dash: line.dash } : {}), ...(line.fill ? { fill: line.fill } : {}) }))],
@@ -87,7 +89,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
       <figcaption>
         <h3>{title}</h3>
         <span className="legend">
-          {lines.map((line) => (
+          {!bare && lines.map((line) => (
             <span key={line.label}>
               <i style={{ background: line.colour }} />
               {line.label}
