@@ -16,6 +16,7 @@ from slipstream import __version__
 from slipstream.console import city, monitor, network, problems, session, trajectories
 from slipstream.console.guard import Guard, Rules
 from slipstream.console.watch import City
+from slipstream.console.works import Works
 from slipstream.console.workspace import Workspace
 
 PAGES = ("/", "/city", "/network", "/trajectories")
@@ -44,6 +45,7 @@ def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
         watcher.start()
         yield
         app.state.city.close()
+        app.state.works.close()
         watcher.join()
 
     app = FastAPI(
@@ -55,6 +57,7 @@ def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
         redoc_url=None,
     )
     app.state.city = City(Workspace(workspace.resolve()), master)
+    app.state.works = Works(app.state.city.workspace, master)
     app.state.rules = rules
     for page in (session, city, network, trajectories, monitor):
         app.include_router(page.router)
