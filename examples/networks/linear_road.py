@@ -1,10 +1,11 @@
 """The window functions of linear_road.yaml: what SQL's aggregates do not say in one word.
 
-    slipstream network check examples/networks/linear_road.yaml --functions examples/networks/linear_road.py
+slipstream network check examples/networks/linear_road.yaml --functions examples/networks/linear_road.py
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import floor
 
 from slipstream.squal import WindowFunction, register
@@ -56,7 +57,7 @@ def standing(places: list[tuple[int, ...]]) -> bool:
     """Whether reports 30 seconds apart all came from one place."""
     times = [place[0] for place in places]
     return len({place[1:] for place in places}) == 1 and all(
-        later - earlier == 30 for earlier, later in zip(times, times[1:], strict=False)
+        later - earlier == 30 for earlier, later in pairwise(times)
     )
 
 

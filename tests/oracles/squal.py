@@ -20,6 +20,8 @@ _sqlite = sqlite3.connect(":memory:", check_same_thread=False)
 
 
 def evaluate(expression: str, values: Tuple) -> Any:
+    if expression in values:
+        return values[expression]
     names = ", ".join(f'? as "{name}"' for name in values)
     return _sqlite.execute(f"select ({expression}) from (select {names})", list(values.values())).fetchone()[0]
 
@@ -279,15 +281,16 @@ class Interpreter:
             return [(0, event)]
         if isinstance(box, Join) and box.left is None:
             join = _Join(box)
-            rows = [Event(event.ts, row) for row in self.tables[node.inputs[1].origin]]
+            rows = [Event(event.ts, row) for row in self.tables[node.inputs[1 - side].origin]]
             rows.sort(key=lambda e: tuple(e.values.values()))
             looked_up = Join(box.predicate, 0, Order("_"), Order("_"))
             join.box = looked_up
             met = []
             for row in rows:
-                t, u = (Event(e.ts, {**e.values, "_": 0}) for e in (event, row))
+                pair = (row, event) if side else (event, row)
+                t, u = (Event(e.ts, {**e.values, "_": 0}) for e in pair)
                 if join._meets(t, u):
-                    met.append((0, join._paired(event, row)))
+                    met.append((0, join._paired(*pair)))
             return met
         return [(0, out) for out in self.boxes[node.name].push(side, event)]
 

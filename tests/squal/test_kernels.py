@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oracles.squal import interpret
@@ -71,7 +71,7 @@ def agree(network: Network, case: tuple[Feed, list[int]]) -> None:
 
 
 @given(feeds(), orders)
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_bsort_is_the_oracles(case: tuple[Feed, list[int]], order: Order) -> None:
     net = Builder("n")
     net.source("s", **SCHEMA).bsort(order).to("out")
@@ -91,8 +91,21 @@ def test_bsort_is_so_many_passes_of_bubble_sort(values: list[int], slack: int) -
     assert [row["a"] for row in got] == bubbled[: max(len(values) - slack, 0)]
 
 
+def timed(*rows: tuple[int, int]) -> tuple[Feed, list[int]]:
+    """A feed of (arrival time, a) in one batch."""
+    return [("s", ts, {"a": a, "g": "x", "v": None, "w": 0.0}) for ts, a in rows], []
+
+
+#: the last arrival closes some windows by its value, and finds that the time of others has run out
+BOTH_WAYS = timed(
+    *((0, a) for a in (0, 1, 2, 3, 4, 8)), (538_534, 12), (1_740_195, 7), (2_000_001, 8)
+)  # fmt: skip
+
+
 @given(feeds(), orders, st.integers(1, 6), st.integers(1, 4), st.sampled_from([None, 2.0, 6.5]))
-@settings(max_examples=80)
+@example(BOTH_WAYS, Order("a", 2), 1, 1, 2.0)
+@example(BOTH_WAYS, Order("a", 2), 2, 1, 2.0)
+@settings(max_examples=50)
 def test_aggregate_is_the_oracles(
     case: tuple[Feed, list[int]], order: Order, size: int, advance: int, timeout: float | None
 ) -> None:
@@ -103,7 +116,7 @@ def test_aggregate_is_the_oracles(
 
 
 @given(feeds(), st.sampled_from([(), ("g",)]), st.integers(1, 4), st.integers(1, 4))
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_windows_of_tuples_are_the_oracles(
     case: tuple[Feed, list[int]], group_by: tuple[str, ...], size: int, advance: int
 ) -> None:
@@ -113,7 +126,7 @@ def test_windows_of_tuples_are_the_oracles(
 
 
 @given(feeds(("l", "r")), st.integers(0, 3), st.integers(0, 3), st.integers(0, 5), st.booleans(), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_join_is_the_oracles(
     case: tuple[Feed, list[int]], left: int, right: int, size: int, grouped: bool, equal: bool
 ) -> None:
@@ -129,7 +142,7 @@ def test_join_is_the_oracles(
 
 
 @given(feeds(("l", "r")), st.integers(0, 2), orders, st.integers(0, 5), st.sampled_from([None, 0, 3]))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_resample_is_the_oracles(
     case: tuple[Feed, list[int]], slack: int, order: Order, size: int, lag: float | None
 ) -> None:
@@ -152,10 +165,10 @@ class _Sparkless:
         return self
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> list[Any]:
         from pyspark.sql.types import BooleanType, StructField
 
-        return {"x": StructField("x", BooleanType())}
+        return [StructField("x", BooleanType())]
 
 
 SPARKLESS = _Sparkless()
@@ -166,7 +179,7 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
 
 
 @given(feeds(), st.integers(0, 4), st.sampled_from([(), ("g",)]), st.integers(1, 6), st.integers(1, 4))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_aggregate_with_slack_is_aggregate_without_after_bsort(
     case: tuple[Feed, list[int]], slack: int, group_by: tuple[str, ...], size: int, advance: int
 ) -> None:
@@ -181,6 +194,35 @@ def test_aggregate_with_slack_is_aggregate_without_after_bsort(
     plain.source("s", **SCHEMA).aggregate(FUNCTIONS, Order("a", 0, group_by), size=size, advance=advance).to("out")
     ordered = [("s", row.pop("_ts"), row) for row in in_memory(None, sort.build(), feed, cuts)["out"]]
     same(in_memory(None, with_slack.build(), feed, cuts)["out"], in_memory(None, plain.build(), ordered, [])["out"])
+
+
+FAR = 10**6
+
+
+@given(feeds(("l", "r")), st.integers(0, 3), st.integers(0, 3), st.integers(0, 5), st.booleans())
+@settings(max_examples=40)
+def test_join_with_slack_is_join_without_after_bsorts(
+    case: tuple[Feed, list[int]], left: int, right: int, size: int, grouped: bool
+) -> None:
+    group_by = ("g",) if grouped else ()
+    feed, cuts = case
+    # far tuples at the end, so many that the sorts hold nothing back
+    rest = [(s, 0, {"a": FAR, "g": g, "v": 0, "w": 0.0}) for s in ("l", "r") for g in "xyz" for _ in range(4)]
+
+    def joined(rows: Feed, left: int, right: int) -> Counter[tuple[Any, ...]]:
+        net = Builder("n")
+        one, two = net.source("l", **SCHEMA), net.source("r", **SCHEMA)
+        orders = {"left": Order("a", left, group_by), "right": Order("a", right, group_by)}
+        one.join(two, "left.g = right.g", size=size, **orders).to("out")
+        return bag([row for row in in_memory(SPARKLESS, net.build(), rows, cuts)["out"] if row["a"] < FAR])
+
+    def ordered(source: str, slack: int) -> Feed:
+        net = Builder("n")
+        net.source(source, **SCHEMA).bsort(Order("a", slack, group_by)).to("out")
+        mine = [row for row in feed + rest if row[0] == source]
+        return [(source, row.pop("_ts"), row) for row in in_memory(None, net.build(), mine, [])["out"]]
+
+    assert joined(ordered("l", left) + ordered("r", right), 0, 0) == joined(feed + rest, left, right)
 
 
 def test_a_state_survives_its_packing() -> None:

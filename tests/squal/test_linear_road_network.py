@@ -1,26 +1,20 @@
-"""Linear Road as a network of boxes gives the tuples that the rules give."""
+"""Linear Road as a network of boxes gives the tuples that the rules, and the toll engine, give."""
 
 from __future__ import annotations
 
 import csv
-import importlib.util
 from pathlib import Path
 from random import Random
 
-import pytest
-
+from oracles import linear_road
 from oracles.squal_engines import stream
+from oracles.squal_loads import functions
 from slipstream.squal import files
+from tolls.engine_in_memory import Engine
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 FIELDS = ("time", "vid", "spd", "xway", "lane", "dir", "seg", "pos")
 MILE = 5280
-
-
-def functions() -> None:
-    spec = importlib.util.spec_from_file_location("linear_road_functions", NETWORKS / "linear_road.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
 
 
 def drive(random: Random, vid: int, reports: list[dict[str, int]], minutes: int) -> None:
@@ -51,24 +45,25 @@ def traffic(seed: int, vehicles: int = 110, minutes: int = 8) -> list[dict[str, 
     return sorted(reports, key=lambda row: (row["time"], row["vid"]))
 
 
-def test_the_network_gives_the_tuples_of_the_rules(spark, tmp_path: Path) -> None:
-    rules = pytest.importorskip("oracles.linear_road", reason="the oracle of the Linear Road rules is not here")
-    functions()
+def test_the_network_gives_the_tuples_of_the_rules_and_of_the_toll_engine(spark, tmp_path: Path) -> None:
+    functions("linear_road")
     network = files.load(NETWORKS / "linear_road.yaml")
     with (NETWORKS / "upstream.csv").open() as rows:
         upstream = [{key: int(value) for key, value in row.items()} for row in csv.DictReader(rows)]
     reports = traffic(7)
     lines = [f"0,{','.join(str(row[name]) for name in FIELDS)},-1,-1,-1,-1,-1,-1" for row in reports]
-    wanted = rules.answers(lines)
+    wanted = linear_road.answers(lines)
     assert not wanted.rejects
     # a minute closes when its segment hears of a later one: one more vehicle drives by everywhere
     closing = [report(20 * 60, 9000 + s, s * MILE, 30, 1, d) for d in (0, 1) for s in range(100)]
     closing = [row | {"vid": 9000 + i} for i, row in enumerate(closing)]
     feed = [("reports", row["time"] * 1_000_000, row) for row in reports + closing]
-    got = stream(spark, network, feed, [1203], tmp_path, tables={"upstream": upstream})
+    got = stream(spark, network, feed, [], tmp_path, tables={"upstream": upstream})
     tolls = sorted((0, r["vid"], r["time"], r["lav"], r["toll"]) for r in got["toll_notifications"])
     alerts = sorted((1, r["time"], r["vid"], r["seg"]) for r in got["accident_alerts"])
-    assert tolls == sorted(answer for answer in wanted.outputs if answer[0] == 0)
-    assert alerts == sorted(answer for answer in wanted.outputs if answer[0] == 1)
+    engine = Engine().run([lines])
+    for answers in (wanted.outputs, engine.outputs):
+        assert tolls == sorted(answer for answer in answers if answer[0] == 0)
+        assert alerts == sorted(answer for answer in answers if answer[0] == 1)
     assert sum(answer[4] > 0 for answer in tolls) > 10
     assert len(alerts) > 10

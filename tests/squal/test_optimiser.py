@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.squal import interpret
-from slipstream.squal import Builder, Network, Order
+from slipstream.squal import Builder, Network, Order, ScalarFunction, register
 from slipstream.squal.optimiser import Optimised, optimise
 from slipstream.squal.schemas import check
 from slipstream.squal.statistics import Figures, Statistics
@@ -108,6 +108,15 @@ def test_the_cheap_and_choosy_filter_goes_first_and_all_become_one(spark) -> Non
     _, better = optimised("filters", spark)
     (node,) = better.network.nodes
     assert node.box.predicates == ("((w > 0) and (g <> 2)) and (v > 0)",)
+
+
+def test_a_dear_user_function_goes_last_and_stays_a_box_of_its_own(spark) -> None:
+    register(ScalarFunction("dear", lambda v: v > 0, "boolean"))
+    net = Builder("n")
+    net.source("s", **SCHEMA).filter("dear(v)", name="p").filter("w > 0", name="q").to("out")
+    better = optimise(check(net.build(), spark), STATISTICS, lambda n: check(n, spark))
+    assert better.steps == ("q before p",)
+    assert [node.inputs[0].origin for node in (better.network.node("q"), better.network.node("p"))] == ["s", "q"]
 
 
 def test_filters_on_groups_go_before_order_sensitive_boxes(spark) -> None:

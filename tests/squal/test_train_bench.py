@@ -5,15 +5,14 @@ Printed beside the paper's figures (2003, one machine): 3,200 boxes/s and 830 ou
 
 from __future__ import annotations
 
-import platform
 import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pytest
 
+from measure import machine
 from oracles.squal_engines import compiled
 from slipstream.squal import Builder, Network, Order
 from slipstream.squal.inputs import write_trains
@@ -63,9 +62,7 @@ def run(spark, folder: Path, train: int, trains: int) -> tuple[float, float, int
 @pytest.mark.bench
 def test_trains_and_superboxes(spark, tmp_path: Path) -> None:
     boxes = len(dissemination().nodes)
-    print(
-        f"\n{platform.processor() or platform.machine()}, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f}"
-    )
+    print(f"\n{machine()}")
     seconds, batch, out = run(spark, tmp_path / "whole", 10_000, TUPLES // 10_000)
     calls = boxes * TUPLES / 10_000 / seconds
     print(

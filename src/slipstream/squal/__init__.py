@@ -22,7 +22,7 @@ from slipstream.squal.algebra import (
     Stream,
     Union,
 )
-from slipstream.squal.functions import WindowFunction, register
+from slipstream.squal.functions import ScalarFunction, WindowFunction, register
 
 __all__ = [
     "TUP",
@@ -35,6 +35,7 @@ __all__ = [
     "Network",
     "Order",
     "Resample",
+    "ScalarFunction",
     "Stream",
     "Union",
     "WindowFunction",

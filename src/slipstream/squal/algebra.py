@@ -18,13 +18,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from slipstream.errors import BadInput
+from slipstream.squal.functions import SPARK_TYPES
 from slipstream.squal.qos import Quality
 
 #: column name -> one of TYPES, in order
 Schema: TypeAlias = dict[str, str]
 
 #: the types a column can have, and what Spark calls them
-TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
+TYPES = SPARK_TYPES
 
 #: the virtual attribute: a tuple's ordinal in its group, from 1
 TUP = "Tup#"
@@ -190,22 +191,31 @@ class Table:
 
 @dataclass(frozen=True)
 class ConnectionPoint:
-    """An arc with a memory: the last ``keep`` tuples' worth of history that ad hoc queries start from."""
+    """An arc with a memory: so much history that ad hoc queries start from; all of it unless told.
+
+    With a storage ``key`` the history lies sorted by that column, and queries that filter on it skip what they can.
+    """
 
     name: str
     arc: Arc
     keep_seconds: float | None = None
     keep_tuples: int | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A stream that leaves the network, and what it is worth when. Without an application it is a view."""
+    """A stream that leaves the network, and what it is worth when.
+
+    A view has no application yet: its tuples are kept, like those of a connection point, for whoever asks.
+    """
 
     name: str
     arc: Arc
     quality: Quality = field(default_factory=Quality)
     view: bool = False
+    keep_seconds: float | None = None
+    keep_tuples: int | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +248,12 @@ class Network:
     def ends(self) -> tuple[Output | ConnectionPoint, ...]:
         """Everything that takes tuples out of the network."""
         return (*self.outputs, *self.points)
+
+    @property
+    def kept(self) -> tuple[ConnectionPoint, ...]:
+        """Every arc with a memory, by the name one attaches to: the connection points and the views."""
+        views = (ConnectionPoint(o.name, o.arc, o.keep_seconds, o.keep_tuples) for o in self.outputs if o.view)
+        return (*self.points, *views)
 
     def with_nodes(self, nodes: Mapping[str, Node]) -> Network:
         """The same network with some boxes exchanged for others of the same name."""
@@ -362,11 +378,17 @@ class Stream:
         box = Resample(functions, size, left, right, lag)
         return self.builder.add(box, (self.arc, other.arc), name, note)
 
-    def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None) -> Stream:
-        """Make this arc a connection point with so much history."""
-        self.builder.add_point(ConnectionPoint(name, self.arc, seconds, tuples))
+    def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = "") -> Stream:
+        """Make this arc a connection point with so much history, sorted by ``key`` if there is one."""
+        self.builder.add_point(ConnectionPoint(name, self.arc, seconds, tuples, key))
         return self
 
-    def to(self, name: str, quality: Quality | None = None, *, view: bool = False) -> None:
+    def to(self, name: str, quality: Quality | None = None) -> None:
         """Let this stream leave the network as the output ``name``."""
-        self.builder.add_output(Output(name, self.arc, quality or Quality(), view))
+        self.builder.add_output(Output(name, self.arc, quality or Quality()))
+
+    def view(
+        self, name: str, quality: Quality | None = None, *, seconds: float | None = None, tuples: int | None = None
+    ) -> None:
+        """Keep this stream, so much of it, as the view ``name``: applications connect to it when they need it."""
+        self.builder.add_output(Output(name, self.arc, quality or Quality(), True, seconds, tuples))

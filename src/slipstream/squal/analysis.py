@@ -1,8 +1,9 @@
 """Static analysis: will the machine hold the load? Asked before the run (section 4.4 of the paper).
 
 From each source's rate r, each box takes r tuples a second at a cost of c(b) each and passes on s(b) of them; the sum
-of r * c over all boxes is the least capacity, in cores, with which queues do not grow. Of the capacity there is, only
-the share ``headroom`` is for continuous queries; the rest is for ad hoc ones.
+of r * c over all boxes is the least capacity, in cores, with which queues do not grow. To carry a tuple into the
+network, to an order-sensitive box or out of the network costs something too, the same everywhere. Of the capacity there
+is, only the share ``headroom`` is for continuous queries; the rest is for ad hoc ones.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slipstream.errors import BadArgument
-from slipstream.squal.algebra import Arc
+from slipstream.squal.algebra import Arc, Network
+from slipstream.squal.plan import is_agnostic
 from slipstream.squal.schemas import Checked
 from slipstream.squal.statistics import Statistics
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a box does in a second."""
+    """What a box does in a second; a source or an output only carries."""
 
     box: str
     rate: float
     cost: float
+    carried: bool = True
 
     @property
     def cores(self) -> float:
@@ -45,9 +48,14 @@ class Analysis:
         return sum(load.cores for load in self.loads)
 
     @property
+    def carried(self) -> float:
+        """Tuples a second that are carried: into the network, to its order-sensitive boxes, out of it."""
+        return sum(load.rate for load in self.loads if load.carried)
+
+    @property
     def holds(self) -> bool:
         """Whether the machine holds the load and keeps its headroom."""
-        return self.min_cap <= self.capacity * self.headroom
+        return self.min_cap <= self.capacity * self.headroom * (1 + 1e-9)
 
     @property
     def factor(self) -> float:
@@ -66,24 +74,40 @@ def analyse(
 ) -> Analysis:
     """Carry the sources' rates (tuples a second) through the network.
 
-    ``dropped`` is the share lost before a side of a box or (True) before an output.
+    ``dropped`` is the share lost before a side of a box or (True) before an output; what all takers of a source lose
+    is not even carried in.
     """
     lost = dropped or {}
     flow: dict[Arc, float] = {}
+    loads = []
     for source in checked.network.sources:
         if source.name not in rates:
             raise BadArgument(f"no rate for the source {source.name}.", hint=f"Give --rate {source.name}=1000.")
         flow[Arc(source.name)] = rates[source.name]
-    loads = []
+        nowhere = min((lost.get(way, 0.0) for way in takers(checked.network, source.name)), default=0.0)
+        loads.append(Load(source.name, rates[source.name] * (1 - nowhere), statistics.carrying))
     for node in checked.nodes:
         figures = statistics.of(node.name)
         rate = sum(
             flow.get(arc, 0.0) * (1 - lost.get((node.name, side, False), 0.0)) for side, arc in enumerate(node.inputs)
         )
-        loads.append(Load(node.name, rate, figures.cost))
-        served = min(rate, cores / figures.cost) if figures.cost > 0 else rate
-        for arc in checked.schemas:
-            if arc.origin == node.name:
-                flow[arc] = served * figures.shares[min(arc.port, len(figures.shares) - 1)]
+        carried = not is_agnostic(node) and not checked.is_lookup(node)
+        cost = figures.cost + carried * statistics.carrying
+        loads.append(Load(node.name, rate, cost, carried))
+        served = min(rate, cores / cost) if cost > 0 else rate
+        for arc in checked.ports[node.name]:
+            flow[arc] = served * figures.shares[min(arc.port, len(figures.shares) - 1)]
     outputs = {o.name: flow[o.arc] * (1 - lost.get((o.name, 0, True), 0.0)) for o in checked.network.outputs}
+    loads += [Load(name, rate, statistics.carrying) for name, rate in outputs.items()]
     return Analysis(tuple(loads), outputs, cores, headroom)
+
+
+def takers(network: Network, source: str) -> set[tuple[str, int, bool]]:
+    """Everything that takes from a source: sides of boxes, and the outputs and points that stand on it (True)."""
+    sides = {
+        (node.name, side, False)
+        for node in network.consumers(source)
+        for side, arc in enumerate(node.inputs)
+        if arc.origin == source
+    }
+    return sides | {(end.name, 0, True) for end in network.ends if end.arc.origin == source}

@@ -191,15 +191,17 @@ class _Compiler:
 
         box, side = runner.node.box, runner.sides[0].layout
         assert isinstance(box, Join)
-        table = self._table(runner.node.inputs[1].origin)
+        stored = 1 - runner.sides[0].side
+        table = self._table(runner.node.inputs[stored].origin)
         number = sf.row_number().over(Window.orderBy(*table.columns)) - 1
         table = table.select(*(sf.col(c).alias(f"t_{c}") for c in table.columns), number.cast("bigint").alias("t_row"))
-        predicate = _renamed(box.predicate, lambda q, c: _decoded(side, c) if q == "left" else f"t_{c}")
+        name = ("left", "right")[stored]
+        predicate = _renamed(box.predicate, lambda q, c: f"t_{c}" if q == name else _decoded(side, c))
         met = rows.join(table, sf.expr(f"arc = {side.id} and ({predicate})"), "left")
         met = met.where(f"arc <> {side.id} or t_row is not null")
         values = {}
         for out, (which, column) in joined(*self._checked.inputs(runner.node)).items():
-            values[out] = f"t_{column}" if which else f"({_decoded(side, column)})"
+            values[out] = f"t_{column}" if which == stored else f"({_decoded(side, column)})"
         head = {"arc": str(runner.origin.id), "bucket": "0", "ts": "ts", "shed": "shed"} | {
             key: key for key in self._plan.keys
         }

@@ -4,10 +4,11 @@
     OUT/waiting/SOURCE/     trains that have not arrived yet
     OUT/in/SOURCE/          trains that have: Spark streams this folder
     OUT/results/batch=N/    what batch N delivered (written whole, replaced when a batch is repeated)
-    OUT/points/NAME/        the history of a connection point, as trains
+    OUT/points/NAME/        the history of a connection point or a view, as trains
     OUT/monitor.jsonl       one line a batch: tuples, delays and utility of each output
     OUT/checkpoint/         Spark's own
     OUT/control             run, pause, or a number of single steps
+    OUT/taps.json           arcs to record beside the outputs
     OUT/shed.json           how much to drop where, and shed.jsonl what was dropped
 
 Control works on arrivals: a train that has not been released has not arrived. So pausing, stepping and stopping never
@@ -18,10 +19,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,13 +31,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.errors import BadArgument, BadInput
-from slipstream.squal import files, shedding
-from slipstream.squal.algebra import Arc, Network, Schema
+from slipstream.errors import BadArgument, BadInput, Unavailable
+from slipstream.squal import expressions, files, looking, shedding
+from slipstream.squal.algebra import Arc, Filter, Network
 from slipstream.squal.compiler import Compiled, compile_network
 from slipstream.squal.inputs import read_table, write_trains
+from slipstream.squal.monitor import Monitor
+from slipstream.squal.points import History
 from slipstream.squal.schemas import Checked, check
-from slipstream.squal.trains import SEQ, SHED, TS, open_trains, write_train
+from slipstream.squal.trains import SEQ, SHED, TS, last_arrival, open_trains, write_train
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,15 +56,13 @@ class Execution:
 
     folder: Path
     network: Network
-    taps: dict[str, Arc] = field(default_factory=dict)
+    known: Checked | None = None
 
     @classmethod
     def prepare(
         cls, folder: Path, network: Network, inputs: Mapping[str, Path], *, train: int = 1000, rate: float | None = None
     ) -> Execution:
         """Lay out a folder: the network and its recorded inputs as waiting trains."""
-        if folder.exists() and any(folder.iterdir()):
-            raise BadArgument(f"{folder}: exists and is not empty.", hint="Give another folder, or leave out --input.")
         for source in network.sources:
             if source.name not in inputs:
                 raise BadArgument(
@@ -68,17 +70,25 @@ class Execution:
                     hint=f"Give --input {source.name}=FILE.",
                 )
         tables = {source.name: read_table(inputs[source.name], source.schema) for source in network.sources}
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "network.yaml").write_text(files.dumps(network), encoding="utf-8")
+        made = cls.lay_out(folder, network)
         now = time.time_ns() // 1000
         for name, table in tables.items():
             write_trains(folder / "waiting" / name, table, train, now, rate)
-            (folder / "in" / name).mkdir(parents=True)
+        return made
+
+    @classmethod
+    def lay_out(cls, folder: Path, network: Network) -> Execution:
+        """A folder with the network and no input yet: trains come later, or from outside."""
+        if folder.exists() and any(folder.iterdir()):
+            raise BadArgument(f"{folder}: exists and is not empty.", hint="Give another folder, or leave out --input.")
+        for source in network.sources:
+            (folder / "in" / source.name).mkdir(parents=True)
+        (folder / "network.yaml").write_text(files.dumps(network), encoding="utf-8")
         return cls(folder, network)
 
     @classmethod
     def open(cls, folder: Path) -> Execution:
-        """A folder that ``prepare`` laid out."""
+        """A folder that ``prepare`` or ``lay_out`` made."""
         if not (folder / "network.yaml").is_file():
             raise BadArgument(
                 f"{folder}: no network runs here.", hint="`slipstream network run FILE --out DIR` lays one out."
@@ -95,13 +105,41 @@ class Execution:
 
     @control.setter
     def control(self, wanted: str) -> None:
-        stage = self.folder / ".control"
-        stage.write_text(wanted, encoding="utf-8")
-        stage.rename(self.folder / "control")
+        self._replace("control", wanted)
+
+    def pause(self) -> None:
+        """Let no more trains arrive; the batch under way ends normally."""
+        self.control = PAUSE
+
+    def resume(self) -> None:
+        """Let trains arrive again."""
+        self.control = RUN
+
+    def step(self, trains: int = 1) -> None:
+        """Let so many trains of each source arrive, then pause."""
+        self.control = str(trains)
 
     def waiting(self) -> list[Path]:
         """The trains that have not arrived, in order."""
         return sorted((self.folder / "waiting").glob("*/train-*.parquet"), key=lambda p: (p.name, p.parent.name))
+
+    def queues(self) -> dict[str, int]:
+        """The tuples of each source that have not arrived yet."""
+        lengths = dict.fromkeys((source.name for source in self.network.sources), 0)
+        for train in self.waiting():
+            lengths[train.parent.name] += pq.read_metadata(train).num_rows
+        return lengths
+
+    def obey(self) -> bool:
+        """Do what ``control`` says, once; whether anything is still to come."""
+        wanted = self.control
+        if wanted == RUN:
+            self.release()
+        elif wanted.isdigit() and int(wanted) > 0:
+            self.release(step=True)
+            left = int(wanted) - 1
+            self.control = str(left) if left else PAUSE
+        return bool(self.waiting())
 
     def release(self, *, step: bool = False) -> int:
         """Let waiting trains arrive whose time has come, or just the next of each source; says how many did."""
@@ -115,8 +153,7 @@ class Execution:
     @staticmethod
     def _due(train: Path) -> bool:
         """Whether the last tuple of a train has arrived by now; recordings without a rate are there at once."""
-        times = pq.read_table(train, columns=[TS])[TS]
-        return len(times) == 0 or times[-1].as_py() <= time.time_ns() // 1000
+        return last_arrival(train) <= time.time_ns() // 1000
 
     def _admit(self, train: Path) -> None:
         """Let one train arrive; when load is shed, with the marks of the tuples to drop written into it."""
@@ -126,9 +163,33 @@ class Execution:
             return
         values = shedding.by_value(self.network, self.places)
         stamped = shedding.stamp(pq.read_table(train), self.places, shares, values)
-        write_train(self.folder / "in" / source, int(train.stem.removeprefix("train-")), stamped)
+        entering = shedding.entering(stamped, self.network, source, self.places)
+        write_train(self.folder / "in" / source, int(train.stem.removeprefix("train-")), entering)
         train.unlink()
         self._log_shed(source, train.stem, stamped)
+
+    def _replace(self, name: str, text: str) -> None:
+        """Write a small file so that nobody reads half of it."""
+        stage = self.folder / f".{name}"
+        stage.write_text(text, encoding="utf-8")
+        stage.rename(self.folder / name)
+
+    # --- arcs that people look at
+
+    @property
+    def taps(self) -> dict[str, Arc]:
+        """The arcs that are recorded beside the outputs, by the name under which they are; from the next batch on."""
+        place = self.folder / "taps.json"
+        arcs = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
+        return {f"tap_{text.replace('.', '_')}": Arc.parse(text) for text in arcs}
+
+    @taps.setter
+    def taps(self, arcs: Iterable[Arc]) -> None:
+        names = {place.name for place in self.network.places}
+        for arc in arcs:
+            if arc.origin not in names:
+                raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"There is: {', '.join(sorted(names))}.")
+        self._replace("taps.json", json.dumps([str(arc) for arc in arcs]))
 
     # --- load shedding
 
@@ -149,9 +210,7 @@ class Execution:
         for name, share in wanted.items():
             if name not in known or not 0 <= share <= 1:
                 raise BadArgument(f"cannot drop {share} at {name!r}.", hint=f"Places: {'; '.join(sorted(known))}.")
-        stage = self.folder / ".shed"
-        stage.write_text(json.dumps({name: share for name, share in wanted.items() if share}), encoding="utf-8")
-        stage.rename(self.folder / "shed.json")
+        self._replace("shed.json", json.dumps({name: share for name, share in wanted.items() if share}))
 
     def _log_shed(self, source: str, train: str, stamped: pa.Table) -> None:
         """What was marked, for people to see: how many tuples of a train go at each place."""
@@ -166,34 +225,26 @@ class Execution:
         place = self.folder / "shed.jsonl"
         return [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()] if place.exists() else []
 
-    def obey(self) -> bool:
-        """Do what ``control`` says, once; whether anything is still to come."""
-        wanted = self.control
-        if wanted == RUN:
-            self.release()
-        elif wanted.isdigit() and int(wanted) > 0:
-            self.release(step=True)
-            left = int(wanted) - 1
-            self.control = str(left) if left else PAUSE
-        return bool(self.waiting())
-
     # --- running
+
+    def checked(self, spark: SparkSession) -> Checked:
+        """The network with the schemas of its arcs; looked at once."""
+        if self.known is None:
+            self.known = check(self.network, spark)
+        return self.known
 
     def compile(
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> Compiled:
         """The network over this folder's trains; connection points are tapped beside the outputs."""
-        checked = check(self.network, spark)
-        inputs = {
-            source.name: open_trains(spark, self.folder / "in" / source.name, source.schema, per_batch=trains)
-            for source in self.network.sources
-        }
+        inputs = {}
+        for source in self.network.sources:
+            frame = open_trains(spark, self.folder / "in" / source.name, source.schema, per_batch=trains)
+            wanted = wanted_of(self.network, source.name, self.taps.values())
+            inputs[source.name] = frame.where(wanted) if wanted else frame
         taps = {point.name: point.arc for point in self.network.points} | self.taps
-        clash = set(taps) & {output.name for output in self.network.outputs}
-        if clash:
-            raise BadInput(f"{sorted(clash)[0]!r} names an output and a connection point.", hint="Rename one.")
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
-        return compile_network(checked, inputs, tables, taps=taps, drops=drops)
+        return compile_network(self.checked(spark), inputs, tables, taps=taps, drops=drops)
 
     def start(
         self,
@@ -211,9 +262,9 @@ class Execution:
         deliver = partial(self._deliver, made)
         return made.start(deliver, self.folder / "checkpoint", available_now=available_now)
 
-    def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None) -> None:
+    def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        query = self.start(spark, tables, available_now=True)
+        query = self.start(spark, tables, available_now=True, trains=trains)
         with told(self.network):
             query.awaitTermination()
 
@@ -221,138 +272,113 @@ class Execution:
         """Write what a batch delivered under its number, so that a repeated batch replaces itself."""
         batch = batch.persist()
         try:
+            self._keep(made, batch, number)
+            kept = ", ".join(f"'{point.name}'" for point in self.network.kept)
+            results = batch.where(f"output not in ({kept})") if kept else batch
             target = str(self.folder / "results" / f"batch={number}")
-            batch.write.mode("overwrite").partitionBy("output").parquet(target)
-            for point in self.network.points:
-                self._remember(made, batch, number, point.name)
-            self._note(batch, number)
+            results.write.mode("overwrite").partitionBy("output").parquet(target)
+            self.monitor.note(batch, number, shedding.delivered(made.plan.checked, self.places, self.shares))
         finally:
             batch.unpersist()
 
-    def _remember(self, made: Compiled, batch: DataFrame, number: int, point: str) -> None:
-        """Add a batch's tuples to a connection point's history, as a train of its own."""
-        folder = self.folder / "points" / point
-        if (folder / f"train-{number:08d}.parquet").exists():
-            return
+    def _keep(self, made: Compiled, batch: DataFrame, number: int) -> None:
+        """Add a batch's tuples to the history of each connection point and view, as a train of their own."""
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
         order = sf.row_number().over(Window.orderBy(*made.plan.keys)).cast("bigint")
-        tuples = made.output(point, batch).withColumn(SEQ, order + (number << 32)).withColumnRenamed("ts", TS)
-        table = tuples.drop(*made.plan.keys).toArrow()
-        if table.num_rows:
-            write_train(folder, number, table)
-        self._forget(point)
+        for point in self.network.kept:
+            passed = batch.where(f"output = '{point.name}'")
+            tuples = passed.select((order + (number << 32)).alias(SEQ), sf.col("ts").alias(TS), f"{point.name}.*")
+            if point.key:
+                tuples = tuples.sortWithinPartitions(point.key)
+            self.history(point.name).add(number, partial(_write_by_worker, tuples))
 
-    def _forget(self, point: str) -> None:
-        """Drop whole trains that a connection point need not keep."""
-        wanted = next(p for p in self.network.points if p.name == point)
-        trains = sorted((self.folder / "points" / point).glob("train-*.parquet"), reverse=True)
-        oldest = None if wanted.keep_seconds is None else (time.time() - wanted.keep_seconds) * 1e6
-        kept = 0
-        for train in trains:
-            full = wanted.keep_tuples is not None and kept >= wanted.keep_tuples
-            kept += pq.read_metadata(train).num_rows
-            if full or (oldest is not None and pq.read_table(train, columns=[TS])[TS].to_numpy().max() < oldest):
-                train.unlink()
-
-    def _note(self, batch: DataFrame, number: int) -> None:
-        """One line in the monitor: what each output got, how late, and what that was worth."""
-        now = time.time_ns() // 1000
-        delay = f"({now} - ts) / 1e6"
-        rows = batch.groupBy("output").agg(*_measures(delay)).collect()
-        outputs = {output.name: output for output in self.network.outputs}
-        lines = {}
-        for row in rows:
-            if row.output in outputs:
-                graph = outputs[row.output].quality.delay
-                delays = row.delays or []
-                utility = float(graph.over(delays).mean()) if delays else None
-                good = sum(d <= graph.good_until for d in delays) / len(delays) if delays else None
-                lines[row.output] = {
-                    "tuples": row.tuples, "delay": row.delay, "worst": row.worst, "utility": utility, "good": good
-                }  # fmt: skip
-        with (self.folder / "monitor.jsonl").open("a", encoding="utf-8") as monitor:
-            monitor.write(json.dumps({"batch": number, "at": now, "outputs": lines}) + "\n")
+    def history(self, point: str) -> History:
+        """The memory of a connection point or a view."""
+        kept = {point.name: point for point in self.network.kept}
+        if point not in kept:
+            raise BadArgument(
+                f"{point}: no such connection point.", hint=f"There is: {', '.join(kept) or 'none; add points:'}."
+            )
+        return History(self.folder / "points" / point, kept[point])
 
     # --- looking
 
-    def monitor(self) -> list[dict[str, Any]]:
-        """The monitor's lines; of a repeated batch the last."""
-        place = self.folder / "monitor.jsonl"
-        lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
-        return list({entry["batch"]: entry for entry in map(json.loads, lines)}.values())
+    @property
+    def monitor(self) -> Monitor:
+        """Tuples, delays and utility of each output, batch by batch."""
+        return Monitor(self.folder / "monitor.jsonl", self.network.outputs)
+
+    def inspect(self, name: str, last: int = 20) -> list[dict[str, Any]]:
+        """The newest tuples on an output, a view, a connection point or a tapped arc, in order; needs no Spark."""
+        self._arc(name)
+        if name in {point.name for point in self.network.kept}:
+            return looking.newest_kept([span.path for span in self.history(name).spans()], last)
+        return looking.newest_results(self.folder / "results", name, last)
 
     def results(self, spark: SparkSession, output: str) -> DataFrame:
-        """Everything an output has delivered, in order, with its own columns."""
-        checked = check(self.network, spark)
-        schema = self._schema_of(checked, output)
-        folder = self.folder / "results"
-        if not any(folder.glob(f"batch=*/output={output}")):
-            return spark.createDataFrame([], _ddl(schema))
-        rows = spark.read.option("mergeSchema", "true").option("basePath", str(folder)).parquet(str(folder))
-        keys = [name for name in rows.columns if name[:1] == "q" and name[1:].isdigit()]
-        ordered = rows.where(f"output = '{output}'").orderBy(*sorted(keys, key=lambda key: int(key[1:])))
-        return ordered.select(f"{output}.*")
+        """Everything an output has delivered, or what a view or a connection point keeps, in order."""
+        schema = self.checked(spark).schemas[self._arc(output)]
+        if output in {point.name for point in self.network.kept}:
+            return looking.kept(spark, [span.path for span in self.history(output).spans()], schema)
+        return looking.results(spark, self.folder / "results", output, schema)
 
-    def _schema_of(self, checked: Checked, output: str) -> Schema:
-        arcs = {o.name: o.arc for o in self.network.outputs} | {p.name: p.arc for p in self.network.points} | self.taps
-        if output not in arcs:
-            raise BadArgument(f"{output}: no such output.", hint=f"There is: {', '.join(arcs)}.")
-        return checked.schemas[arcs[output]]
+    def _arc(self, name: str) -> Arc:
+        arcs = {end.name: end.arc for end in self.network.ends} | self.taps
+        if name not in arcs:
+            raise BadArgument(f"{name}: no such output.", hint=f"There is: {', '.join(arcs)}.")
+        return arcs[name]
 
 
-def _measures(delay: str) -> Iterator[Any]:
-    from pyspark.sql import functions as sf
-
-    yield sf.count("*").alias("tuples")
-    yield sf.expr(f"avg({delay})").alias("delay")
-    yield sf.expr(f"max({delay})").alias("worst")
-    # twenty quantiles stand for the distribution; the driver need not see every tuple
-    shares = ", ".join(f"{i / 20}D" for i in range(21))
-    yield sf.expr(f"percentile_approx({delay}, array({shares}))").alias("delays")
-
-
-def _ddl(schema: Schema) -> str:
-    from slipstream.squal.algebra import TYPES
-
-    return ", ".join(f"{name} {TYPES[type_]}" for name, type_ in schema.items())
+def _write_by_worker(tuples: DataFrame, target: Path) -> int:
+    """Let Spark write one file where it computes the tuples, and put it in place; how many tuples it has."""
+    stage = target.with_name(f"{target.name}.d")
+    tuples.coalesce(1).write.mode("overwrite").parquet(str(stage))
+    parts = list(stage.glob("part-*.parquet"))
+    if parts:
+        parts[0].rename(target)
+    shutil.rmtree(stage)
+    return int(pq.read_metadata(target).num_rows) if parts else 0
 
 
-def attach(spark: SparkSession, execution: Execution, point: str, query: Network, folder: Path) -> Execution:
-    """An ad hoc query on a connection point: a network whose only source is the point.
+def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
+    """What a source's takers look at, when all are filters of which nobody takes the rest: readers skip what is not.
 
-    It streams the point's folder: the trains that are there are the history, those to come are live, each exactly
-    once, so there is neither gap nor double at the seam. Detach by stopping it.
+    >>> from slipstream.squal import Builder
+    >>> net = Builder("n")
+    >>> net.source("cars", speed="integer").filter("speed > 90").to("fast")
+    >>> wanted_of(net.build(), "cars")
+    '(speed > 90)'
     """
-    checked = check(execution.network, spark)
-    schema = execution._schema_of(checked, point)
-    if [list(source.schema.items()) for source in query.sources] != [list(schema.items())]:
-        raise BadInput(
-            f"network {query.name}: its source must be the connection point {point}.",
-            hint="Its one source needs exactly: " + ", ".join(f"{n}: {t}" for n, t in schema.items()) + ".",
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "network.yaml").write_text(files.dumps(query), encoding="utf-8")
-    place = execution.folder / "points" / point
-    place.mkdir(parents=True, exist_ok=True)
-    (folder / "in").mkdir(exist_ok=True)
-    (folder / "in" / query.sources[0].name).symlink_to(place.resolve(), target_is_directory=True)
-    return Execution(folder, query)
+    ends = {end.arc for end in network.ends} | set(tapped)
+    arcs = {arc for node in network.nodes for arc in node.inputs} | ends
+    predicates: list[str] = []
+    for node in network.consumers(source):
+        if not isinstance(node.box, Filter) or Arc(node.name, len(node.box.predicates)) in arcs:
+            return ""
+        predicates += node.box.predicates
+    if any(arc.origin == source for arc in ends) or any(map(expressions.calls, predicates)):
+        return ""  # everything is looked at, or it would be dear to look twice
+    return " or ".join(f"({predicate})" for predicate in predicates)
 
 
 @contextmanager
 def told(network: Network) -> Iterator[None]:
-    """A query that a network's own expression or function stopped: say so in its words, without Spark's stack."""
+    """A query that stopped: say so without Spark's stack, and whether the network or the machine is to blame."""
     from pyspark.errors import StreamingQueryException
 
     try:
         yield
     except StreamingQueryException as error:
         causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
-        cause = (causes or [str(error)])[-1][:300]
+        if not causes:
+            what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
+            raise Unavailable(
+                f"network {network.name} stopped: {what}", hint="Run it again: it goes on from there."
+            ) from error
         raise BadInput(
-            f"network {network.name} stopped: {cause}",
+            f"network {network.name} stopped: {causes[-1][:300]}",
             hint="Mend the expression or window function, or the tuples, and run it again: it goes on from there.",
         ) from error
 
@@ -373,7 +399,7 @@ def replay(
     with told(execution.network):
         try:
             while execution.obey() and query.isActive:
-                shares = controller.adjust(execution.monitor()) if controller else None
+                shares = controller.adjust(execution.monitor.entries()) if controller else None
                 if shares is not None:
                     execution.shares = shares
                 time.sleep(rest)

@@ -38,6 +38,15 @@ def columns(text: str) -> list[tuple[str, str]]:
     return sorted({(column.table, column.name) for column in parse(text).find_all(exp.Column)})
 
 
+def calls(text: str) -> set[str]:
+    """The functions an expression calls that SQL does not know.
+
+    >>> calls("near_school(lon, lat) and abs(speed) > 3")
+    {'near_school'}
+    """
+    return {function.name for function in parse(text).find_all(exp.Anonymous)}
+
+
 def is_column(name: str) -> bool:
     """Whether SQL takes a name as that of a column.
 

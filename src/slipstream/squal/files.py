@@ -146,7 +146,7 @@ def _output(output: Output) -> dict[str, Any]:
         body["drop"] = _points(quality.drop)
     if quality.value:
         body["value"] = {"column": quality.value_column, "graph": _points(quality.value)}
-    return body | ({"view": True} if output.view else {})
+    return body | ({"view": True} if output.view else {}) | _keep(output)
 
 
 def _points(graph: Graph) -> list[list[float]]:
@@ -154,8 +154,12 @@ def _points(graph: Graph) -> list[list[float]]:
 
 
 def _point(point: ConnectionPoint) -> dict[str, Any]:
-    keep = {"keep_seconds": point.keep_seconds, "keep_tuples": point.keep_tuples}
-    return {"from": str(point.arc), **{key: value for key, value in keep.items() if value is not None}}
+    return {"from": str(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
+
+
+def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
+    keep = {"keep_seconds": end.keep_seconds, "keep_tuples": end.keep_tuples}
+    return {key: value for key, value in keep.items() if value is not None}
 
 
 class _Reader:
@@ -281,7 +285,7 @@ class _Reader:
         return Order(self._text(f"{where}.on", fields["on"]), int(slack), group_by)
 
     def _output(self, where: str, name: str, body: Any) -> Output:
-        fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view"})
+        fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view", *_KEEP})
         delay, drop = (
             self._graph(f"{where}.{key}", fields[key]) if key in fields else standard
             for key, standard in (("delay", DELAY), ("drop", DROP))
@@ -292,7 +296,10 @@ class _Reader:
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
         arc = self._arc(f"{where}.from", fields["from"])
-        return Output(name, arc, quality, bool(fields.get("view", False)))
+        view = fields.get("view", False)
+        if not isinstance(view, bool):
+            raise BadInput(f"{where}.view: {view!r} is neither true nor false.", hint="Write view: true.")
+        return Output(name, arc, quality, view, *self._kept(where, fields))
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:
@@ -309,14 +316,18 @@ class _Reader:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
 
     def _point(self, where: str, name: str, body: Any) -> ConnectionPoint:
-        fields = self._fields(where, body, {"from"}, {"keep_seconds", "keep_tuples"})
-        seconds, tuples = (
-            None if fields.get(key) is None else self._number(f"{where}.{key}", fields[key])
-            for key in ("keep_seconds", "keep_tuples")
-        )
-        arc = self._arc(f"{where}.from", fields["from"])
-        return ConnectionPoint(name, arc, seconds, None if tuples is None else int(tuples))
+        fields = self._fields(where, body, {"from"}, {"key", *_KEEP})
+        arc, key = self._arc(f"{where}.from", fields["from"]), self._text(f"{where}.key", fields.get("key", ""))
+        return ConnectionPoint(name, arc, *self._kept(where, fields), key)
 
+    def _kept(self, where: str, fields: dict[str, Any]) -> tuple[float | None, int | None]:
+        """How long and how much a connection point or a view remembers."""
+        seconds, tuples = (self._maybe(where, fields, key) for key in _KEEP)
+        return seconds, None if tuples is None else int(tuples)
+
+
+#: the fields of a persistence specification
+_KEEP = ("keep_seconds", "keep_tuples")
 
 #: kind -> fields a box needs and may have, beside its own, ``from``, ``group`` and ``note``
 _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {

@@ -1,15 +1,25 @@
-"""Window functions: the SQL aggregates the kernels know, and the user's (init, incr, final) triples.
+"""Functions in boxes: the SQL aggregates the kernels know, the user's window functions, and the user's scalar ones.
 
-Scalar user functions need no place here: any function registered with Spark can be called in an expression.
+Any function registered with Spark can be called in an expression; ``ScalarFunction`` is for those that a network
+brings with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pandas as pd
 
 from slipstream.errors import BadArgument
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: the types a column can have, and what Spark calls them
+SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,31 @@ class WindowFunction:
     returns: str
 
 
+@dataclass(frozen=True)
+class ScalarFunction:
+    """A user-defined function of columns, for predicates and maps: arrays in, an array of results out.
+
+    It gets only tuples of which some argument is not null; of others the result is null. So it costs nothing for the
+    tuples that a filter before it has taken out, and the optimiser's order of filters pays.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    returns: str
+
+    def over(self, *columns: pd.Series[Any]) -> pd.Series[Any]:
+        """The results for a batch of tuples."""
+        present = np.logical_or.reduce([column.notna().to_numpy() for column in columns])
+        if present.all():
+            return pd.Series(self.function(*(column.to_numpy() for column in columns)))
+        results = np.full(present.size, None, dtype=object)
+        if present.any():
+            results[present] = self.function(*(column.to_numpy()[present] for column in columns))
+        return pd.Series(results)
+
+
 _registered: dict[str, WindowFunction] = {}
+_scalars: dict[str, ScalarFunction] = {}
 
 #: aggregate -> the type of its result, None when that is its argument's
 SQL_AGGREGATES: dict[str, str | None] = {
@@ -45,12 +79,42 @@ SQL_AGGREGATES: dict[str, str | None] = {
 }
 
 
-def register(function: WindowFunction) -> WindowFunction:
-    """Make a window function known under its name."""
+AnyFunction = TypeVar("AnyFunction", WindowFunction, ScalarFunction)
+
+
+def register(function: AnyFunction) -> AnyFunction:
+    """Make a function known under its name."""
     if function.name in SQL_AGGREGATES:
-        raise BadArgument(f"window function {function.name}: SQL has one of that name.", hint="Choose another name.")
-    _registered[function.name] = function
+        raise BadArgument(f"function {function.name}: SQL has one of that name.", hint="Choose another name.")
+    if isinstance(function, ScalarFunction):
+        _scalars[function.name] = function
+    else:
+        _registered[function.name] = function
     return function
+
+
+def install(spark: SparkSession, text: str) -> None:
+    """Make the scalar functions that an expression may call known to a Spark session."""
+    from pyspark.sql.pandas.functions import pandas_udf
+
+    vectorised: Any = pandas_udf
+    for scalar in _scalars.values():
+        if scalar.name in text:
+            spark.udf.register(scalar.name, vectorised(_call(scalar), SPARK_TYPES[scalar.returns]))
+
+
+def _call(scalar: ScalarFunction) -> Callable[..., Any]:
+    def call(*columns: Any) -> Any:
+        return scalar.over(*columns)
+
+    # Spark learns from the types at run time how to call it
+    call.__annotations__ = {"columns": pd.Series, "return": pd.Series}
+    return call
+
+
+def is_python(names: Iterable[str]) -> bool:
+    """Whether one of these functions is a user's scalar function."""
+    return not _scalars.keys().isdisjoint(names)
 
 
 def registered(name: str) -> WindowFunction | None:

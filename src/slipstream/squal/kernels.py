@@ -82,16 +82,6 @@ def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Nu
     return first, last
 
 
-@compiled
-def first_reaching(codes: Longs, wanted: Numbers, starts: Longs, values: Numbers) -> Longs:
-    """The first place at which its code's non-decreasing ``values`` reach what is wanted, or the end of the code."""
-    first = np.empty(codes.size, np.int64)
-    for i in range(codes.size):
-        a, b = starts[codes[i]], starts[codes[i] + 1]
-        first[i] = a + np.searchsorted(values[a:b], wanted[i], "left")
-    return first
-
-
 def expand(first: Longs, last: Longs) -> tuple[Longs, Longs]:
     """All (row, place) pairs with place in the row's range [first, last).
 
@@ -154,6 +144,13 @@ def _starts(sorted_codes: Longs, count: int) -> Longs:
 def _present(rows: pd.DataFrame) -> Bools:
     """Tuples whose order attribute is not null; the others are nowhere in the order and are ignored."""
     return ~nulls(rows[ON].to_numpy())
+
+
+def _in_order(new: pd.DataFrame, codes: Longs, tops: Numbers) -> tuple[Bools, Numbers]:
+    """Which arrivals are in order, and the horizon of its group after each; ``tops`` learns of all of them."""
+    values = new[ON].to_numpy()
+    before, after = horizons(codes, values, tops)
+    return (values >= before) & _present(new), after
 
 
 @dataclass(frozen=True)
@@ -226,9 +223,8 @@ class AggregateKernel:
             on = tops[codes, 0] + 1 + pd.Series(codes).groupby(codes).cumcount().to_numpy(dtype=np.int64)
             np.maximum.at(tops[:, 0], codes, on)
             return new.assign(on=on), on + 1, np.ones(len(new), dtype=bool)
-        values = new[ON].to_numpy()
-        before, after = horizons(codes, values, tops)
-        return new, after, (values >= before) & _present(new)
+        in_order, after = _in_order(new, codes, tops)
+        return new, after, in_order
 
     def _number(self, values: Numbers) -> Longs:
         """The last window that holds a value."""
@@ -260,18 +256,24 @@ class AggregateKernel:
         return kept
 
     def _closed(self, pairs: pd.DataFrame, arrivals: _Arrivals) -> pd.DataFrame:
-        """The pairs whose window closes in this batch, with the arrival that closes it."""
+        """The pairs whose window closes in this batch, with the arrival that closes it and whether that passed it.
+
+        Of the windows that one arrival closes, those whose time had run out go before those that it passes.
+        """
         codes = pairs["code"].to_numpy()
-        trigger = arrivals.passing(codes, pairs["end"].to_numpy())
-        if self.timeout is not None:
-            trigger = np.minimum(trigger, arrivals.after(codes, pairs["due"].to_numpy()))
-        return pairs.assign(trigger=trigger)[trigger < arrivals.end]
+        passing = arrivals.passing(codes, pairs["end"].to_numpy())
+        if self.timeout is None:
+            return pairs.assign(trigger=passing, passed=True)[passing < arrivals.end]
+        late = arrivals.after(codes, pairs["due"].to_numpy())
+        trigger = np.minimum(passing, late)
+        return pairs.assign(trigger=trigger, passed=passing < late)[trigger < arrivals.end]
 
     def _results(self, rows: pd.DataFrame, pairs: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
         """One tuple a window, in the order of emission; in a window, tuples in the order of their values."""
         place = pairs["place"].to_numpy()
         values = rows[ON].to_numpy()[place]
-        order = np.lexsort((place, values, pairs["start"].to_numpy(), pairs["trigger"].to_numpy()))
+        emitted = (pairs[key].to_numpy() for key in ("start", "passed", "trigger"))
+        order = np.lexsort((place, values, *emitted))
         pairs, place = pairs.take(order), place[order]
         trigger, start = pairs["trigger"].to_numpy(), pairs["start"].to_numpy()
         cuts = _cuts(trigger, start)
@@ -337,11 +339,11 @@ class _Arrivals:
 
     def passing(self, codes: Longs, wanted: Numbers) -> Longs:
         """The arrival at which the group's horizon reaches ``wanted``; ``end`` when none does."""
-        return self._arrival(codes, first_reaching(codes, wanted, self._starts, self._horizon))
+        return self._arrival(codes, between(codes, wanted, wanted, self._starts, self._horizon)[0])
 
     def after(self, codes: Longs, due: Longs) -> Longs:
         """The group's first arrival after the moment ``due``."""
-        return self._arrival(codes, first_reaching(codes, due + 1, self._starts, self._clock))
+        return self._arrival(codes, between(codes, due, due, self._starts, self._clock)[1])
 
     def _arrival(self, codes: Longs, places: Longs) -> Longs:
         found = places < self._starts[codes + 1]
@@ -365,8 +367,7 @@ class JoinKernel:
         sides, tops = [], []
         for name, new, codes, slack in zip(("left", "right"), inputs, groups.codes, self.slack, strict=True):
             top = _tops(state, f"{name}_tops", groups.count, slack, new[ON].to_numpy())
-            before, _ = horizons(codes, new[ON].to_numpy(), top)
-            in_order = (new[ON].to_numpy() >= before) & _present(new)
+            in_order, _ = _in_order(new, codes, top)
             sides.append(_rows(state, name, new.assign(group=codes)[in_order])[0])
             tops.append(top)
         result = self._pairs(*sides)
@@ -424,13 +425,11 @@ class ResampleKernel:
         groups = Grouping(state.get("groups"), [inputs[1][list(self.group_by)]])
         codes = groups.codes[0]
         lefts, left_tops = self._left(state, inputs[0])
-        values = inputs[1][ON].to_numpy()
-        tops = _tops(state, "right_tops", groups.count, self.slack[1], values)
+        tops = _tops(state, "right_tops", groups.count, self.slack[1], inputs[1][ON].to_numpy())
         passed = tops[:, 0].copy()
-        before, after = horizons(codes, values, tops)
+        in_order, after = _in_order(inputs[1], codes, tops)
         ahead = self._ahead(state, inputs[1])
-        new = inputs[1].assign(code=codes)[(values >= before) & _present(inputs[1])]
-        rights = _rows(state, "right", new)[0]
+        rights = _rows(state, "right", inputs[1].assign(code=codes)[in_order])[0]
         pairs = self._due(lefts, inputs[1], codes, after, passed, tops[:, 0], ahead)
         result = self._results(lefts, rights, pairs, groups.known)
         kept = {
@@ -445,10 +444,9 @@ class ResampleKernel:
         return kept, result
 
     def _left(self, state: State, new: pd.DataFrame) -> tuple[pd.DataFrame, Numbers]:
-        values = new[ON].to_numpy()
-        tops = _tops(state, "left_tops", 1, self.slack[0], values)
-        before, _ = horizons(np.zeros(len(new), np.int64), values, tops)
-        return _rows(state, "left", new[(values >= before) & _present(new)])[0], tops
+        tops = _tops(state, "left_tops", 1, self.slack[0], new[ON].to_numpy())
+        in_order, _ = _in_order(new, np.zeros(len(new), np.int64), tops)
+        return _rows(state, "left", new[in_order])[0], tops
 
     @staticmethod
     def _ahead(state: State, new: pd.DataFrame) -> Numbers:
@@ -484,7 +482,7 @@ class ResampleKernel:
         when = np.r_[new["arrival"].to_numpy(), np.iinfo(np.int64).max]
         order = np.argsort(codes, kind="stable")
         starts = _starts(codes[order], len(passed))
-        place = _first_above(group, far[left], starts, after[order])
+        place = between(group, far[left], far[left], starts, after[order])[1]
         found = place < starts[group + 1]
         closed = np.where(found, when[np.r_[order, 0][np.where(found, place, 0)]], when[-1])
         closed = np.where(passed[group] > far[left], -1, closed)
@@ -526,13 +524,3 @@ class ResampleKernel:
         some = place < values.size
         oldest[some] = np.minimum(oldest[some], values[place[some]])
         return np.asarray(rights[ON].to_numpy() >= _minus(oldest, self.size)[rights["code"].to_numpy()])
-
-
-@compiled
-def _first_above(codes: Longs, wanted: Numbers, starts: Longs, values: Numbers) -> Longs:
-    """The first place at which its code's non-decreasing ``values`` exceed what is wanted, or the end of the code."""
-    first = np.empty(codes.size, np.int64)
-    for i in range(codes.size):
-        a, b = starts[codes[i]], starts[codes[i] + 1]
-        first[i] = a + np.searchsorted(values[a:b], wanted[i], "right")
-    return first

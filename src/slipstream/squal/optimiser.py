@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeVar
 
-from slipstream.squal import expressions
+from slipstream.squal import expressions, functions
 from slipstream.squal.algebra import (
     TUP,
     Aggregate,
@@ -61,7 +63,7 @@ def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network]
 
 def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
     """Of two filters in a row, first the one with the larger (1 - selectivity) / cost."""
-    for first, second in _private_pairs(checked.network, Filter, Filter):
+    for first, _, second, _ in _private_pairs(checked.network, Filter, Filter):
         if statistics.worth(second.name) > statistics.worth(first.name):
             return _swapped(checked.network, first, second), f"{second.name} before {first.name}"
     return None
@@ -69,12 +71,10 @@ def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Net
 
 def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """A filter on columns that a map only passes on goes before it."""
-    for node, filter_ in _private_pairs(checked.network, Map, Filter):
-        assert isinstance(node.box, Map)
-        assert isinstance(filter_.box, Filter)
+    for node, map_, filter_, test in _private_pairs(checked.network, Map, Filter):
         source = checked.inputs(node)[0]
-        plain = {name: text for name, text in node.box.columns.items() if text in source}
-        (predicate,) = filter_.box.predicates
+        plain = {name: text for name, text in map_.columns.items() if text in source}
+        (predicate,) = test.predicates
         if _uses(predicate) <= plain.keys():
             moved = replace(filter_, box=Filter((expressions.substituted(predicate, plain),)))
             network = checked.network.with_nodes({filter_.name: moved})
@@ -84,31 +84,29 @@ def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | 
 
 def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """A filter on the group columns of a sort or an aggregate goes before it: groups know nothing of each other."""
-    for kind in (BSort, Aggregate):
-        for node, filter_ in _private_pairs(checked.network, kind, Filter):
-            assert isinstance(node.box, BSort | Aggregate)
-            assert isinstance(filter_.box, Filter)
-            if _uses(filter_.box.predicates[0]) <= set(node.box.order.group_by):
-                return _swapped(checked.network, node, filter_), f"{filter_.name} before {node.name}"
+    pairs: Iterator[tuple[Node, BSort | Aggregate, Node, Filter]] = chain(
+        _private_pairs(checked.network, BSort, Filter), _private_pairs(checked.network, Aggregate, Filter)
+    )
+    for node, grouped, filter_, test in pairs:
+        if _uses(test.predicates[0]) <= set(grouped.order.group_by):
+            return _swapped(checked.network, node, filter_), f"{filter_.name} before {node.name}"
     return None
 
 
 def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two filters in a row are one."""
-    for first, second in _private_pairs(checked.network, Filter, Filter):
-        assert isinstance(first.box, Filter)
-        assert isinstance(second.box, Filter)
-        both = Filter((f"({first.box.predicates[0]}) and ({second.box.predicates[0]})",))
-        return _merged(checked.network, first, second, both), f"{first.name} and {second.name} in one"
+    """Two filters in a row are one, but for user functions: in one expression Spark would call them for all tuples."""
+    for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
+        one, two = outer.predicates[0], inner.predicates[0]
+        if not functions.is_python(expressions.calls(one) | expressions.calls(two)):
+            both = Filter((f"({one}) and ({two})",))
+            return _merged(checked.network, first, second, both), f"{first.name} and {second.name} in one"
     return None
 
 
 def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """Two maps in a row are one, unless that would compute something twice."""
-    for first, second in _private_pairs(checked.network, Map, Map):
-        assert isinstance(first.box, Map)
-        assert isinstance(second.box, Map)
-        inner, outer = first.box.columns, second.box.columns
+    for first, before, second, after in _private_pairs(checked.network, Map, Map):
+        inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
         uses = [name for text in outer.values() for name in expressions.mentions(text)]
         if all(uses.count(name) <= 1 or text in source for name, text in inner.items()):
@@ -125,7 +123,7 @@ def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
         if not isinstance(node.box, BSort | Join):
             continue
         for side, arc in enumerate(node.inputs):
-            table = side == 1 and checked.is_lookup(node)
+            table = side == checked.table_side(node)
             schema = checked.schemas[arc]
             wanted = _kept(checked, node, side, needs[Arc(node.name)])
             if not table and 0 < len(wanted) < len(schema):
@@ -146,17 +144,22 @@ RULES: tuple[Rule, ...] = (
 # --- what the rules share
 
 
-def _private_pairs(network: Network, first: type, second: type) -> Iterator[tuple[Node, Node]]:
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+def _private_pairs(
+    network: Network, first: type[First], second: type[Second]
+) -> Iterator[tuple[Node, First, Node, Second]]:
     """Boxes in a row such that nobody else sees what is between them, filters with one predicate and no rest."""
     for node in network.nodes:
-        if not isinstance(node.box, first) or not _one_way(network, node):
-            continue
-        takers = list(network.consumers(node.name))
+        box, takers = node.box, list(network.consumers(node.name))
         seen = any(end.arc.origin == node.name for end in network.ends)
-        if seen or len(takers) != 1 or takers[0].inputs != (Arc(node.name),):
+        if not isinstance(box, first) or seen or len(takers) != 1 or takers[0].inputs != (Arc(node.name),):
             continue
-        if isinstance(takers[0].box, second) and _one_way(network, takers[0]):
-            yield node, takers[0]
+        next_box = takers[0].box
+        if isinstance(next_box, second) and _one_way(network, node) and _one_way(network, takers[0]):
+            yield node, box, takers[0], next_box
 
 
 def _one_way(network: Network, node: Node) -> bool:

@@ -267,8 +267,9 @@ class _Planner:
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
-        columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[0])
-        return Runner(node, None, (self._side(node, 0, columns, ()),), origin, ())
+        stream = 1 - (self._checked.table_side(node) or 0)
+        columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[stream])
+        return Runner(node, None, (self._side(node, stream, columns, ()),), origin, ())
 
 
 def _groups(order: Order) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,14 @@ class Checked:
     warnings: list[str] = field(default_factory=list)
     types: dict[tuple[str, str], str] = field(default_factory=dict)
 
+    @cached_property
+    def ports(self) -> dict[str, list[Arc]]:
+        """The arcs that start at each place."""
+        found: dict[str, list[Arc]] = {}
+        for arc in self.schemas:
+            found.setdefault(arc.origin, []).append(arc)
+        return found
+
     def type_of(self, text: str, schema: Schema) -> str:
         """The type of an expression that was checked over this schema."""
         return self.types[text, _shown(schema)]
@@ -64,8 +73,13 @@ class Checked:
 
     def is_lookup(self, node: Node) -> bool:
         """Whether the box joins with a stored table."""
+        return self.table_side(node) is not None
+
+    def table_side(self, node: Node) -> int | None:
+        """Which side of a join is a stored table, if one is."""
         tables = {table.name for table in self.network.tables}
-        return isinstance(node.box, Join) and node.inputs[1].origin in tables
+        sides = [side for side, arc in enumerate(node.inputs) if arc.origin in tables]
+        return sides[-1] if sides and isinstance(node.box, Join) else None
 
 
 def check(network: Network, spark: SparkSession) -> Checked:
@@ -156,8 +170,13 @@ def _check_ends(checked: Checked) -> None:
                 f"{where}: the value graph is on column {output.quality.value_column!r}, which is not there.",
                 hint=f"There is: {', '.join(checked.schemas[output.arc])}.",
             )
+        if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
+            raise BadInput(f"{where}: only a view is kept.", hint="Add view: true, or leave keep_... out.")
     for point in network.points:
-        _check_arc(checked, f"network {network.name}, connection point {point.name}", point.arc)
+        where = f"network {network.name}, connection point {point.name}"
+        _check_arc(checked, where, point.arc)
+        if point.key:
+            _known(f"{where}: key", point.key, checked.schemas[point.arc])
     used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
     for place in network.places:
         if place.name not in used:
@@ -210,7 +229,7 @@ class _Checker:
         if not wanted[0] <= len(node.inputs) <= wanted[1]:
             raise BadInput(f"{where}: {len(node.inputs)} inputs.", hint=f"It takes {wanted[0]}.")
         for side, arc in enumerate(node.inputs):
-            if side == 1 and self._checked.is_lookup(node):
+            if side == self._checked.table_side(node):
                 continue
             _check_arc(self._checked, where, arc)
 
@@ -340,27 +359,39 @@ class _Checker:
 
     def _types(self, where: str, schema: Schema, wanted: dict[str, str]) -> Schema:
         """The types of some expressions over a schema."""
-        found = {}
-        for name, text in wanted.items():
+        for text in wanted.values():
             for qualifier, column in expressions.columns(text):
                 _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
-            found[name] = schema.get(text) or self._spark_type(f"{where}: {text!r}", schema, text)
+        asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
+        types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
+        found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
+        for name, text in wanted.items():
             self._checked.types[text, _shown(schema)] = found[name]
         return found
 
-    def _spark_type(self, where: str, schema: Schema, text: str) -> str:
+    def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
+        """What Spark says, asked once for all; when it refuses, one by one to learn which."""
         from pyspark.errors import PySparkException
 
+        functions.install(self._spark, " ".join(texts))
         empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
         try:
-            found = empty.selectExpr(f"({text}) as x").schema["x"].dataType.simpleString()
+            found = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts))).schema
         except PySparkException as error:
-            raise BadInput(f"{where} is refused by Spark.", hint=str(error).splitlines()[0]) from error
-        if found.startswith("decimal"):
-            found = "double"
-        if found not in _OURS:
-            raise BadInput(f"{where} is of type {found}.", hint=f"A column is one of: {', '.join(TYPES)}.")
-        return _OURS[found]
+            if len(texts) == 1:
+                hint = str(error).splitlines()[0]
+                raise BadInput(f"{where}: {texts[0]!r} is refused by Spark.", hint=hint) from error
+            return [self._spark_types(where, schema, [text])[0] for text in texts]
+        types = [column.dataType.simpleString() for column in found]
+        return [_ours(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
+
+
+def _ours(where: str, spark_type: str) -> str:
+    """Our name of one of Spark's types."""
+    plain = "double" if spark_type.startswith("decimal") else spark_type
+    if plain not in _OURS:
+        raise BadInput(f"{where} is of type {plain}.", hint=f"A column is one of: {', '.join(TYPES)}.")
+    return _OURS[plain]
 
 
 def _shown(schema: Schema) -> str:

@@ -11,7 +11,8 @@ touching the query, and with no shares nothing is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from slipstream.kernels import Bools, Longs, uniform
 from slipstream.squal.algebra import Arc, Network
-from slipstream.squal.analysis import Analysis, analyse
+from slipstream.squal.analysis import Analysis, analyse, takers
 from slipstream.squal.qos import Graph
 from slipstream.squal.schemas import Checked
 from slipstream.squal.statistics import Statistics
@@ -61,7 +62,7 @@ class Shedding:
 
 def places(network: Network) -> tuple[Place, ...]:
     """Every place a drop can stand at: the head of each output's own branch, then the arcs out of the sources."""
-    found = [own_branch(network, output.name) for output in network.outputs]
+    found = [place for output in network.outputs for place in own_branches(network, output.name)]
     for source in network.sources:
         for node in network.consumers(source.name):
             for side, arc in enumerate(node.inputs):
@@ -70,15 +71,22 @@ def places(network: Network) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(found))[:MOST]
 
 
-def own_branch(network: Network, output: str) -> Place:
-    """The furthest place upstream of an output behind which everything is for that output alone."""
-    end = next(o for o in network.outputs if o.name == output)
-    place = Place(end.arc, output, is_output=True)
+def own_branches(network: Network, output: str) -> tuple[Place, ...]:
+    """The furthest places upstream of an output behind which everything is for that output alone."""
     nodes = {node.name: node for node in network.nodes}
-    while place.arc.origin in nodes and _audience(network, place.arc.origin) == {output}:
-        node = nodes[place.arc.origin]
-        place = Place(node.inputs[0], node.name)
-    return place
+    tables = {table.name for table in network.tables}
+
+    def climb(place: Place) -> Iterator[Place]:
+        node = nodes.get(place.arc.origin)
+        if node is None or _audience(network, node.name) != {output}:
+            yield place
+            return
+        for side, arc in enumerate(node.inputs):
+            if arc.origin not in tables:
+                yield from climb(Place(arc, node.name, side))
+
+    end = next(o for o in network.outputs if o.name == output)
+    return tuple(dict.fromkeys(climb(Place(end.arc, output, is_output=True))))
 
 
 def _audience(network: Network, origin: str) -> set[str]:
@@ -96,7 +104,7 @@ def plan(
     envelopes; should dropping evenly still be better, that is the plan.
     """
     shares = dict.fromkeys(places(checked.network), 0.0)
-    full = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
+    full = analyse(checked, statistics, rates, cores=math.inf)
 
     def tried(wanted: Mapping[Place, float]) -> Shedding:
         dropped = {(place.taker, place.side, place.is_output): share for place, share in wanted.items()}
@@ -128,14 +136,23 @@ def evenly(
     checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
 ) -> Shedding:
     """What dropping the same share of everything would leave, to compare with."""
-    full = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
-    share = max(0.0, 1 - 1 / max(full.min_cap / (cores * headroom), 1e-9)) if not full.holds else 0.0
+    # on a machine without limits, since what a saturated box does not pass on would hide load from those behind it
+    full = analyse(checked, statistics, rates, cores=math.inf)
+    share = max(0.0, 1 - cores * headroom / full.min_cap) if full.min_cap else 0.0
     delivered = dict.fromkeys(full.outputs, 1 - share)
     fits = analyse(
         checked, statistics, {name: rate * (1 - share) for name, rate in rates.items()}, cores=cores, headroom=headroom
     )
     everywhere = {p: share for p in places(checked.network) if p.arc.origin in rates}
     return Shedding(everywhere, delivered, worth(checked.network, delivered), fits)
+
+
+def delivered(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
+    """The share of each output that drops at places (by their text) leave, as far as the network alone can tell."""
+    rates = {source.name: 1.0 for source in checked.network.sources}
+    dropped = {(p.taker, p.side, p.is_output): shares.get(str(p), 0.0) for p in wanted}
+    full, left = (analyse(checked, Statistics(), rates, cores=1.0, dropped=d).outputs for d in (None, dropped))
+    return {name: left[name] / rate if rate else 1.0 for name, rate in full.items()}
 
 
 def worth(network: Network, delivered: Mapping[str, float]) -> float:
@@ -153,15 +170,18 @@ def stamp(train: pa.Table, wanted: Sequence[Place], shares: Mapping[str, float],
     for bit, place in enumerate(wanted):
         share = shares.get(str(place), 0.0)
         if share > 0:
-            mask |= np.where(_chosen(train, bit, share, values.get(str(place))), np.int64(1) << bit, 0)
+            mask |= np.where(_chosen(train, share, values.get(str(place))), np.int64(1) << bit, 0)
     kept = train.drop_columns([SHED]) if SHED in train.column_names else train
     return kept.append_column(SHED, pa.array(mask))
 
 
-def _chosen(train: pa.Table, bit: int, share: float, value: tuple[str, Graph] | None) -> Bools:
-    """Which tuples go: a share of them by lot, or those whose values are worth least."""
+def _chosen(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> Bools:
+    """Which tuples go: a share of them by lot, or those whose values are worth least.
+
+    A tuple has one lot for all places, so what is dropped everywhere need not even enter the network.
+    """
     numbers: Longs = train[SEQ].to_numpy().astype(np.int64)
-    lot = uniform((numbers.astype(np.uint64) << np.uint64(6)) + np.uint64(bit))
+    lot = uniform(numbers.astype(np.uint64))
     if value is None:
         return np.asarray(lot < share)
     column, graph = value
@@ -172,15 +192,26 @@ def _chosen(train: pa.Table, bit: int, share: float, value: tuple[str, Graph] | 
     return chosen
 
 
+def entering(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
+    """The tuples of a stamped train that somebody will take: those dropped on every way need not enter."""
+    ways = takers(network, source)
+    bits = [bit for bit, place in enumerate(wanted) if (place.taker, place.side, place.is_output) in ways]
+    if len(bits) < len(ways):
+        return stamped
+    everywhere = sum(1 << bit for bit in bits)
+    return stamped.filter(pa.array((stamped[SHED].to_numpy() & everywhere) != everywhere))
+
+
 def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
     """The places at which values can be looked at: their output has a value graph, and their arc is a source's."""
     found = {}
     sources = {source.name: source for source in network.sources}
     for output in network.outputs:
-        place = own_branch(network, output.name)
-        source = sources.get(place.arc.origin)
-        if place in wanted and output.quality.value and source and output.quality.value_column in source.schema:
-            found[str(place)] = (output.quality.value_column, output.quality.value)
+        value, column = output.quality.value, output.quality.value_column
+        for place in own_branches(network, output.name) if value else ():
+            source = sources.get(place.arc.origin)
+            if value and place in wanted and source and column in source.schema:
+                found[str(place)] = (column, value)
     return found
 
 

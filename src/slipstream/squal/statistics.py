@@ -1,8 +1,8 @@
 """What the boxes of a network cost and let through, measured on a sample of its inputs.
 
 The cost c(b) of a box is seconds of one core a tuple, its selectivity s(b) output tuples an input tuple. Expressions
-are timed in Spark, as they will run; order-sensitive boxes by their kernels, to which the cost of bringing a tuple to
-a Python worker and back is added.
+are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to carry a tuple from one
+to the other is found by a rehearsal of the whole network (``rehearsal``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from slipstream.squal.algebra import TYPES, Arc, Filter, Join, Map, Node, Union
 from slipstream.squal.plan import Runner, plan
+from slipstream.squal.schemas import joined
 from slipstream.squal.windows import NULL_INTEGER, nulls
 
 if TYPE_CHECKING:
@@ -41,9 +42,13 @@ class Figures:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of boxes by name; what was not measured costs a microsecond and lets everything through."""
+    """Figures of boxes by name; what was not measured costs a microsecond and lets everything through.
+
+    ``carrying`` is seconds of a core to carry one tuple to where it is kept or delivered.
+    """
 
     figures: Mapping[str, Figures] = field(default_factory=dict)
+    carrying: float = 0.0
 
     def of(self, name: str) -> Figures:
         """The figures of a box."""
@@ -82,7 +87,6 @@ class _Meter:
         self._tables = tables
         self._runners = {runner.node.name: runner for runner in plan(checked).runners}
         self._arcs: dict[Arc, pa.Table] = {}
-        self._carrying = carrying(spark)
 
     def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
         for name, frame in samples.items():
@@ -95,7 +99,7 @@ class _Meter:
 
     def _expression(self, node: Node) -> Figures:
         """Time the box in Spark beside a pass that does nothing."""
-        frame = self._frame(node.inputs[0]).cache()
+        frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
         count = max(frame.count(), 1)
         outputs = self._outputs(node, frame)
         first = outputs[Arc(node.name)]
@@ -121,14 +125,22 @@ class _Meter:
         if isinstance(box, Map):
             return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as {n}" for n, t in box.columns.items()))}
         if isinstance(box, Join):
-            table = self._tables[node.inputs[1].origin]
-            met = frame.alias("left").join(table.alias("right"), _expr(box.predicate))
-            names = list(self._checked.schemas[Arc(node.name)])
-            return {Arc(node.name): met.toDF(*hidden, *names)}
+            return {Arc(node.name): self._looked_up(node, box, frame)}
         merged = frame
         for arc in node.inputs[1:]:
             merged = merged.unionByName(self._frame(arc))
         return {Arc(node.name): merged}
+
+    def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
+        """A stream beside its matches in a stored table."""
+        stored = self._checked.table_side(node) or 0
+        names = ("right", "left") if stored == 0 else ("left", "right")
+        met = frame.alias(names[0]).join(self._tables[node.inputs[stored].origin].alias(names[1]), _expr(box.predicate))
+        columns = (
+            f"{('left', 'right')[side]}.{column} as {out}"
+            for out, (side, column) in joined(*self._checked.inputs(node)).items()
+        )
+        return met.selectExpr("_seq", "_ts", *columns)
 
     def _frame(self, arc: Arc) -> DataFrame:
         types = {"_seq": "bigint", "_ts": "bigint"} | {n: TYPES[t] for n, t in self._checked.schemas[arc].items()}
@@ -140,11 +152,10 @@ class _Meter:
         count = max(sum(len(part) for part in inputs), 1)
         assert runner.kernel is not None
         kernel = runner.kernel
-        kernel.step({}, inputs)
-        taken = best_of(lambda: kernel.step({}, inputs))
         _, released = kernel.step({}, inputs)
+        taken = best_of(lambda: kernel.step({}, inputs), 2)
         self._arcs[Arc(runner.node.name)] = self._released(runner, released)
-        return Figures(taken / count + self._carrying, (len(released) / count,))
+        return Figures(taken / count, (len(released) / count,))
 
     def _inputs(self, runner: Runner) -> list[pd.DataFrame]:
         order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in runner.node.inputs]))
@@ -168,13 +179,6 @@ class _Meter:
             plain = pa.array(values, mask=nulls(values))
             columns[new] = plain.cast(pa.bool_()) if runner.origin.types[new] == "boolean" else plain
         return pa.table(columns)
-
-
-def carrying(spark: SparkSession, rows: int = 200_000) -> float:
-    """Seconds of a core to bring one row to a Python worker and back."""
-    frame = spark.range(rows).selectExpr("id", *(f"id as c{i}" for i in range(8)))
-    work = frame.mapInPandas(lambda parts: parts, frame.schema).write.format("noop").mode("overwrite")
-    return best_of(work.save, 2) * spark.sparkContext.defaultParallelism / rows
 
 
 def _expr(predicate: str) -> Any:

@@ -1,0 +1,137 @@
+"""``slipstream network pause|resume|step|shed|monitor|inspect``: a hand on a running network, and an eye."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream.cli.network.options import Folder
+from slipstream.cli.options import Json, show
+from slipstream.errors import BadArgument
+from slipstream.progress import say
+
+
+def pause_network(folder: Folder) -> None:
+    """Let no more trains arrive; the batch under way ends normally."""
+    from slipstream.squal.execution import Execution
+
+    Execution.open(folder).pause()
+    say("paused: `slipstream network resume` or `step` goes on")
+
+
+def resume_network(folder: Folder) -> None:
+    """Let trains arrive again."""
+    from slipstream.squal.execution import Execution
+
+    Execution.open(folder).resume()
+    say("running")
+
+
+def step_network(
+    folder: Folder, trains: Annotated[int, typer.Option(min=1, help="How many trains to let in.")] = 1
+) -> None:
+    """Let one train of each source arrive, then pause."""
+    from slipstream.squal.execution import Execution
+
+    Execution.open(folder).step(trains)
+    say(f"{trains} to come, then paused")
+
+
+def shed_network(
+    folder: Folder,
+    drops: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help='"PLACE=SHARE" of the tuples to come, such as "cars -> sort=0.3".'),
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Drop nothing any more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Drop a share of the tuples to come at some places, and show what has been dropped.
+
+    Without options it shows the places. The choice is written into the trains as they arrive, so a restart drops the
+    same tuples again.
+    """
+    from slipstream.squal.execution import Execution
+
+    execution = Execution.open(folder)
+    if drops or stop:
+        execution.shares = {place: float(share) for place, share in (_share(drop) for drop in drops or [])}
+    dropped: dict[str, int] = {}
+    for line in execution.shed():
+        for place, count in line["dropped"].items():
+            dropped[place] = dropped.get(place, 0) + count
+    shares = execution.shares
+    result = {str(p): f"{shares.get(str(p), 0.0):.0%}, so far {dropped.get(str(p), 0):,}" for p in execution.places}
+    show(result, as_json=as_json, title="dropped: now, and tuples so far")
+
+
+def _share(text: str) -> tuple[str, float]:
+    place, _, share = text.rpartition("=")
+    try:
+        return place, float(share)
+    except ValueError as error:
+        raise BadArgument(f"--drop {text}: not PLACE=SHARE.", hint='Write --drop "cars -> sort=0.3".') from error
+
+
+def monitor_network(folder: Folder, as_json: Json = False) -> None:
+    """Show each output's tuples, delay, share delivered and utility, batch by batch."""
+    from slipstream.squal.execution import Execution
+
+    entries = Execution.open(folder).monitor.entries()
+    if as_json:
+        print(json.dumps(entries))
+        return
+    table = Table("batch", "output", "tuples", "mean delay s", "worst s", "in the good zone", "delivered", "utility")
+    for entry in entries:
+        for name, line in entry["outputs"].items():
+            delays = (f"{line[key]:.2f}" for key in ("delay", "worst"))
+            shares = (f"{line[key]:.0%}" for key in ("good", "delivered"))
+            table.add_row(str(entry["batch"]), name, f"{line['tuples']:,}", *delays, *shares, f"{line['utility']:.2f}")
+    Console().print(table)
+
+
+def inspect_network(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="An output, a view, a connection point, or a tapped arc (tap_BOX).")],
+    last: Annotated[int, typer.Option(min=1, help="How many of the newest tuples to show.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show the newest tuples on an output, a connection point or a tapped arc."""
+    from slipstream.squal.execution import Execution
+
+    rows = Execution.open(folder).inspect(name, last)
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table(*(rows[0] if rows else ()), title=f"{name}: the last {len(rows)}", title_justify="left")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+def tap_network(
+    folder: Folder,
+    arcs: Annotated[list[str] | None, typer.Argument(help="BOX or BOX.PORT; none ends it.")] = None,
+) -> None:
+    """Record arcs beside the outputs, from the next time the network starts on; `inspect FOLDER tap_BOX` shows them."""
+    from slipstream.squal.algebra import Arc
+    from slipstream.squal.execution import Execution
+
+    execution = Execution.open(folder)
+    execution.taps = [Arc.parse(text) for text in arcs or []]
+    say("tapped: " + (", ".join(execution.taps) or "nothing"))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put these commands on the command line."""
+    app.command("pause")(pause_network)
+    app.command("resume")(resume_network)
+    app.command("step")(step_network)
+    app.command("shed")(shed_network)
+    app.command("monitor")(monitor_network)
+    app.command("inspect")(inspect_network)
+    app.command("tap")(tap_network)

@@ -1,0 +1,97 @@
+"""A rehearsal: the network runs on a sample of its inputs, to learn what carrying tuples between boxes costs.
+
+The boxes' own costs do not add up to what a run costs: tuples must be read, shuffled, brought to Python workers and
+back, and delivered. A short run of the very query in batches of two lengths gives the cost of one more tuple (what a
+batch costs at any length, its fixed cost, makes results later, but limits no rate); what the boxes do not explain of it
+is the cost of carrying.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from slipstream.squal.analysis import analyse
+from slipstream.squal.execution import Execution, told
+from slipstream.squal.inputs import cut
+from slipstream.squal.schemas import Checked
+from slipstream.squal.statistics import Statistics, measure
+from slipstream.squal.trains import write_train
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: the trains of a rehearsal, in sixteenths of the sample: two to warm up, then short ones and long ones in turn
+TRAINS = (1, 1, 1, 5, 1, 6, 1)
+WARM = 2
+
+
+def rehearse(
+    spark: SparkSession,
+    checked: Checked,
+    samples: Mapping[str, pa.Table],
+    tables: Mapping[str, DataFrame] | None = None,
+) -> Statistics:
+    """The cost of every box, and of carrying a tuple, on samples of the sources' tuples in their order of arrival."""
+    frames = {name: spark.createDataFrame(numbered(table)) for name, table in samples.items()}
+    found = measure(spark, checked, frames, tables)
+    rates = {name: float(table.num_rows) for name, table in samples.items()}
+    total = sum(rates.values())
+    shares = {name: rate / max(total, 1) for name, rate in rates.items()}
+    cores = spark.sparkContext.defaultParallelism
+    boxes = analyse(checked, found, shares, cores=cores)
+    whole = marginal(spark, checked, samples, tables) * cores
+    return replace(found, carrying=max(whole - boxes.min_cap, 0.0) / boxes.carried)
+
+
+def marginal(
+    spark: SparkSession,
+    checked: Checked,
+    samples: Mapping[str, pa.Table],
+    tables: Mapping[str, DataFrame] | None = None,
+) -> float:
+    """Seconds that one more tuple takes in a run of the network, all sources taken together."""
+    with tempfile.TemporaryDirectory(prefix="slipstream-rehearsal-") as folder:
+        run = Execution.lay_out(Path(folder) / "run", checked.network)
+        for name, table in samples.items():
+            for number, train in enumerate(parts(table, TRAINS)):
+                write_train(run.folder / "in" / name, number, train)
+        query = run.start(spark, tables, available_now=True)
+        with told(checked.network):
+            query.awaitTermination()
+        batches = [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in query.recentProgress]
+    return slope([batch for batch in batches if batch[0]][WARM:])
+
+
+def parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:
+    """A table with arrival numbers, cut into consecutive parts of such relative lengths."""
+    lengths = list(lengths)
+    bounds = [table.num_rows * sum(lengths[:i]) // sum(lengths) for i in range(len(lengths) + 1)]
+    return [numbered(table).slice(start, end - start) for start, end in pairwise(bounds)]
+
+
+def numbered(table: pa.Table) -> pa.Table:
+    """Tuples with their arrival numbers, all there at once."""
+    return next(cut(table, max(table.num_rows, 1), 0, None))
+
+
+def slope(batches: list[tuple[int, float]]) -> float:
+    """Seconds a tuple, from (tuples, seconds) of shorter and longer batches.
+
+    >>> slope([(100, 1.1), (500, 1.5), (100, 1.1), (600, 1.6)])
+    0.001
+    """
+    if len({count for count, _ in batches}) < 2:
+        return 0.0
+    middle = (min(count for count, _ in batches) + max(count for count, _ in batches)) / 2
+    short = [batch for batch in batches if batch[0] < middle]
+    long = [batch for batch in batches if batch[0] >= middle]
+    rise = median(seconds for _, seconds in long) - median(seconds for _, seconds in short)
+    return round(max(rise, 0.0) / (median(count for count, _ in long) - median(count for count, _ in short)), 9)
