@@ -105,7 +105,7 @@ def test_balances_are_those_the_engine_answered(page: TestClient, workspace: Pat
 
 def test_a_vehicle_that_was_never_seen_is_said_so(page: TestClient) -> None:
     answer = page.get("/api/city/vehicles/2000000000")
-    assert answer.status_code == 400
+    assert answer.status_code == 404
     assert "has not been seen" in answer.json()["message"]
 
 
@@ -156,7 +156,7 @@ def test_a_folder_that_grows_is_followed_within_two_seconds(page: TestClient, ru
 def test_only_one_engine_and_none_without_a_start(page: TestClient) -> None:
     for what in ("pause", "stop"):
         answer = page.post(f"/api/city/{what}")
-        assert (answer.status_code, answer.json()["hint"]) == (400, "Start a run first.")
+        assert (answer.status_code, answer.json()["hint"]) == (409, "Start a run first.")
 
 
 def test_metrics_and_health_for_those_who_watch(page: TestClient) -> None:

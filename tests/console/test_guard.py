@@ -50,7 +50,7 @@ def test_other_sites_change_nothing(empty: TestClient, headers: dict[str, str]) 
 
 def test_our_page_may(empty: TestClient) -> None:
     headers = {**OURS, "origin": HERE, "sec-fetch-site": "same-origin"}
-    assert empty.post("/api/city/stop", headers=headers).status_code == 400
+    assert empty.post("/api/city/stop", headers=headers).status_code == 409
 
 
 def test_bodies_are_limited_also_when_their_length_is_not_told(empty: TestClient) -> None:
@@ -98,7 +98,7 @@ def test_names_lead_nowhere_but_into_the_workspace(tmp_path: Path, workspace: Pa
     (inside / "linked").symlink_to(workspace / "city")
     page = TestClient(create(inside, Rules(), "local[2]"), base_url=HERE, headers=OURS)
     for path, body in (("start", {"run": name}), ("open", {"result": name})):
-        assert page.post(f"/api/city/{path}", json=body).status_code in (400, 422)
+        assert page.post(f"/api/city/{path}", json=body).status_code in (404, 422)
     assert page.get("/api/city/choices").json()["runs"] == []
 
 

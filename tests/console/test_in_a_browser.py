@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import socket
-import threading
+import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 from playwright.sync_api import expect
 
 from console.browsing import Console, Watched, chromium
 from console.recorded import Recording
+from console.serving import free_port, served
 from measure import machine
-from slipstream.console.guard import Rules
-from slipstream.console.server import create
 from slipstream.feeds.run import Run
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def served(workspace: Path, token: str = "") -> Iterator[str]:
-    """The console in this process, at a free port."""
-    port = free_port()
-    app = create(workspace, Rules(port=port, token=token), "local[2]")
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: Path, run: Run) -> None:
@@ -160,7 +132,9 @@ def test_how_smooth_a_hundred_expressways_are_and_how_old_their_data(run: Run, t
         draws = sorted(page.evaluate("window.draws ?? []"))
     rate = 1000 * len(gaps) / sum(gaps)
     print(f"\n{machine()}")
-    print(f"{many.stored * many.copies} expressways: {rate:.0f} frames/s, 99 % of frames within {gaps[len(gaps) * 99 // 100]:.0f} ms")
+    print(
+        f"{many.stored * many.copies} expressways: {rate:.0f} frames/s, 99 % of frames within {gaps[len(gaps) * 99 // 100]:.0f} ms"
+    )
     print(f"data on screen {1000 * sum(ages) / len(ages):.0f} ms after its commit, at most {1000 * max(ages):.0f} ms")
     if draws:
         print(f"drawing takes {draws[len(draws) // 2]:.2f} ms, at most {draws[-1]:.2f} ms")
@@ -179,8 +153,6 @@ COUNT_FRAMES = """() => {
 
 def multiplied(run: Run, folder: Path, copies: int) -> Run:
     """The run in another folder, presented many times."""
-    import shutil
-
     shutil.copytree(run.path, folder)
     many = Run.open(folder).multiplied(copies)
     (folder / "manifest.json").write_text(many.manifest.to_json())

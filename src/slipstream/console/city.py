@@ -13,9 +13,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from slipstream.console.problems import PROBLEMS
+from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
-from slipstream.errors import BadArgument
 from slipstream.feeds.tuples import SEGMENTS
 from slipstream.tolls.cars import CELLS
 
@@ -198,7 +198,7 @@ def segments(request: Request) -> Response:
     city = city_of(request)
     subject, second = city.subject, city.state.shown
     if subject.roads is None or subject.told is None or second < 0:
-        raise BadArgument("There is no traffic to show yet.", hint="Start a run and wait for its first batch.")
+        raise NotNow("There is no traffic to show yet.", hint="Start a run and wait for its first batch.")
     traffic, word = subject.roads.traffic(second), subject.told.at(second, subject.journal)
     cells = np.arange(traffic.cars.size)
     xways = np.array(subject.roads.xways, np.int32)
@@ -241,7 +241,7 @@ def cars(request: Request, xway: Annotated[int, Path(ge=0, lt=2**31)]) -> Cars:
     subject, second = city.subject, city.state.shown
     place = subject.roads.place(xway) if subject.roads else None
     if subject.roads is None or place is None or second < 0:
-        raise BadArgument(f"There is no traffic on expressway {xway} to show.", hint="Choose one that is on the map.")
+        raise NotThere(f"There is no traffic on expressway {xway} to show.", hint="Choose one that is on the map.")
     reports = subject.roads.now(place[0], second)
     columns = {name: reports[name].tolist() for name in ("time", "pos", "spd", "lane", "dir")}
     shift = place[1] * subject.roads.run.manifest.vid_stride

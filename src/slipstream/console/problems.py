@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from slipstream.console.refusals import NotNow, NotThere
 from slipstream.errors import BadArgument, BadInput, SlipstreamError, Unavailable
 
 
@@ -20,7 +21,14 @@ class Problem(BaseModel):
     hint: str = ""
 
 
-_CODES: tuple[tuple[type[SlipstreamError], int], ...] = ((BadArgument, 400), (BadInput, 422), (Unavailable, 503))
+#: the first that fits counts
+_CODES: tuple[tuple[type[SlipstreamError], int], ...] = (
+    (NotThere, 404),
+    (NotNow, 409),
+    (BadArgument, 400),
+    (BadInput, 422),
+    (Unavailable, 503),
+)
 
 #: what any route may answer besides its result; give it to every router
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -29,6 +37,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (400, "It cannot be done as asked."),
         (401, "The token is missing."),
         (403, "The request comes from another site."),
+        (404, "There is no such thing."),
+        (409, "It cannot be done now."),
         (413, "The request is too large."),
         (421, "The name is not the console's."),
         (422, "A field is missing or out of range, or a file cannot be used."),
