@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from slipstream.console.problems import PROBLEMS
+from slipstream.console.problems import PROBLEMS, Wish
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
@@ -48,7 +48,7 @@ class Choices(BaseModel):
     broken: list[str] = Field(default=[], description="Runs that cannot be used, and why.")
 
 
-class Start(BaseModel):
+class Start(Wish):
     """Start an engine on a run."""
 
     run: Name
@@ -56,19 +56,19 @@ class Start(BaseModel):
     rules: str = Field(default="2004", pattern="^(2004|2003)$")
 
 
-class Resume(BaseModel):
+class Resume(Wish):
     """Go on with a paused engine."""
 
     speed: Speed = 1.0
 
 
-class Open(BaseModel):
+class Open(Wish):
     """Watch an engine's folder."""
 
     result: Name
 
 
-class Look(BaseModel):
+class Look(Wish):
     """Look at a second; without ``follow`` the page stays there, or plays on from it."""
 
     follow: bool = True

@@ -7,11 +7,18 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.errors import BadArgument, BadInput, SlipstreamError, Unavailable
+
+
+class Wish(BaseModel):
+    """A body that the page sends: exactly what is described, nothing taken for something like it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class Problem(BaseModel):
@@ -66,11 +73,17 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     return _answer(422, "; ".join(said) + ".", "The interface is described at /openapi.json.")
 
 
-async def _http(_: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return JSONResponse(
-        Problem(message=f"{error.detail}.").model_dump(), status_code=error.status_code, headers=error.headers
-    )
+    headers = {"allow": ", ".join(_allowed(request))} if error.status_code == 405 else error.headers
+    body = Problem(message=f"{error.detail}.").model_dump()
+    return JSONResponse(body, status_code=error.status_code, headers=headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """What may be done at an address, whichever routes it is spread over."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
 def _answer(code: int, message: str, hint: str) -> JSONResponse:

@@ -171,6 +171,8 @@ class City:
             subject = self._watched()
             if subject.run is None:
                 raise NotNow("Only runs of the workspace can go on from here.", hint="Start a run.")
+            if subject.journal.newest >= subject.seconds - 1:
+                raise NotNow("The run is over.", hint="Start it again, or replay it.")
             set_clock(subject.out, speed, self._start_up)
             subject.speed = speed
             self._launch(speed)
