@@ -57,6 +57,23 @@ def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, i
         assert all(before >= 2 * after for before, after in pairwise(sizes))
 
 
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 40), st.integers(0, 99)), max_size=120))
+def test_rows_are_removed_one_by_one(steps: list[tuple[bool, int, int]]) -> None:
+    """A row that takes a removed one's place begins anew, and every other key is still found."""
+    cars, plain = Fragment(CAR), dict[int, list[int]]()
+    for removed, number, value in steps:
+        # keys that meet in the hash table
+        key = number << 43
+        if removed:
+            cars.remove(np.array([key, key]))
+            plain.pop(key, None)
+        else:
+            fill(cars, [(key, value)])
+            plain.setdefault(key, []).insert(0, value)
+    assert sorted(cars.rows["key"].tolist()) == sorted(plain)
+    assert {key: cars.stream(key, "speed").tolist() for key in plain} == {k: v[:4] for k, v in plain.items()}
+
+
 def test_a_fragment_grows_and_forgets() -> None:
     cars = Fragment(CAR)
     keys = np.arange(50_000, dtype=np.int64) * 7919

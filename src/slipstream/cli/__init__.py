@@ -18,6 +18,7 @@ from slipstream.cli import (
     bench,
     berlinmod,
     city,
+    cuboid,
     describe,
     doctor,
     exchange,
@@ -38,7 +39,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, toll, network, berlinmod, archive, bench, console_page, doctor):
+for family in (
+    city,
+    exchange,
+    describe,
+    history,
+    toll,
+    cuboid,
+    network,
+    berlinmod,
+    archive,
+    bench,
+    console_page,
+    doctor,
+):
     family.add_to(app)
 
 

@@ -34,6 +34,12 @@ def toll(
     sink: Annotated[
         list[str] | None, typer.Option(help="Besides the files: console, or kafka:HOST:PORT/TOPIC. May be repeated.")
     ] = None,
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="Publish cars, segments, accidents and accounts as cuboids to query.")
+    ] = False,
+    queries: Annotated[
+        Path | None, typer.Option(help="A file of CREATE PATTERN and CREATE QUERY over car, asked at every report.")
+    ] = None,
     text: Annotated[bool, typer.Option(help="Write output.csv beside the Parquet files.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
     parallel: Annotated[int, typer.Option(help="Fragments and shards; 0 for one per core.")] = 0,
@@ -81,10 +87,18 @@ def toll(
         text=text,
         parallel=parallel,
         history=history,
+        snapshot=snapshot,
+        queries=_script(queries),
         watch=_watchers(sink or [], out, text=text),
     )
     summary = _toll(input_, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
+
+
+def _script(file: Path | None) -> str:
+    if file is not None and not file.is_file():
+        raise BadArgument(f"--queries {file}: no such file.", hint="See docs/cuboids.md for what stands in it.")
+    return file.read_text(encoding="utf-8") if file is not None else ""
 
 
 def _toll(input_: str, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:

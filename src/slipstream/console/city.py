@@ -12,10 +12,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from slipstream.console.problems import PROBLEMS
+from slipstream.console.problems import PROBLEMS, Wish
+from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
-from slipstream.errors import BadArgument
 from slipstream.feeds.tuples import SEGMENTS
 from slipstream.tolls.cars import CELLS
 
@@ -48,7 +48,7 @@ class Choices(BaseModel):
     broken: list[str] = Field(default=[], description="Runs that cannot be used, and why.")
 
 
-class Start(BaseModel):
+class Start(Wish):
     """Start an engine on a run."""
 
     run: Name
@@ -56,19 +56,19 @@ class Start(BaseModel):
     rules: str = Field(default="2004", pattern="^(2004|2003)$")
 
 
-class Resume(BaseModel):
+class Resume(Wish):
     """Go on with a paused engine."""
 
     speed: Speed = 1.0
 
 
-class Open(BaseModel):
+class Open(Wish):
     """Watch an engine's folder."""
 
     result: Name
 
 
-class Look(BaseModel):
+class Look(Wish):
     """Look at a second; without ``follow`` the page stays there, or plays on from it."""
 
     follow: bool = True
@@ -198,7 +198,7 @@ def segments(request: Request) -> Response:
     city = city_of(request)
     subject, second = city.subject, city.state.shown
     if subject.roads is None or subject.told is None or second < 0:
-        raise BadArgument("There is no traffic to show yet.", hint="Start a run and wait for its first batch.")
+        raise NotNow("There is no traffic to show yet.", hint="Start a run and wait for its first batch.")
     traffic, word = subject.roads.traffic(second), subject.told.at(second, subject.journal)
     cells = np.arange(traffic.cars.size)
     xways = np.array(subject.roads.xways, np.int32)
@@ -241,7 +241,7 @@ def cars(request: Request, xway: Annotated[int, Path(ge=0, lt=2**31)]) -> Cars:
     subject, second = city.subject, city.state.shown
     place = subject.roads.place(xway) if subject.roads else None
     if subject.roads is None or place is None or second < 0:
-        raise BadArgument(f"There is no traffic on expressway {xway} to show.", hint="Choose one that is on the map.")
+        raise NotThere(f"There is no traffic on expressway {xway} to show.", hint="Choose one that is on the map.")
     reports = subject.roads.now(place[0], second)
     columns = {name: reports[name].tolist() for name in ("time", "pos", "spd", "lane", "dir")}
     shift = place[1] * subject.roads.run.manifest.vid_stride

@@ -25,9 +25,10 @@ from slipstream.tolls.sink import journal
 class Engine:
     """One ``slipstream toll`` at work."""
 
-    def __init__(self, run: Run, out: Path, speed: float, rules: str, master: str) -> None:
+    def __init__(self, run: Run, out: Path, speed: float, rules: str, master: str, *, snapshot: bool) -> None:
         arguments = ["toll", str(run.path), "--out", str(out), "--speed", str(speed), "--rules", rules]
         arguments += ["--master", master, "--no-text", "--json"]
+        arguments += ["--snapshot"] if snapshot else []
         self.speed = speed
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(

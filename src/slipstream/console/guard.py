@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -97,10 +98,6 @@ def _cookie(headers: Headers) -> str:
     return found.value if found else ""
 
 
-class TooLarge(Exception):
-    """A body beyond the limit."""
-
-
 class Guard:
     """The checks as ASGI middleware."""
 
@@ -117,12 +114,7 @@ class Guard:
         if refusal := self._refusal(scope, headers):
             await refusal(scope, receive, _secured(send))
             return
-        try:
-            await self._app(scope, _limited(receive), _secured(send))
-        except TooLarge:
-            await _refuse(413, "The request is too large.", f"At most {BODY_LIMIT:,} bytes.")(
-                scope, receive, _secured(send)
-            )
+        await self._app(scope, _limited(receive), _secured(send))
 
     def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         if headers.get("host", "") not in self._rules.hosts:
@@ -162,7 +154,8 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > BODY_LIMIT:
-            raise TooLarge
+            # the one kind of error that FastAPI passes on while it reads a body
+            raise HTTPException(413, "The request is too large")
         return message
 
     return limited

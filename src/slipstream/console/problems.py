@@ -7,10 +7,18 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
+from slipstream.console.refusals import NotNow, NotThere
 from slipstream.errors import BadArgument, BadInput, SlipstreamError, Unavailable
+
+
+class Wish(BaseModel):
+    """A body that the page sends: exactly what is described, nothing taken for something like it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class Problem(BaseModel):
@@ -20,7 +28,14 @@ class Problem(BaseModel):
     hint: str = ""
 
 
-_CODES: tuple[tuple[type[SlipstreamError], int], ...] = ((BadArgument, 400), (BadInput, 422), (Unavailable, 503))
+#: the first that fits counts
+_CODES: tuple[tuple[type[SlipstreamError], int], ...] = (
+    (NotThere, 404),
+    (NotNow, 409),
+    (BadArgument, 400),
+    (BadInput, 422),
+    (Unavailable, 503),
+)
 
 #: what any route may answer besides its result; give it to every router
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -29,6 +44,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (400, "It cannot be done as asked."),
         (401, "The token is missing."),
         (403, "The request comes from another site."),
+        (404, "There is no such thing."),
+        (409, "It cannot be done now."),
         (413, "The request is too large."),
         (421, "The name is not the console's."),
         (422, "A field is missing or out of range, or a file cannot be used."),
@@ -56,11 +73,17 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     return _answer(422, "; ".join(said) + ".", "The interface is described at /openapi.json.")
 
 
-async def _http(_: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return JSONResponse(
-        Problem(message=f"{error.detail}.").model_dump(), status_code=error.status_code, headers=error.headers
-    )
+    headers = {"allow": ", ".join(_allowed(request))} if error.status_code == 405 else error.headers
+    body = Problem(message=f"{error.detail}.").model_dump()
+    return JSONResponse(body, status_code=error.status_code, headers=headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """What may be done at an address, whichever routes it is spread over."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
 def _answer(code: int, message: str, hint: str) -> JSONResponse:

@@ -79,7 +79,9 @@ def _serve_page(app: FastAPI, built: Path) -> None:
     for path in PAGES:
         app.add_api_route(path, page, include_in_schema=False, response_class=Response)
     if built.is_dir():
-        app.mount("/", StaticFiles(directory=built))
+        app.mount("/assets", StaticFiles(directory=built / "assets"))
+        icon = built / "icon.svg"
+        app.add_api_route("/icon.svg", lambda: FileResponse(icon), include_in_schema=False, response_class=Response)
 
 
 def serve(app: FastAPI, host: str, port: int) -> None:

@@ -7,12 +7,12 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from slipstream.console.guard import COOKIE, Rules
-from slipstream.console.problems import PROBLEMS, Problem
+from slipstream.console.problems import PROBLEMS, Problem, Wish
 
 router = APIRouter(prefix="/api/session", tags=["session"], responses=PROBLEMS)
 
 
-class Login(BaseModel):
+class Login(Wish):
     """The token that was printed when the console started."""
 
     token: str = Field(max_length=1000)

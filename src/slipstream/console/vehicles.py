@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream.console.pulse import Journal
+from slipstream.console.refusals import NotThere
 from slipstream.console.roads import Roads, cell_of
 from slipstream.console.told import UNTOLD, Told, read_answers
-from slipstream.errors import BadArgument
+from slipstream.cuboid.files import FILE, FOLDER
+from slipstream.cuboid.snapshot import Snapshot
 from slipstream.feeds.parse import kept
 from slipstream.feeds.run import MINUTE, TRIPS
 from slipstream.feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
@@ -84,6 +86,11 @@ class SegmentMinute:
     accident: bool
 
 
+def has_snapshot(out: Path) -> bool:
+    """Whether the engine of a folder publishes its state."""
+    return (out / FOLDER / FILE).is_file()
+
+
 class Lookup:
     """Looks at vehicles and segments of an engine's folder."""
 
@@ -95,7 +102,7 @@ class Lookup:
         copy, own = divmod(vid, self._roads.run.manifest.vid_stride) if self._roads.run.copies > 1 else (0, vid)
         reports = self._reports(own, copy, second)
         if not reports:
-            raise BadArgument(f"Vehicle {vid} has not been seen by then.", hint="Try a later second, or another one.")
+            raise NotThere(f"Vehicle {vid} has not been seen by then.", hint="Try a later second, or another one.")
         notices = self._notices(vid, reports)
         began = max(place for place, (_, starts) in enumerate(_trips(reports)) if starts)
         trip, last = reports[began:], reports[-1]
@@ -118,7 +125,7 @@ class Lookup:
         """The last minutes of a segment, the oldest first; the last one up to ``second``."""
         place = self._roads.place(xway)
         if place is None:
-            raise BadArgument(f"There is no expressway {xway}.", hint="Choose one that is on the map.")
+            raise NotThere(f"There is no expressway {xway}.", hint="Choose one that is on the map.")
         cell = self._roads.xways.index(xway) * CELLS + direction * SEGMENTS + seg
         last = second // MINUTE
         return [
@@ -186,6 +193,11 @@ class Lookup:
     def _balance(
         self, vid: int, second: int, notices: list[Notice]
     ) -> tuple[int | None, Literal["snapshot", "answers", "nowhere"]]:
+        if second >= self._journal.newest and has_snapshot(self._out):
+            account = Snapshot.open(self._out, only="account", batch=self._journal.batches[-1].batch)["account"].get(
+                vid
+            )
+            return (account["charged"] - account["credits"] if account else 0), "snapshot"
         if self._rules != "2004":
             # discounts and credits are not in the answers
             return None, "nowhere"

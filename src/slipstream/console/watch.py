@@ -19,11 +19,11 @@ import numpy as np
 
 from slipstream.console.engines import Engine, set_clock
 from slipstream.console.pulse import RECENT, Beat, Delays, Journal, Pulse, Response
+from slipstream.console.refusals import NotNow
 from slipstream.console.roads import Roads, Traffic
 from slipstream.console.told import Told, Word
-from slipstream.console.vehicles import Lookup
+from slipstream.console.vehicles import Lookup, has_snapshot
 from slipstream.console.workspace import Workspace
-from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
@@ -170,7 +170,9 @@ class City:
             self._refuse_if_busy()
             subject = self._watched()
             if subject.run is None:
-                raise BadArgument("Only runs of the workspace can go on from here.", hint="Start a run.")
+                raise NotNow("Only runs of the workspace can go on from here.", hint="Start a run.")
+            if subject.journal.newest >= subject.seconds - 1:
+                raise NotNow("The run is over.", hint="Start it again, or replay it.")
             set_clock(subject.out, speed, self._start_up)
             subject.speed = speed
             self._launch(speed)
@@ -180,7 +182,7 @@ class City:
         """Stop the engine after its batch; ``after`` says what that means: paused or stopped."""
         with self._lock:
             if self._engine is None or not self._engine.runs:
-                raise BadArgument("No engine of this console is at work.", hint="Start a run first.")
+                raise NotNow("No engine of this console is at work.", hint="Start a run first.")
             self._after = after
             self._engine.let_go()
             return self.look()
@@ -249,7 +251,7 @@ class City:
         """For a closer look at what is watched."""
         subject = self._watched()
         if subject.roads is None or subject.told is None or self.state.shown < 0:
-            raise BadArgument("There is no traffic to look at yet.", hint="Start a run and wait for its first batch.")
+            raise NotNow("There is no traffic to look at yet.", hint="Start a run and wait for its first batch.")
         return Lookup(subject.roads, subject.told, subject.journal, subject.out, subject.rules)
 
     @property
@@ -264,7 +266,9 @@ class City:
         assert subject.run is not None
         self._error, self._after, self._began = "", "stopped", time.time()
         self._view = View()
-        self._engine = Engine(subject.run, subject.out, speed, subject.rules, self._master)
+        # a folder that was begun without a snapshot goes on without
+        snapshot = has_snapshot(subject.out) or not subject.out.exists()
+        self._engine = Engine(subject.run, subject.out, speed, subject.rules, self._master, snapshot=snapshot)
 
     def _show(self, subject: Subject) -> None:
         self._subject, self._view, self._drawn = subject, View(), None
@@ -272,12 +276,12 @@ class City:
 
     def _watched(self) -> Subject:
         if self._subject is None:
-            raise BadArgument("Nothing is watched yet.", hint="Start a run, or open a result.")
+            raise NotNow("Nothing is watched yet.", hint="Start a run, or open a result.")
         return self._subject
 
     def _refuse_if_busy(self) -> None:
         if self.engine_runs:
-            raise BadArgument("An engine is at work.", hint="Stop it first.")
+            raise NotNow("An engine is at work.", hint="Stop it first.")
 
     def _note_start_up(self, subject: Subject) -> None:
         """Learn how long an engine needs before its clock starts: a resumed one gets as long."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipstream.errors import BadArgument
+from slipstream.console.refusals import NotThere
 from slipstream.feeds.run import Run
 from slipstream.tolls.engine import CHECKPOINT
 from slipstream.tolls.layout import FILE
@@ -84,5 +84,5 @@ def _subfolders(folder: Path) -> Iterator[Path]:
 
 def _pick(found: dict[str, Path], name: str, kind: str, hint: str) -> Path:
     if name not in found:
-        raise BadArgument(f"No {kind} {name!r} in the workspace.", hint=hint)
+        raise NotThere(f"No {kind} {name!r} in the workspace.", hint=hint)
     return found[name]

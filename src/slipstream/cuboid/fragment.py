@@ -2,11 +2,12 @@
 
 ``locate`` and ``insert`` are kernels, so that other kernels work on a fragment without leaving compiled code; they take
 ``Fragment.parts``. Rows that change are marked; ``delta`` takes the marked rows out as bytes, and ``apply`` puts such
-bytes into another copy of the fragment.
+bytes into another copy of the fragment. Whoever publishes a fragment asks it to note its ``changes`` meanwhile.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,52 @@ def insert(parts: Parts, key: int) -> int:
 
 
 @compiled
+def slot_of(parts: Parts, key: int) -> int:
+    """The hash place that holds a key which is there."""
+    places = parts.slots.size
+    place = place_of(key, places)
+    while parts.rows[parts.slots[place]].key != key:
+        place = (place + 1) & (places - 1)
+    return int(place)
+
+
+@compiled
+def empty_slot(parts: Parts, hole: int) -> None:
+    """Empty a hash place and close the gap, so that every key is still found (Knuth, vol. 3, 6.4, algorithm R)."""
+    places = parts.slots.size
+    place = hole
+    while True:
+        parts.slots[hole] = EMPTY
+        while True:
+            place = (place + 1) & (places - 1)
+            row = parts.slots[place]
+            if row == EMPTY:
+                return
+            home = place_of(parts.rows[row].key, places)
+            if ((place - home) & (places - 1)) >= ((place - hole) & (places - 1)):
+                break
+        parts.slots[hole] = row
+        hole = place
+
+
+@compiled
+def remove_all(parts: Parts, keys: Longs) -> None:
+    """Remove the rows of keys; the last row takes the place of each, so that rows stay dense."""
+    for i in range(keys.size):
+        row = locate(parts, keys[i])
+        if row == EMPTY:
+            continue
+        empty_slot(parts, slot_of(parts, keys[i]))
+        last = parts.size[0] - 1
+        if row != last:
+            parts.slots[slot_of(parts, parts.rows[last].key)] = row
+            parts.rows[row] = parts.rows[last]
+            parts.touched[row] = parts.touched[last]
+        parts.touched[last] = False
+        parts.size[0] = last
+
+
+@compiled
 def locate_all(parts: Parts, keys: Longs) -> Ints:
     """The rows of many keys."""
     found = np.empty(keys.size, dtype=np.int32)
@@ -85,12 +132,22 @@ def upsert_all(parts: Parts, keys: Longs) -> Ints:
 
 
 @compiled
-def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[np.uint32], rows: Ints, values: npt.NDArray[Any]) -> None:
+def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, values: npt.NDArray[Any]) -> None:
     """Append elements to the atomic streams of ``rows``, in arrival order; the oldest makes room."""
     depth = ring.shape[1]
     for i in range(rows.size):
         ring[rows[i], counts[rows[i]] % depth] = values[i]
         counts[rows[i]] += 1
+
+
+@dataclass
+class Changes:
+    """What happened to a fragment since it was last published."""
+
+    deltas: list[bytes] = field(default_factory=list)
+    forgotten: list[Longs] = field(default_factory=list)
+    tail: int = 0  # bytes, and files, published since the last whole image
+    files: int = 0
 
 
 class Fragment:
@@ -104,6 +161,7 @@ class Fragment:
 
     def __init__(self, schema: Schema, room: int = _LEAST) -> None:
         self.schema = schema
+        self.changes: Changes | None = None
         self._allocate(room)
 
     def _allocate(self, room: int) -> None:
@@ -133,7 +191,18 @@ class Fragment:
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
         if not wanted.all():
+            if self.changes is not None:
+                self.changes.forgotten.append(self.rows[KEY][~wanted])
             self._rebuild(self.rows[wanted], self.parts.touched[: len(self)][wanted], int(wanted.sum()) + _LEAST)
+
+    def remove(self, keys: Longs) -> None:
+        """Forget the rows of ``keys``, in time proportional to their number."""
+        if self.changes is not None:
+            self.changes.forgotten.append(keys)
+        before = len(self)
+        remove_all(self.parts, keys)
+        # a new row begins with zeros
+        self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
@@ -171,7 +240,10 @@ class Fragment:
         """The rows changed since the last delta, as bytes."""
         changed = np.flatnonzero(self.parts.touched[: len(self)])
         self.parts.touched[changed] = False
-        return self.parts.rows[changed].tobytes()
+        delta = self.parts.rows[changed].tobytes()
+        if self.changes is not None:
+            self.changes.deltas.append(delta)
+        return delta
 
     def encode(self, keys: Longs) -> bytes:
         """The rows of ``keys`` that are there, as bytes."""
@@ -181,7 +253,10 @@ class Fragment:
     def apply(self, delta: bytes) -> None:
         """Take over rows from bytes that ``delta`` or ``encode`` made."""
         rows = decode(self.schema, delta)
-        places = self.upsert(rows[KEY].copy())
+        keys = np.ascontiguousarray(rows[KEY])
+        if len(self) + keys.size > self.parts.rows.size:
+            self.make_room(int((self.find(keys) == EMPTY).sum()))
+        places = upsert_all(self.parts, keys)
         self.parts.rows[places] = rows
         self.parts.touched[places] = False
 

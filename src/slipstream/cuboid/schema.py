@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class AST:
     name: str
     dtype: str
     depth: int
+    ticks: str = "u4"  # the type that counts; i8 where a key may get more than four billion elements
 
     @property
     def count(self) -> str:
@@ -49,6 +51,8 @@ class Schema:
 
     name: str
     attributes: tuple[Plain | AST, ...]
+    key: str = KEY  # what people call the key
+    newest: str = ""  # where two fragments hold one key, the row with the larger value of this attribute counts
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -61,17 +65,25 @@ class Schema:
         fields: list[tuple[str, str] | tuple[str, str, tuple[int, ...]]] = [(KEY, "<i8")]
         for attribute in self.attributes:
             if isinstance(attribute, AST):
-                fields += [(attribute.name, f"<{attribute.dtype}", (attribute.depth,)), (attribute.count, "<u4")]
+                fields += [
+                    (attribute.name, f"<{attribute.dtype}", (attribute.depth,)),
+                    (attribute.count, f"<{attribute.ticks}"),
+                ]
             else:
                 fields.append((attribute.name, f"<{attribute.dtype}"))
         return np.dtype(fields)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names."""
+        return tuple(attribute.name for attribute in self.attributes)
+
     def attribute(self, name: str) -> Plain | AST:
-        """The attribute of that name."""
+        """The attribute of that name; case does not matter."""
         for attribute in self.attributes:
-            if attribute.name == name:
+            if attribute.name.lower() == name.lower():
                 return attribute
-        known = ", ".join(attribute.name for attribute in self.attributes)
+        known = ", ".join(self.names)
         raise BadArgument(f"No attribute '{name}' in cuboid {self.name}; it has: {known}.")
 
     def stream(self, name: str) -> AST:
@@ -80,3 +92,21 @@ class Schema:
         if not isinstance(attribute, AST):
             raise BadArgument(f"'{name}' of cuboid {self.name} is a plain attribute, not an atomic stream.")
         return attribute
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        attributes = [
+            [a.name, a.dtype, a.depth, a.ticks] if isinstance(a, AST) else [a.name, a.dtype] for a in self.attributes
+        ]
+        return {"name": self.name, "key": self.key, "newest": self.newest, "attributes": attributes}
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Schema:
+        """From plain values.
+
+        >>> car = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
+        >>> Schema.from_json(car.to_json()) == car
+        True
+        """
+        attributes = tuple(AST(*form) if len(form) > 2 else Plain(*form) for form in body["attributes"])
+        return cls(body["name"], attributes, body["key"], body["newest"])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from slipstream.cuboid.rtc import recorded
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
@@ -29,6 +30,7 @@ from slipstream.tolls import lines, replay, sink, topic
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
+from slipstream.tolls.published import Watch, prepare
 from slipstream.tolls.query import assemble, take_in
 from slipstream.tolls.rules import find
 from slipstream.tolls.stages import account_stage, by_fragment, toll_stage
@@ -57,6 +59,8 @@ class Settings:
     parallel: int = 0
     train_length: int = 0
     history: Path | None = None
+    snapshot: bool = False  # publish cars, segments, accidents and accounts as cuboids
+    queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, asked at every report; publishes too
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
 
@@ -83,7 +87,13 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     spark.dataSource.register(replay.ReplaySource)
     hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()
     return _toll(
-        spark, assemble(hops, str(out.absolute()), layout, path), out, clock, settings, _at_second(until), until
+        spark,
+        assemble(hops, str(out.absolute()), layout, path, _watch(out, settings)),
+        out,
+        clock,
+        settings,
+        _at_second(until),
+        until,
     )
 
 
@@ -120,7 +130,9 @@ def _toll_chunks(
     engine = str(out.absolute())
     hops = take_in(chunks, engine, layout, settings.encoding)
     history = str(settings.history.absolute()) if settings.history else None
-    return _toll(spark, assemble(hops, engine, layout, history), out, clock, settings, _is_ended, None)
+    return _toll(
+        spark, assemble(hops, engine, layout, history, _watch(out, settings)), out, clock, settings, _is_ended, None
+    )
 
 
 def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
@@ -130,6 +142,10 @@ def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, 
     parallel = settings.parallel or spark.sparkContext.defaultParallelism
     wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
     return wanted.agree_with(checkpoint)
+
+
+def _watch(out: Path, settings: Settings) -> Watch | None:
+    return prepare(out, snapshot=settings.snapshot, script=settings.queries)
 
 
 def _rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -193,7 +209,8 @@ def _writing(
         spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
         query = writer.trigger(processingTime="0 seconds").start()
         try:
-            yield query
+            with recorded(query, out):
+                yield query
         finally:
             query.stop()
             spark.conf.set("spark.sql.shuffle.partitions", str(partitions))

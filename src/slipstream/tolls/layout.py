@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slipstream.cuboid.stream import spread
 from slipstream.errors import BadInput
 
 if TYPE_CHECKING:
@@ -64,12 +65,3 @@ class Layout:
             return cls(**{**body, "fragments": tuple(body["fragments"]), "shards": tuple(body["shards"])})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
-
-
-def spread(spark: SparkSession, parts: int) -> tuple[int, ...]:
-    """Numbers that Spark's hash puts into ``parts`` different partitions, in order."""
-    hashed = spark.range(64 * parts).selectExpr(
-        "cast(id as int) as label", f"pmod(hash(cast(id as int)), {parts}) as part"
-    )
-    first = hashed.groupBy("part").agg({"label": "min"}).collect()
-    return tuple(int(row[1]) for row in sorted(first, key=lambda row: int(row[0])))

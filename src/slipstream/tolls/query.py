@@ -1,22 +1,12 @@
-"""The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
-
-A processor keeps the state of its keys warm in the Python worker between batches. What makes that safe is a mark: every
-batch writes a new random one to the state store and remembers it beside the warm state. Warm state is used only if its
-mark is the one the store holds, that is, if the store's last committed batch is the one that left it; after a crash, a
-retry or a move to another worker it is not, and the state is read from the store.
-"""
+"""The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from typing import TYPE_CHECKING, Any
 
 from slipstream.cuboid.log import Store
-from slipstream.failpoints import failpoint
+from slipstream.cuboid.warm import Stage
 from slipstream.feeds.intake import Intake
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
@@ -30,89 +20,7 @@ from slipstream.tolls.travel import Past
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-State = TypeVar("State")
-
-#: (engine, stage, key) -> (mark, state)
-_WARM: dict[tuple[str, str, int], tuple[str, Any]] = {}
-
-
-class MapStore:
-    """A map in Spark's state store as the cuboid library wants it."""
-
-    def __init__(self, handle: StatefulProcessorHandle, name: str) -> None:
-        self._map = handle.getMapState(name, "number long", "blob binary")
-
-    def put(self, number: int, delta: bytes) -> None:
-        """Write an entry."""
-        self._map.updateValue((number,), (delta,))
-
-    def get(self, number: int) -> bytes:
-        """Read an entry that is there."""
-        found = self._map.getValue((number,))
-        assert found is not None
-        return bytes(found[0])
-
-    def remove(self, number: int) -> None:
-        """Delete an entry."""
-        self._map.removeKey((number,))
-
-    def items(self) -> Iterator[tuple[int, bytes]]:
-        """All entries."""
-        return ((int(key[0]), bytes(value[0])) for key, value in self._map.iterator())
-
-
-class Stage(StatefulProcessor, Generic[State]):
-    """A stage of the engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
-
-    name: str
-    maps: tuple[str, ...]
-
-    def __init__(self, engine: str) -> None:
-        self._engine = engine
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state of a partition."""
-        self._mark = handle.getValueState("mark", "mark string")
-        self._stores: list[Store] = [MapStore(handle, name) for name in self.maps]
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
-        """One batch of one key."""
-        place = (self._engine, self.name, int(key[0]))
-        stored = self._mark.get()
-        warm = _WARM.pop(place, None)
-        if stored is None:
-            state = self.fresh()
-        elif warm is not None and warm[0] == stored[0]:
-            state = warm[1]
-        else:
-            state = self.load(self._stores)
-        passed = list(self.take(state, list(rows)))
-        failpoint(f"{self.name}.before-save")
-        self.save(state, self._stores)
-        failpoint(f"{self.name}.after-save")
-        mark = uuid.uuid4().hex
-        self._mark.update((mark,))
-        _WARM[place] = (mark, state)
-        return (Row(**hop._asdict()) for hop in passed)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def fresh(self) -> State:
-        """The state before the first batch."""
-        raise NotImplementedError
-
-    def load(self, stores: list[Store]) -> State:
-        """The state as it was saved."""
-        raise NotImplementedError
-
-    def take(self, state: State, rows: list[Any]) -> Iterator[Hop]:
-        """Process a batch."""
-        raise NotImplementedError
-
-    def save(self, state: State, stores: list[Store]) -> None:
-        """Write what changed."""
-        raise NotImplementedError
+    from slipstream.tolls.published import Watch
 
 
 class IntakeStage(Stage[Intake]):
@@ -152,7 +60,7 @@ class TollStage(Stage[TollFragment]):
     """Cars and segments."""
 
     name = "tolls"
-    maps = ("cars", "visits", "minutes", "notes")
+    maps: tuple[str, ...] = ("cars", "visits", "minutes", "notes")
 
     def __init__(self, engine: str, layout: Layout) -> None:
         super().__init__(engine)
@@ -214,7 +122,12 @@ def take_in(chunks: DataFrame, engine: str, layout: Layout, encoding: str) -> Da
     return chunks.groupBy("key").transformWithState(IntakeStage(engine, layout, encoding), COLUMNS, "Append", "None")
 
 
-def assemble(hops: DataFrame, engine: str, layout: Layout, run: str | None) -> DataFrame:
-    """The stages behind a stream of trains."""
-    tolled = hops.groupBy("key").transformWithState(TollStage(engine, layout), COLUMNS, "Append", "None")
-    return tolled.groupBy("key").transformWithState(AccountStage(engine, layout, run), COLUMNS, "Append", "None")
+def assemble(hops: DataFrame, engine: str, layout: Layout, run: str | None, watch: Watch | None = None) -> DataFrame:
+    """The stages behind a stream of trains; with ``watch`` they publish their state."""
+    tolls, accounts = TollStage(engine, layout), AccountStage(engine, layout, run)
+    if watch is not None:
+        from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage
+
+        tolls, accounts = WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
+    tolled = hops.groupBy("key").transformWithState(tolls, COLUMNS, "Append", "None")
+    return tolled.groupBy("key").transformWithState(accounts, COLUMNS, "Append", "None")

@@ -33,7 +33,11 @@ export interface Ink {
   alarm: string;
   focus: string;
   back: string;
+  dark: boolean;
 }
+
+/** The part of a scale that stands out from the background: neither end may vanish in it. */
+export const shade = (share: number, dark: boolean): number => (dark ? 0.22 + 0.78 * share : 0.88 * share);
 
 /** Where things are on the canvas. */
 export interface Frame {
@@ -59,17 +63,17 @@ const hex = (colour: string): [number, number, number] =>
   [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) as [number, number, number];
 
 /** One pixel for each segment: eastward and westward rows in turn. */
-export function paint(image: ImageData, grid: Grid, measure: Measure, road: string): void {
+export function paint(image: ImageData, grid: Grid, measure: Measure, ink: Ink): void {
   const info = MEASURES[measure];
   const values = info.values(grid);
   const [dark, bright] = info.ends(grid);
-  const empty = hex(road);
+  const empty = hex(ink.road);
   for (let i = 0; i < values.length; i++) {
     const at = i * 4;
     image.data[at + 3] = 255;
     const nobody = grid.speed[i] === NOBODY || (measure === "toll" && values[i] === 0);
     const share = Math.min(1, Math.max(0, ((values[i] ?? 0) - dark) / (bright - dark)));
-    const k = Math.round(info.curve(share) * 255) * 3;
+    const k = Math.round(shade(info.curve(share), ink.dark) * 255) * 3;
     for (let c = 0; c < 3; c++) image.data[at + c] = nobody ? (empty[c] ?? 0) : (info.scale[k + c] ?? 0);
   }
 }
@@ -221,7 +225,7 @@ export function drawRoad(
   let ink_ = -1;
   for (const i of bySpeed(cars)) {
     const step = stepOf(cars.spd[i] ?? 0);
-    if (step !== ink_) c.fillStyle = css(CIVIDIS, 1 - (ink_ = step) / STEPS);
+    if (step !== ink_) c.fillStyle = css(CIVIDIS, shade(1 - (ink_ = step) / STEPS, ink.dark));
     const dir = cars.dir[i] ?? 0;
     const since = Math.min(30, Math.max(0, now - (cars.time[i] ?? 0)));
     const feet = (cars.pos[i] ?? 0) + (dir ? -1 : 1) * (cars.spd[i] ?? 0) * (MILE / 3600) * since;

@@ -30,7 +30,7 @@ class Scene {
   carsAt = 0;
   dirty = true;
 
-  take(grid: Grid | undefined, measure: Measure, road: string, fade: boolean): void {
+  take(grid: Grid | undefined, measure: Measure, ink: Ink, fade: boolean): void {
     this.dirty = true;
     if (!grid) {
       this.grid = this.to = this.from = undefined;
@@ -38,7 +38,7 @@ class Scene {
     }
     const rows = grid.xways.length * 2;
     const fresh = new ImageData(SEGMENTS, rows);
-    paint(fresh, grid, measure, road);
+    paint(fresh, grid, measure, ink);
     const same = this.to && this.to.height === rows && fade;
     this.from = same ? this.to : undefined;
     this.to = fresh;
@@ -74,7 +74,7 @@ export function CityMap({ live, measure, zoomed, chosen, onChoose, onZoom }: Pro
   const pace = live.state ? paceOf(live.state) : 0;
 
   const show = useCallback(
-    (fade: boolean) => scene.current?.take(live.grid.current, measure, colour("road"), fade),
+    (fade: boolean) => scene.current?.take(live.grid.current, measure, inkOf(), fade),
     [live.grid, measure, theme],
   );
   useEffect(() => {
@@ -211,7 +211,7 @@ function fit(place: HTMLCanvasElement, c: CanvasRenderingContext2D, s: Scene): v
 }
 
 function inkOf(): Ink {
-  return { road: colour("road"), text: colour("text"), dim: colour("dim"), line: colour("line"), alarm: colour("alarm"), focus: colour("focus"), back: colour("panel") };
+  return { road: colour("road"), text: colour("text"), dim: colour("dim"), line: colour("line"), alarm: colour("alarm"), focus: colour("focus"), back: colour("panel"), dark: document.documentElement.dataset.theme !== "light" };
 }
 
 function moved(place: Place | undefined, key: string, grid: Grid): Place | undefined {

@@ -5,10 +5,11 @@ import type { Problem } from "../shared/api";
 import { clock, count } from "../shared/format";
 import { Empty, ErrorNote } from "../shared/notes";
 import { gradient } from "../shared/scales";
+import { useTheme } from "../shared/theme";
 import { Charts } from "./charts";
 import { Controls, Timeline } from "./controls";
 import { SegmentCard, VehicleCard, VehicleSearch } from "./details";
-import { type Measure, MEASURES } from "./draw";
+import { type Measure, MEASURES, shade } from "./draw";
 import { Figures, Responses } from "./health";
 import { useLive } from "./live";
 import { CityMap } from "./map";
@@ -82,11 +83,12 @@ export function CityPage() {
 
 function Legend({ measure, grid }: { measure: Measure; grid: Grid | undefined }) {
   const info = MEASURES[measure];
+  const dark = useTheme() === "dark";
   const ends = grid ? info.ends(grid) : [0, 0];
   return (
     <span className="scale">
       <span className="mono">{grid ? count(ends[0] ?? 0) : ""}</span>
-      <i style={{ background: gradient(info.scale, false) }} />
+      <i style={{ background: gradient(info.scale, (share) => shade(share, dark)) }} />
       <span className="mono">{grid ? count(ends[1] ?? 0) : ""}</span> {info.unit}
       <svg viewBox="0 0 12 12" aria-hidden="true">
         <path d="M6 0 12 6 6 12 0 6Z" />

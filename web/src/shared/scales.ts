@@ -27,8 +27,8 @@ export const css = (scale: Scale, at: number): string => {
   return `rgb(${scale[i]} ${scale[i + 1]} ${scale[i + 2]})`;
 };
 
-export const gradient = (scale: Scale, flipped: boolean): string => {
-  const stops = Array.from({ length: 11 }, (_, i) => css(scale, flipped ? 1 - i / 10 : i / 10));
+export const gradient = (scale: Scale, shade: (share: number) => number): string => {
+  const stops = Array.from({ length: 11 }, (_, i) => css(scale, shade(i / 10)));
   return `linear-gradient(to right, ${stops.join(", ")})`;
 };
 

@@ -1,0 +1,101 @@
+"""A fragment of a cuboid at work in a stream: takes a batch in, answers continuous queries, saves, publishes.
+
+The order is the thesis': append transactions first, then the queries, then the batch is made durable; it becomes
+visible with the commit. What each step took is noted, for the figures of real-time consistency.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from slipstream.cuboid import publish
+from slipstream.cuboid.fragment import Fragment
+from slipstream.cuboid.log import DeltaLog, Store
+from slipstream.cuboid.schema import Schema
+from slipstream.cuboid.sql import Part, Query
+from slipstream.cuboid.views import take_in
+from slipstream.kernels import Longs
+
+QUERY = "query "
+
+
+@dataclass
+class Keeper:
+    """The state of one fragment, and what its last batch brought."""
+
+    schema: Schema
+    queries: Mapping[str, Query] = field(default_factory=dict)
+    log: DeltaLog = field(default_factory=DeltaLog)
+    seconds: dict[str, float] = field(default_factory=dict)
+    tuples: int = 0
+    found: dict[str, pa.Table] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fragment = Fragment(self.schema)
+
+    @classmethod
+    def load(cls, schema: Schema, queries: Mapping[str, Query], store: Store) -> Keeper:
+        """The fragment as it was saved."""
+        keeper = cls(schema, queries)
+        keeper.log.load(keeper.fragment, store)
+        return keeper
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Note how long the block takes."""
+        start = time.perf_counter()
+        yield
+        self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
+
+    def take(self, keys: Longs, columns: dict[str, npt.NDArray[Any]]) -> None:
+        """Take the tuples of a batch in, in the order given, and evaluate the queries on every arrival."""
+        self.seconds, self.tuples, self.found = {}, keys.size, {}
+        if not keys.size:
+            return
+        with self.timed("append"):
+            arrivals = take_in(self.fragment, keys, columns, show=bool(self.queries))
+        for name, query in self.queries.items():
+            assert arrivals is not None
+            with self.timed(QUERY + name):
+                self.found[name] = as_table(query.rows(arrivals))
+
+    def save(self, number: int, store: Store, *, expired: int | None = None) -> None:
+        """Write what changed; entries from before ``expired`` are no longer needed, else they are merged."""
+        with self.timed("save"):
+            self.log.write(number, self.fragment.delta(), store)
+            if expired is None:
+                self.log.merge(self.fragment, store)
+            else:
+                self.log.expire(expired, store)
+
+    def publish(self, snapshot: Path, name: str, number: int, batch: int) -> None:
+        """Write the snapshot's part of this batch: state, results, and what it cost."""
+        with self.timed("publish"):
+            publish.publish(snapshot, name, number, batch, self.fragment)
+            for query, table in self.found.items():
+                publish.publish_results(snapshot, query, number, batch, table)
+        line = {"batch": batch, "cuboid": name, "tuples": self.tuples, "at": time.time()}
+        publish.note_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
+
+
+def as_table(found: Part) -> pa.Table:
+    """The rows of a result as Arrow columns; streams as lists, the latest first."""
+    columns = [pa.array(column.tolist()) if column.ndim > 1 else pa.array(column) for column in found.values()]
+    return pa.table(columns, names=list(found))
+
+
+def no_rows(query: Query) -> pa.Table:
+    """The columns of a continuous query's result, without rows."""
+    empty = Keeper(query.schema, {"": query})
+    blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
+    empty.take(np.zeros(1, np.int64), blank)
+    return empty.found[""].slice(0, 0)

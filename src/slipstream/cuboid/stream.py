@@ -1,0 +1,249 @@
+"""Any streaming DataFrame into a cuboid, as a Structured Streaming query; results of continuous queries come out.
+
+    rows --> packed into trains by fragment, in their order --> a fragment per task: append, query, save, publish
+
+Rows are the expensive part of Spark, so they are packed where they are read: one Spark row carries all tuples of a
+fragment. A row that cannot be kept (no key, a missing or too large value) goes to the rejects with its reason; nothing
+is lost on the way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark import TaskContext
+
+from slipstream.cuboid.keeper import Keeper, no_rows
+from slipstream.cuboid.log import Store
+from slipstream.cuboid.schema import KEY, Schema
+from slipstream.cuboid.sql import Query
+from slipstream.cuboid.warm import Stage, batch_number
+from slipstream.errors import BadArgument
+from slipstream.kernels import Bools, Longs, scramble
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TRAINS = "key int, seq long, tuples int, rejects int, payload binary"
+FOUND = "query string, rows int, payload binary"
+REJECTS = "rejects"
+_ARROW = pa.schema(
+    [
+        ("key", pa.int32()),
+        ("seq", pa.int64()),
+        ("tuples", pa.int32()),
+        ("rejects", pa.int32()),
+        ("payload", pa.binary()),
+    ]
+)
+
+
+class Found(NamedTuple):
+    """What a query found in a batch of a fragment, as an Arrow stream."""
+
+    query: str
+    rows: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Fragmentation:
+    """Which fragment a key belongs to: by hash, or by range with the first key of every range but the first."""
+
+    labels: tuple[int, ...]  # the keys by which Spark knows the fragments
+    bounds: tuple[int, ...] = ()
+
+    def of(self, keys: Longs) -> npt.NDArray[np.int64]:
+        """The number of each key's fragment."""
+        if self.bounds:
+            return np.searchsorted(np.array(self.bounds), keys, side="right")
+        return (scramble(keys.view(np.uint64)) % np.uint64(len(self.labels))).astype(np.int64)
+
+    @classmethod
+    def new(cls, spark: SparkSession, fragments: int, bounds: tuple[int, ...] = ()) -> Fragmentation:
+        """So many fragments by hash, or those between ``bounds``, each in a partition of its own."""
+        if list(bounds) != sorted(set(bounds)):
+            raise BadArgument(f"bounds {bounds}: not in increasing order.", hint="Give the first key of each range.")
+        return cls(spread(spark, len(bounds) + 1 if bounds else fragments), bounds)
+
+
+def spread(spark: SparkSession, parts: int) -> tuple[int, ...]:
+    """Numbers that Spark's hash puts into ``parts`` different partitions, in order."""
+    hashed = spark.range(64 * parts).selectExpr(
+        "cast(id as int) as label", f"pmod(hash(cast(id as int)), {parts}) as part"
+    )
+    first = hashed.groupBy("part").agg({"label": "min"}).collect()
+    return tuple(int(row[1]) for row in sorted(first, key=lambda row: int(row[0])))
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Rows into trains."""
+
+    schema: Schema
+    fragmentation: Fragmentation
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The trains of one task, numbered in the order of its rows."""
+        context = TaskContext.get()
+        seq = (context.partitionId() if context else 0) << 32
+        for batch in batches:
+            good, columns, reasons = self.judge(batch)
+            trains = list(self._trains(columns, good, seq))
+            if not good.all():
+                bad = np.flatnonzero(~good)
+                rows = batch.take(pa.array(bad)).to_pylist()
+                lines = [
+                    json.dumps({"reason": reasons[at], "row": row}, default=str)
+                    for at, row in zip(bad, rows, strict=True)
+                ]
+                trains.append((self.fragmentation.labels[0], seq, 0, len(lines), "\n".join(lines).encode()))
+            seq += 1
+            if trains:
+                yield pa.record_batch(list(map(list, zip(*trains, strict=True))), schema=_ARROW)
+
+    def _trains(
+        self, columns: dict[str, npt.NDArray[Any]], good: Bools, seq: int
+    ) -> Iterator[tuple[int, int, int, int, bytes]]:
+        fragment = np.where(good, self.fragmentation.of(columns[KEY]), -1)
+        for number, label in enumerate(self.fragmentation.labels):
+            mine = np.flatnonzero(fragment == number)
+            if mine.size:
+                yield label, seq, mine.size, 0, b"".join(column[mine].tobytes() for column in columns.values())
+
+    def judge(self, batch: pa.RecordBatch) -> tuple[Bools, dict[str, npt.NDArray[Any]], npt.NDArray[np.object_]]:
+        """Which rows can be kept, their columns as the cuboid holds them, and why the others cannot."""
+        good = np.ones(batch.num_rows, np.bool_)
+        reasons = np.full(batch.num_rows, "", dtype=object)
+        columns = {}
+        for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
+            dtype = self.schema.dtype[name].base
+            column = batch.column(batch.schema.get_field_index(source))
+            missing = np.asarray(column.is_null())
+            given = column.fill_null(0).to_numpy(zero_copy_only=False)
+            with np.errstate(invalid="ignore", over="ignore"):
+                held = given.astype(dtype)
+                unfit = (held != given) if dtype.kind in "iu" else (np.isfinite(given) & ~np.isfinite(held))
+            columns[name] = held
+            for bad, reason in ((missing, f"no {source}"), (unfit & ~missing, f"{source} does not fit into {dtype}")):
+                reasons[bad & good] = reason
+                good &= ~bad
+        return good, columns, reasons
+
+    def unpack(self, tuples: int, payload: bytes) -> dict[str, npt.NDArray[Any]]:
+        """The columns in a train."""
+        columns, at = {}, 0
+        for name in (KEY, *self.schema.names):
+            columns[name] = np.frombuffer(payload, self.schema.dtype[name].base, tuples, at)
+            at += columns[name].nbytes
+        return columns
+
+
+class CuboidStage(Stage[Keeper]):
+    """A fragment of the cuboid."""
+
+    name = "cuboid"
+    maps = ("cuboid",)
+
+    def __init__(self, stream: CuboidStream, packer: Packer) -> None:
+        super().__init__(stream.identity)
+        self._stream, self._packer = stream, packer
+
+    def fresh(self) -> Keeper:
+        """Nothing yet."""
+        return Keeper(self._stream.schema, self._stream.queries)
+
+    def load(self, stores: list[Store]) -> Keeper:
+        """The fragment from the store."""
+        return Keeper.load(self._stream.schema, self._stream.queries, stores[0])
+
+    def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found]:
+        """Trains in, results and rejects out."""
+        trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in sorted(rows, key=lambda row: row.seq)
+                  if row.tuples]  # fmt: skip
+        names = (KEY, *self._stream.schema.names)
+        empty = {name: np.empty(0, self._stream.schema.dtype[name].base) for name in names}
+        columns = {name: np.concatenate([train[name] for train in [empty, *trains]]) for name in names}
+        state.take(columns.pop(KEY), columns)
+        for name, table in state.found.items():
+            if table.num_rows:
+                yield Found(name, table.num_rows, encode(table))
+        for row in rows:
+            if row.rejects:
+                yield Found(REJECTS, row.rejects, encode(_reject_table(bytes(row.payload))))
+
+    def save(self, state: Keeper, stores: list[Store]) -> None:
+        """Write what changed, and the snapshot's part of it."""
+        batch = batch_number()
+        state.save(batch, stores[0])
+        if self._stream.snapshot:
+            state.publish(Path(self._stream.snapshot), self._stream.name, self.key, batch)
+
+
+def _reject_table(lines: bytes) -> pa.Table:
+    rows = [json.loads(line) for line in lines.decode().splitlines()]
+    return pa.table({"reason": [row["reason"] for row in rows], "row": [json.dumps(row["row"]) for row in rows]})
+
+
+def encode(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@dataclass(frozen=True)
+class CuboidStream:
+    """A cuboid that a stream fills: what it holds, what is asked of every arrival, and where its snapshot goes."""
+
+    name: str
+    schema: Schema
+    queries: dict[str, Query] = field(default_factory=dict)
+    snapshot: str = ""
+    identity: str = ""  # tells apart streams of one worker; the checkpoint's path does
+
+    def over(self, rows: DataFrame, fragmentation: Fragmentation) -> DataFrame:
+        """The query: a streaming DataFrame of (query, rows, payload); ``results`` makes one query's rows of it."""
+        for name, query in self.queries.items():
+            query.check_continuous(name)
+        wanted = [self.schema.key, *self.schema.names]
+        by_name = {column.lower(): column for column in rows.columns}
+        for column in wanted:
+            if column.lower() not in by_name:
+                raise BadArgument(
+                    f"Cuboid {self.schema.name} needs a column '{column}'; there are: {', '.join(rows.columns)}."
+                )
+        packer = Packer(self.schema, fragmentation)
+        picked = rows.selectExpr(*(f"`{by_name[column.lower()]}` as `{column}`" for column in wanted))
+        trains = picked.mapInArrow(packer, TRAINS)
+        return trains.groupBy("key").transformWithState(CuboidStage(self, packer), FOUND, "Append", "None")
+
+
+def results(found: DataFrame, name: str, query: Query) -> DataFrame:
+    """The rows that one continuous query found, with its own columns."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return _unpacked(found, name, from_arrow_schema(no_rows(query).schema))
+
+
+def rejects(found: DataFrame) -> DataFrame:
+    """The rows that could not be kept: reason, and the row as JSON."""
+    return _unpacked(found, REJECTS, "reason string, row string")
+
+
+def _unpacked(found: DataFrame, name: str, columns: Any) -> DataFrame:
+    return found.where(found.query == name).mapInArrow(_unpack, columns)
+
+
+def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for payload in batch.column("payload").to_pylist():
+            yield from pa.ipc.open_stream(payload)

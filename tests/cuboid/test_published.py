@@ -1,0 +1,197 @@
+"""The toll engine's published cuboids, its stages driven by hand: against the run's own reports, whole batches only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuboid.plain import members
+from oracles.linear_road import answers
+from slipstream.cuboid import files
+from slipstream.cuboid.snapshot import Snapshot
+from slipstream.errors import BadArgument
+from slipstream.feeds.parse import parse_text
+from slipstream.tolls import published
+from slipstream.tolls.fragment import FORGET_AFTER
+from slipstream.tolls.layout import Layout
+from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage, prepare
+from slipstream.tolls.sink import JOURNAL
+from slipstream.tolls.stages import Hop, by_fragment
+from tolls.engine_in_memory import DictStore
+
+LAYOUT = Layout("test", (0, 1), (0, 1), 2, "2004", 0)
+QUERIES = (
+    "CREATE PATTERN w AS (9, 3, 9); CREATE QUERY drivers AS "
+    "SELECT vid, time, correlation(speed, w) AS r FROM car WHERE correlation(speed, w) > 0.9"
+)
+
+
+def traffic(seed: int, minutes: int) -> list[str]:
+    """Reports of cars on three expressways: some stop, some leave, some come back elsewhere."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for vid in range(60):
+        start, xway, direction = (
+            int(rng.integers(0, 60 * minutes - 30)),
+            int(rng.integers(0, 3)),
+            int(rng.integers(0, 2)),
+        )
+        pos, stopped = int(rng.integers(0, 527_000)), vid < 6
+        if stopped:
+            start, xway, direction, pos = int(rng.integers(0, 30)), 0, 0, 200_000
+        for number in range(int(rng.integers(4, 14))):
+            time = start + 30 * number
+            if time >= 60 * minutes:
+                break
+            speed = 0 if stopped else int(rng.integers(0, 100))
+            lines.append((time, f"0,{time},{vid},{speed},{xway},1,{direction},{pos // 5280},{pos},-1,-1,-1,-1,-1,-1"))
+            pos = pos if stopped else min(527_999, pos + 44 * speed // 2)
+    return [line for _, line in sorted(lines)]
+
+
+class Engine:
+    """Both publishing stages over fragments and shards, batch by batch, as Spark would call them."""
+
+    def __init__(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        watch = prepare(out, snapshot=True, script=QUERIES)
+        assert watch is not None
+        self.out, self.batch = out, -1
+        monkeypatch.setattr(published, "batch_number", lambda: self.batch)
+        self.stages = (WatchedTollStage(watch, "e", LAYOUT), WatchedAccountStage(watch, "e", LAYOUT, None))
+        self.states: dict[tuple[int, int], Any] = {}
+        self.stores: dict[tuple[int, int], list[DictStore]] = {}
+
+    def run(self, lines: list[str], *, commit: bool = True) -> None:
+        """One batch; when it is not committed, it may be run again."""
+        self.batch += 1
+        tuples = parse_text(b"".join(line.encode() + b"\n" for line in lines)).tuples
+        hops = list(by_fragment(tuples, LAYOUT.fragments))
+        for place in (0, 1):
+            hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
+        if commit:
+            with (self.out / JOURNAL).open("ab") as journal:
+                journal.write(files.as_line({"batch": self.batch}))
+        else:
+            self.batch -= 1
+
+    def _stage(self, place: int, key: int, hops: list[Hop]) -> Iterator[Hop]:
+        if not hops:
+            return
+        stage = self.stages[place]
+        stage.key = key
+        stores = self.stores.setdefault((place, key), [DictStore() for _ in stage.maps])
+        state = self.states.get((place, key))
+        if state is None:
+            state = stage.load(stores) if any(stores) else stage.fresh()  # type: ignore[arg-type]
+        passed = list(stage.take(state, hops))
+        stage.save(state, stores)  # type: ignore[arg-type]
+        self.states[place, key] = state
+        yield from passed
+
+    def crash(self) -> None:
+        """Only what is stored is left; a batch that was not committed leaves nothing in the store."""
+        self.states = {}
+
+
+def plain_cars(lines: list[str]) -> dict[int, list[list[int]]]:
+    """The reports of each car that was not silent too long, the latest first; a fragment's clock is its reports."""
+    cars, minute = dict[int, list[list[int]]](), dict[int, int]()
+    for line in lines:
+        fields = list(map(int, line.split(",")))
+        cars.setdefault(fields[2], []).insert(0, fields)
+        minute[fields[4] % 2] = fields[1] // 60
+    return {vid: past for vid, past in cars.items() if past[0][1] >= minute[past[0][4] % 2] * 60 - FORGET_AFTER}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_snapshots_follow_the_engine_batch_by_batch(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, engine = traffic(seed, minutes=9), Engine(tmp_path, monkeypatch)
+    reader = Snapshot.open(tmp_path)
+    cuts = [*range(0, len(lines), 70), len(lines)]
+    # batches are whole seconds
+    times = [int(line.split(",")[1]) for line in lines]
+    cuts = [int(np.searchsorted(times, times[min(cut, len(lines) - 1)])) for cut in cuts[:-1]] + [len(lines)]
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        before = reader.batch
+        if number % 4 == 1:
+            saved = {place: [DictStore(store) for store in stores] for place, stores in engine.stores.items()}
+            engine.run(lines[start:end], commit=False)
+            assert reader.refresh() == before
+            engine.crash()
+            engine.stores = saved
+        engine.run(lines[start:end])
+        assert reader.refresh() == number
+        fresh = Snapshot.open(tmp_path)
+        for snapshot in (reader, fresh):
+            check_cars(snapshot, lines[:end])
+        check_rest(fresh, lines[:end])
+    speeds = ((int(line.split(",")[2]), float(line.split(",")[3])) for line in lines)
+    expected = [(vid, round(r, 9)) for vid, _, r in members(speeds, (9, 3, 9), 0.9)]
+    found = fresh.results("drivers").to_pylist()
+    assert sorted((row["vid"], round(row["r"], 9)) for row in found) == sorted(expected)
+
+
+def check_cars(snapshot: Snapshot, lines: list[str]) -> None:
+    cars, expected = snapshot["car"], plain_cars(lines)
+    assert sorted(cars.scan(["key"])["key"].tolist()) == sorted(expected)
+    for vid, past in expected.items():
+        assert cars.get(vid) == {
+            "vid": vid,
+            "time": past[0][1],
+            "xway": past[0][4],
+            "lane": past[0][5],
+            "dir": past[0][6],
+            "pos": past[0][8],
+            "speed": [report[3] for report in past[:6]],
+            "segment": [report[7] for report in past[:6]],
+        }
+
+
+def check_rest(snapshot: Snapshot, lines: list[str]) -> None:
+    """Accounts, prices and accidents of the batch, by the oracle's answers up to it."""
+    given = answers([*lines, *balance_requests(lines)]).outputs
+    balances = {output[3]: output[4] for output in given if output[0] == 2}
+    accounts = snapshot["account"]
+    for qid, balance in balances.items():
+        account = accounts.get(qid)
+        assert (account["charged"] - account["credits"] if account else 0) == balance
+    minute = int(lines[-1].split(",")[1]) // 60 + 1
+    segments = snapshot["segment"]
+    now = {output[1]: output for output in given if output[0] == 0 and output[2] // 60 + 1 == minute}
+    for vid, output in now.items():
+        car = next(f for f in (list(map(int, line.split(","))) for line in lines) if f[2] == vid and f[1] == output[2])
+        place = segments[car[4] * 200 + car[6] * 100 + car[7]]
+        assert (place.minute, place.lav, place.toll) == (minute, output[3], output[4])
+    alerted = {output[3] for output in given if output[0] == 1 and output[1] // 60 + 1 == minute}
+    assert alerted <= set(snapshot["accident"].scan(["segment"])["segment"].tolist())
+
+
+def balance_requests(lines: list[str]) -> list[str]:
+    time = int(lines[-1].split(",")[1])
+    vids = sorted({int(line.split(",")[2]) for line in lines})
+    return [f"2,{time},{vid},-1,-1,-1,-1,-1,-1,{vid},-1,-1,-1,-1,-1" for vid in vids]
+
+
+def test_accidents_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, engine, seen = traffic(1, minutes=9), Engine(tmp_path, monkeypatch), set[tuple[int, ...]]()
+    for minute in range(9):
+        engine.run([line for line in lines if int(line.split(",")[1]) // 60 == minute])
+        found = Snapshot.open(tmp_path)["accident"].scan()
+        seen.add(tuple(found["segment"].tolist()))
+    assert seen == {(), (200_000 // 5280,)}
+
+
+def test_only_continuous_queries_over_car_are_taken(tmp_path: Path) -> None:
+    for script, message in (
+        ("CREATE QUERY n AS SELECT count(*) FROM car", "cannot run continuously"),
+        ("SELECT vid FROM car", "CREATE PATTERN and CREATE QUERY"),
+        ("CREATE QUERY s AS SELECT lav FROM segment", "no cuboid 'segment'"),
+    ):
+        with pytest.raises(BadArgument, match=message):
+            prepare(tmp_path, snapshot=True, script=script)
+    assert prepare(tmp_path, snapshot=False) is None
