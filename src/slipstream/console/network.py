@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from slipstream.console import shelf, sketch
-from slipstream.console.problems import PROBLEMS
+from slipstream.console.problems import PROBLEMS, Wish
 from slipstream.console.works import Order, Working, Works
 from slipstream.errors import BadInput
 
@@ -34,7 +34,7 @@ class Opened(BaseModel):
     document: Document
 
 
-class Save(BaseModel):
+class Save(Wish):
     """A network to save; an existing file is replaced only if that is said."""
 
     file: Name
@@ -42,7 +42,7 @@ class Save(BaseModel):
     replace: bool = False
 
 
-class Sketch(BaseModel):
+class Sketch(Wish):
     """A network that is being drawn."""
 
     document: Document
@@ -65,7 +65,7 @@ class Verdict(BaseModel):
     schemas: dict[str, dict[str, str]] = Field(description="Of each arc: columns and types.")
 
 
-class Start(BaseModel):
+class Start(Wish):
     """Run a network."""
 
     document: Document
@@ -76,13 +76,13 @@ class Start(BaseModel):
     steps: int = Field(default=0, ge=0, le=10**6, description="Take so many steps and pause; 0 runs on.")
 
 
-class Step(BaseModel):
+class Step(Wish):
     """Take so many steps."""
 
     trains: int = Field(default=1, ge=1, le=10**6)
 
 
-class Shed(BaseModel):
+class Shed(Wish):
     """How much to drop where, of the tuples to come."""
 
     shares: Shares

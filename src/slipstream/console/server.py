@@ -58,6 +58,7 @@ def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
     )
     app.state.city = City(Workspace(workspace.resolve()), master)
     app.state.works = Works(app.state.city.workspace, master)
+    app.state.library = trajectories.Library()
     app.state.rules = rules
     for page in (session, city, network, trajectories, monitor):
         app.include_router(page.router)

@@ -75,7 +75,7 @@ def to_network(sketch: Sketch) -> Network:
 
 
 def _sketch(network: Network) -> Sketch:
-    body: Sketch = yaml.load(files.dumps(network), files._Loader)  # noqa: S506 - the library's own safe loader
+    body: Sketch = yaml.load(files.dumps(network), files._Loader)
     return body
 
 
