@@ -27,6 +27,7 @@ from slipstream.cli import (
     rate,
     toll,
 )
+from slipstream.cli import console as console_page
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
 
@@ -39,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, toll, cuboid, network, berlinmod, archive, bench, rate, doctor):
+for family in (city, exchange, describe, history, toll, cuboid, network, berlinmod, archive, bench, rate, console_page, doctor):
     family.add_to(app)
 
 

@@ -1,0 +1,100 @@
+"""``slipstream console``: the page in a browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream import session
+from slipstream.cli.options import Master
+from slipstream.errors import BadArgument, Unavailable
+from slipstream.progress import say
+
+
+def console(
+    workspace: Annotated[Path, typer.Argument(help="The folder with runs and results that the page may see.")] = Path(
+        "runs"
+    ),
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; beyond loopback a token is wanted.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65535)] = 8321,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Another name this machine is reached by. May be repeated.")
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with the token; made up and printed without.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    master: Master = session.LOCAL,
+) -> None:
+    """Open the console: the live city, the network editor and trajectories, in a browser.
+
+    The page starts, pauses and stops toll engines on the runs in WORKSPACE, and shows the traffic, the tolls and the
+    stream's health as they go. It listens on this machine only; at any other address it asks for a token. Engines
+    started from the page end with the console; what they committed stays.
+
+    Examples:
+
+    `slipstream console` the page over the folder runs
+
+    `slipstream console data/runs --port 9000 --no-browser`
+
+    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
+    """
+    from slipstream.console.guard import Rules, is_loopback
+    from slipstream.console.server import create, serve, static
+
+    if not workspace.is_dir():
+        raise BadArgument(
+            f"{workspace}: no such folder.",
+            hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {workspace}/first",
+        )
+    port = port or _free_port(host)
+    token = "" if is_loopback(host) else _token(token_file)
+    rules = Rules(host, port, token, tuple(name or ()))
+    _check_port(host, port)
+    address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"
+    say(f"The console is at {address}  (Ctrl-C ends it)")
+    if token and token_file is None:
+        say(f"It is reachable from other machines and wants this token: {token}")
+    if not (static() / "index.html").is_file():
+        say("The page is not built: install Node 18 or newer and run scripts/console.sh. The interface works without.")
+    if browser:
+        webbrowser.open(address)
+    serve(create(workspace, rules, master), host, port)
+
+
+def _token(file: Path | None) -> str:
+    if file is None:
+        return secrets.token_urlsafe(24)
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadArgument(f"--token-file {file}: cannot be read.", hint="Put a long random word into it.") from error
+    if len(token) < 16:
+        raise BadArgument(f"--token-file {file}: the token is too short.", hint="Give at least 16 characters.")
+    return token
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _check_port(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise Unavailable(f"--host {host} --port {port}: {error.strerror}.", hint="Give another --port.") from error
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(console)

@@ -1,0 +1,172 @@
+"""Who may ask the console, and how much: checked for every request before anything else sees it.
+
+- The Host header must be an address the console listens at, so that no other name can be made to mean this machine.
+- A request that changes something must come from our own page: its Origin must be ours and it must carry the header
+  ``X-Slipstream``, which a form or an image on another site cannot send.
+- Beyond loopback, every request needs the token: once, in the body of a login, after that in a cookie that scripts
+  cannot read; or in an Authorization header. It is compared in constant time and never stands in an address.
+- Bodies are limited, and every answer forbids pages of ours to load or to be shown by anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "slipstream-session"
+HEADER = "x-slipstream"
+BODY_LIMIT = 1 << 20
+_SAFE = {"GET", "HEAD", "OPTIONS"}
+#: what one may see without a token: the page itself (it has no data in it), the way in, and whether we are alive
+_OPEN_API = {"/api/session", "/healthz"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+SECURE_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Where the console listens, and the token it wants; none on loopback."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    token: str = ""
+    names: tuple[str, ...] = ()
+    _salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    @property
+    def hosts(self) -> set[str]:
+        """The Host headers that mean us."""
+        names = {"localhost", "127.0.0.1", "[::1]", *self.names}
+        if not is_loopback(self.host) and self.host not in ("0.0.0.0", "::"):
+            names.add(self.host)
+        return {f"{name}:{self.port}" for name in names} | (names if self.port == 80 else set())
+
+    @property
+    def session(self) -> str:
+        """What the cookie holds: it proves the token and dies with the console."""
+        return hmac.new(self._salt, self.token.encode(), hashlib.sha256).hexdigest()
+
+    def accepts(self, token: str) -> bool:
+        """Whether that is the token, told in constant time."""
+        return hmac.compare_digest(token.encode(), self.token.encode())
+
+    def knows(self, headers: Headers) -> bool:
+        """Whether a request brings the token or a session."""
+        if not self.token:
+            return True
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.accepts(given.strip()):
+            return True
+        return hmac.compare_digest(_cookie(headers).encode(), self.session.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+class Guard:
+    """The checks as ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on with a limited body and secured headers."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if refusal := self._refusal(scope, headers):
+            await refusal(scope, receive, _secured(send))
+            return
+        await self._app(scope, _limited(receive), _secured(send))
+
+    def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+        if headers.get("host", "") not in self._rules.hosts:
+            return _refuse(421, "This name is not ours.", "Use the address the console printed.")
+        if scope["method"] not in _SAFE and (why := self._foreign(headers)):
+            return _refuse(403, why, f"Requests that change something need our Origin and the header {HEADER}: 1.")
+        if not headers.get("content-length", "0").isdigit() or int(headers.get("content-length", "0")) > BODY_LIMIT:
+            return _refuse(413, "The request is too large.", f"At most {BODY_LIMIT:,} bytes.")
+        if self._is_private(scope["path"]) and not self._rules.knows(headers):
+            return _refuse(401, "The console wants its token.", "It was printed when the console started.")
+        return None
+
+    def _foreign(self, headers: Headers) -> str:
+        origin = headers.get("origin")
+        if origin is not None and origin not in {f"http://{host}" for host in self._rules.hosts}:
+            return "The request comes from another site."
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return "The request comes from another site."
+        if headers.get(HEADER) != "1":
+            return f"The header {HEADER} is missing."
+        return ""
+
+    @staticmethod
+    def _is_private(path: str) -> bool:
+        return path not in _OPEN_API and (path.startswith("/api/") or path in ("/metrics", "/openapi.json"))
+
+
+def _refuse(code: int, message: str, hint: str) -> JSONResponse:
+    return JSONResponse({"message": message, "hint": hint}, status_code=code)
+
+
+def _limited(receive: Receive) -> Receive:
+    taken = 0
+
+    async def limited() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > BODY_LIMIT:
+            # the one kind of error that FastAPI passes on while it reads a body
+            raise HTTPException(413, "The request is too large")
+        return message
+
+    return limited
+
+
+def _secured(send: Send) -> Send:
+    async def secured(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURE_HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return secured

@@ -1,0 +1,204 @@
+"""The interface of the Network editor page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+
+from slipstream.console import shelf, sketch
+from slipstream.console.problems import PROBLEMS, Wish
+from slipstream.console.works import Order, Working, Works
+from slipstream.errors import BadInput
+
+router = APIRouter(prefix="/api/network", tags=["network"], responses=PROBLEMS)
+
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+Document = Annotated[dict[str, Any], Field(description="A network, with the fields of a network file.")]
+Shares = dict[str, Annotated[float, Field(ge=0, le=1)]]
+
+
+class Shelf(BaseModel):
+    """What can be opened, and what can stream in."""
+
+    networks: list[str]
+    recordings: list[str]
+    awake: bool = Field(description="Whether Spark, which checks networks, has started.")
+
+
+class Opened(BaseModel):
+    """A network and its file."""
+
+    file: str
+    document: Document
+
+
+class Save(Wish):
+    """A network to save; an existing file is replaced only if that is said."""
+
+    file: Name
+    document: Document
+    replace: bool = False
+
+
+class Sketch(Wish):
+    """A network that is being drawn."""
+
+    document: Document
+
+
+class ComplaintModel(BaseModel):
+    """What is wrong, and where: boxes.over, outputs.alerts, or nothing for the network as a whole."""
+
+    place: str
+    message: str
+    hint: str
+    column: str
+
+
+class Verdict(BaseModel):
+    """What the library says of a sketch."""
+
+    complaints: list[ComplaintModel]
+    warnings: list[str]
+    schemas: dict[str, dict[str, str]] = Field(description="Of each arc: columns and types.")
+
+
+class Start(Wish):
+    """Run a network."""
+
+    document: Document
+    inputs: dict[str, str] = Field(description="Source -> recording.")
+    tables: dict[str, str] = Field(default={}, description="Table -> recording.")
+    rate: float | None = Field(default=None, ge=0.001, le=10**7, description="Tuples a second; none: all at once.")
+    train: int = Field(default=1000, ge=1, le=10**7, description="Tuples that arrive together; a step.")
+    steps: int = Field(default=0, ge=0, le=10**6, description="Take so many steps and pause; 0 runs on.")
+
+
+class Step(Wish):
+    """Take so many steps."""
+
+    trains: int = Field(default=1, ge=1, le=10**6)
+
+
+class Shed(Wish):
+    """How much to drop where, of the tuples to come."""
+
+    shares: Shares
+
+
+class Tuples(BaseModel):
+    """Tuples, the newest last."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+class Columns(BaseModel):
+    """The columns of a recording and their types."""
+
+    columns: dict[str, str]
+
+
+def _works(request: Request) -> Works:
+    works: Works = request.app.state.works
+    return works
+
+
+@router.get("/shelf")
+def shelf_(request: Request) -> Shelf:
+    """The network files and recordings of the workspace."""
+    works = _works(request)
+    return Shelf(
+        networks=list(shelf.networks(works.workspace)),
+        recordings=list(shelf.recordings(works.workspace)),
+        awake=works.awake,
+    )
+
+
+@router.get("/file")
+def open_(request: Request, file: Annotated[str, Query(min_length=1, max_length=300)]) -> Opened:
+    """A network file."""
+    return Opened(file=file, document=sketch.read(shelf.network(_works(request).workspace, file)))
+
+
+@router.put("/file")
+def save(request: Request, wanted: Save) -> Opened:
+    """Save a network as a file that the command line runs."""
+    workspace = _works(request).workspace
+    path = shelf.new_network(workspace, wanted.file)
+    if path.exists() and not wanted.replace:
+        raise BadInput(f"{wanted.file} exists already.", hint="Save again to replace it, or choose another name.")
+    sketch.write(wanted.document, path)
+    return Opened(file=wanted.file, document=sketch.read(path))
+
+
+@router.get("/columns")
+def columns(request: Request, recording: Annotated[str, Query(min_length=1, max_length=300)]) -> Columns:
+    """The columns of a recording."""
+    return Columns(columns=shelf.columns(shelf.recording(_works(request).workspace, recording)))
+
+
+@router.post("/check")
+def check(request: Request, drawn: Sketch) -> Verdict:
+    """Everything that is wrong with a sketch, and the schemas of what is right."""
+    found = sketch.examine(drawn.document, _works(request).spark())
+    complaints = [ComplaintModel(**vars(complaint)) for complaint in found.complaints]
+    return Verdict(complaints=complaints, warnings=found.warnings, schemas=found.schemas)
+
+
+@router.get("/run")
+def running(request: Request) -> Working:
+    """The run: arcs with rates and delays, queues, outputs, what was shed."""
+    return _works(request).state()
+
+
+@router.post("/run/start")
+def start(request: Request, wanted: Start) -> Working:
+    """Run a sketch over recordings."""
+    order = Order(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps)
+    return _works(request).start(wanted.document, order)
+
+
+@router.post("/run/pause")
+def pause(request: Request) -> Working:
+    """Let no more tuples arrive."""
+    return _works(request).pause()
+
+
+@router.post("/run/resume")
+def resume(request: Request) -> Working:
+    """Let tuples arrive again."""
+    return _works(request).resume()
+
+
+@router.post("/run/step")
+def step(request: Request, wanted: Step) -> Working:
+    """Let so many trains arrive, then pause."""
+    return _works(request).step(wanted.trains)
+
+
+@router.post("/run/stop")
+def stop(request: Request) -> Working:
+    """End the run."""
+    return _works(request).stop()
+
+
+@router.put("/run/shed")
+def shed(request: Request, wanted: Shed) -> Working:
+    """Drop tuples at some places."""
+    return _works(request).shed(wanted.shares)
+
+
+@router.get("/run/tuples")
+def tuples(
+    request: Request,
+    name: Annotated[str, Query(min_length=1, max_length=300)],
+    kind: Literal["arc", "end"] = "arc",
+    last: Annotated[int, Query(ge=1, le=1000)] = 50,
+) -> Tuples:
+    """The newest tuples on an arc, or at an output or connection point."""
+    rows = _works(request).tuples(kind, name, last)
+    names = list(rows[0]) if rows else []
+    return Tuples(columns=names, rows=[[row[key] for key in names] for row in rows])

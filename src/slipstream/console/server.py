@@ -1,0 +1,92 @@
+"""The console as one application, and the server that runs it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from slipstream import __version__
+from slipstream.console import city, monitor, network, problems, session, trajectories
+from slipstream.console.guard import Guard, Rules
+from slipstream.console.watch import City
+from slipstream.console.works import Works
+from slipstream.console.workspace import Workspace
+
+PAGES = ("/", "/city", "/network", "/trajectories")
+
+_NO_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Slipstream</title>
+<body style="font: 16px/1.5 sans-serif; max-width: 40em; margin: 4em auto">
+<h1>The page is not built</h1>
+<p>The server runs, but its page needs Node 18 or newer to be built, once:</p>
+<pre>apt-get install nodejs npm
+scripts/console.sh</pre>
+<p>Everything else works without it: <a href="/openapi.json">the interface</a>, <a href="/metrics">metrics</a>,
+and all commands of <code>slipstream</code>.</p></body></html>"""
+
+
+def static() -> Path:
+    """Where the built page lies."""
+    return Path(str(files("slipstream.console").joinpath("static")))
+
+
+def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
+    """The application over a workspace."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        watcher = threading.Thread(target=app.state.city.watch, daemon=True)
+        watcher.start()
+        yield
+        app.state.city.close()
+        app.state.works.close()
+        watcher.join()
+
+    app = FastAPI(
+        title="Slipstream console",
+        version=__version__,
+        description="The live city, networks and trajectories.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.city = City(Workspace(workspace.resolve()), master)
+    app.state.works = Works(app.state.city.workspace, master)
+    app.state.library = trajectories.Library()
+    app.state.rules = rules
+    for page in (session, city, network, trajectories, monitor):
+        app.include_router(page.router)
+    problems.add_to(app)
+    _serve_page(app, static())
+    app.add_middleware(Guard, rules=rules)
+    return app
+
+
+def _serve_page(app: FastAPI, built: Path) -> None:
+    """The page at its addresses; its files carry their digest in their names and may be kept for ever."""
+    index = built / "index.html"
+
+    def page() -> Response:
+        if not index.is_file():
+            return HTMLResponse(_NO_PAGE)
+        return FileResponse(index, headers={"cache-control": "no-cache"})
+
+    for path in PAGES:
+        app.add_api_route(path, page, include_in_schema=False, response_class=Response)
+    if built.is_dir():
+        app.mount("/assets", StaticFiles(directory=built / "assets"))
+        icon = built / "icon.svg"
+        app.add_api_route("/icon.svg", lambda: FileResponse(icon), include_in_schema=False, response_class=Response)
+
+
+def serve(app: FastAPI, host: str, port: int) -> None:
+    """Run until Ctrl-C."""
+    import uvicorn
+
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=1, server_header=False)

@@ -1,0 +1,419 @@
+"""The city on show: which run and engine are watched, where in time the page looks, and the frames it gets.
+
+There is one city for all pages, so that two screens show the same and a reload finds what was there. A thread looks at
+the engine's folder four times a second; what it finds becomes a new frame. The page may look at the newest committed
+second or at any before it, and play on from there at any speed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from slipstream.console.engines import Engine, set_clock
+from slipstream.console.pulse import RECENT, Beat, Delays, Journal, Pulse, Response
+from slipstream.console.refusals import NotNow
+from slipstream.console.roads import Roads, Traffic
+from slipstream.console.told import Told, Word
+from slipstream.console.vehicles import Lookup, has_snapshot
+from slipstream.console.workspace import Workspace
+from slipstream.feeds.clock import FULL_SPEED
+from slipstream.feeds.run import Run
+from slipstream.feeds.tuples import SEGMENTS
+from slipstream.tolls.answers import LIMITS, NAMES
+from slipstream.tolls.cars import CELLS
+from slipstream.tolls.engine import CHECKPOINT
+from slipstream.tolls.layout import FILE, Layout
+
+LOOK_EVERY = 0.25
+#: beats a page gets when it opens: a quarter of an hour at real time
+SHOWN_BEATS = 900
+
+Status = Literal["idle", "starting", "running", "stopping", "paused", "stopped", "finished", "failed"]
+
+
+@dataclass(frozen=True)
+class View:
+    """Where in time the page looks: at the newest second, or at one before, standing or playing."""
+
+    follow: bool = True
+    second: float = 0.0
+    playing: bool = False
+    speed: float = 1.0
+
+
+@dataclass(frozen=True)
+class KindHealth:
+    """Response times of one kind of answer against its limit."""
+
+    kind: str
+    limit: float
+    answers: int
+    recent: Response | None
+    whole: Response | None
+
+
+@dataclass(frozen=True)
+class Health:
+    """The quantities of real-time consistency, over the last minute of the run."""
+
+    arrival_rate: float | None = None  # tuples a second of the run
+    interarrival: float | None = None  # seconds between tuples
+    commit: float | None = None  # mean seconds to commit a batch
+    capacity: float | None = None  # mean seconds left of a batch's share, for queries
+    stable: bool | None = None  # commits take less than the time between batches
+    lag: float | None = None  # seconds from the end of a second to its answers
+    kinds: tuple[KindHealth, ...] = ()
+
+
+@dataclass(frozen=True)
+class Accident:
+    """An accident that drivers are warned of."""
+
+    xway: int
+    dir: int
+    seg: int
+
+
+@dataclass(frozen=True)
+class State:
+    """What the page shows besides the map."""
+
+    status: Status = "idle"
+    run: str = ""
+    result: str = ""
+    error: str = ""
+    speed: float = 1.0
+    rules: str = "2004"
+    seconds: int = 0  # of the run
+    committed: int = -1  # newest second with answers
+    shown: int = -1  # second on the map
+    age: float | None = None  # seconds since the last commit
+    view: View = field(default_factory=View)
+    xways: tuple[int, ...] = ()
+    cars: int = 0
+    mean_speed: float | None = None
+    accidents: tuple[Accident, ...] = ()
+    health: Health = field(default_factory=Health)
+
+
+@dataclass
+class Subject:
+    """An engine's folder that is watched."""
+
+    name: str
+    out: Path
+    run_name: str
+    run: Run | None
+    speed: float
+    rules: str
+    journal: Journal = field(init=False)
+    pulse: Pulse = field(init=False)
+    roads: Roads | None = field(init=False)
+    told: Told | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.out)
+        self.roads = Roads(self.run) if self.run else None
+        self.told = Told(self.roads, self.out) if self.roads else None
+        self.pulse = Pulse(self.out, self.speed, self.roads.tuples_by_second if self.roads else None)
+
+    @property
+    def seconds(self) -> int:
+        """The length of the run."""
+        return self.run.manifest.seconds if self.run else self.journal.newest + 1
+
+
+class City:
+    """What is watched, and the engine that is at work, if the console started one."""
+
+    def __init__(self, workspace: Workspace, master: str) -> None:
+        self.workspace = workspace
+        self._master = master
+        self._lock = threading.RLock()
+        self._subject: Subject | None = None
+        self._engine: Engine | None = None
+        self._after: Status = "stopped"
+        self._error = ""
+        self._view = View()
+        self._looked = time.monotonic()
+        self._began = 0.0
+        self._start_up = 12.0
+        self._drawn: tuple[str, int, int] | None = None
+        self.state = State()
+        self.grid = ""
+        self.grid_version = 0
+        self.closed = threading.Event()
+
+    # --- what people do --------------------
+
+    def start(self, run_name: str, speed: float, rules: str) -> State:
+        """Toll a run from its beginning, into a new folder."""
+        with self._lock:
+            self._refuse_if_busy()
+            run = self.workspace.run(run_name)
+            name, out = self.workspace.new_result(run_name)
+            self._show(Subject(name, out, run_name, run, speed, rules))
+            self._launch(speed)
+            return self.look()
+
+    def resume(self, speed: float) -> State:
+        """Go on where a paused or stopped engine was."""
+        with self._lock:
+            self._refuse_if_busy()
+            subject = self._watched()
+            if subject.run is None:
+                raise NotNow("Only runs of the workspace can go on from here.", hint="Start a run.")
+            if subject.journal.newest >= subject.seconds - 1:
+                raise NotNow("The run is over.", hint="Start it again, or replay it.")
+            set_clock(subject.out, speed, self._start_up)
+            subject.speed = speed
+            self._launch(speed)
+            return self.look()
+
+    def halt(self, after: Status) -> State:
+        """Stop the engine after its batch; ``after`` says what that means: paused or stopped."""
+        with self._lock:
+            if self._engine is None or not self._engine.runs:
+                raise NotNow("No engine of this console is at work.", hint="Start a run first.")
+            self._after = after
+            self._engine.let_go()
+            return self.look()
+
+    def open(self, name: str) -> State:
+        """Watch a folder that an engine wrote, or is writing."""
+        with self._lock:
+            self._refuse_if_busy()
+            out = self.workspace.result(name)
+            layout = Layout.read(out / CHECKPOINT / FILE)
+            run = self.workspace.run_of(out)
+            run_name = layout.source.partition(" ")[2]
+            self._engine, self._error = None, ""
+            self._show(Subject(name, out, run_name, run, _speed(out), layout.rules))
+            return self.look()
+
+    def look_at(self, view: View) -> State:
+        """Look at another second."""
+        with self._lock:
+            newest = self._watched().journal.newest
+            self._view = replace(view, second=min(max(view.second, 0.0), max(newest, 0)))
+            return self.look()
+
+    def close(self) -> None:
+        """End, and the engine with it."""
+        self.closed.set()
+        with self._lock:
+            if self._engine is not None:
+                self._engine.stop()
+
+    # --- what the pages get --------------------
+
+    def watch(self) -> None:
+        """Look again and again, until closed."""
+        while not self.closed.wait(LOOK_EVERY):
+            self.look()
+
+    def look(self) -> State:
+        """See what the engine has committed, and make of it what the pages get."""
+        with self._lock:
+            now = time.monotonic()
+            passed, self._looked = now - self._looked, now
+            subject = self._subject
+            if subject is None:
+                return self.state
+            subject.pulse.speed = subject.speed
+            subject.pulse.take(subject.journal.refresh())
+            subject.pulse.settle()
+            self._note_start_up(subject)
+            self._move(passed, subject.journal.newest)
+            self._draw(subject)
+            return self.state
+
+    def beats_after(self, batch: int) -> list[Beat]:
+        """The beats a page that has seen ``batch`` lacks; the last ones again, for they may have changed."""
+        subject = self._subject
+        return [beat for beat in subject.pulse.beats[-SHOWN_BEATS:] if beat.batch > batch - 3] if subject else []
+
+    @property
+    def subject(self) -> Subject:
+        """What is watched."""
+        return self._watched()
+
+    @property
+    def lookup(self) -> Lookup:
+        """For a closer look at what is watched."""
+        subject = self._watched()
+        if subject.roads is None or subject.told is None or self.state.shown < 0:
+            raise NotNow("There is no traffic to look at yet.", hint="Start a run and wait for its first batch.")
+        return Lookup(subject.roads, subject.told, subject.journal, subject.out, subject.rules)
+
+    @property
+    def engine_runs(self) -> bool:
+        """Whether an engine of this console is at work."""
+        return self._engine is not None and self._engine.runs
+
+    # --- how --------------------
+
+    def _launch(self, speed: float) -> None:
+        subject = self._watched()
+        assert subject.run is not None
+        self._error, self._after, self._began = "", "stopped", time.time()
+        self._view = View()
+        # a folder that was begun without a snapshot goes on without
+        snapshot = has_snapshot(subject.out) or not subject.out.exists()
+        self._engine = Engine(subject.run, subject.out, speed, subject.rules, self._master, snapshot=snapshot)
+
+    def _show(self, subject: Subject) -> None:
+        self._subject, self._view, self._drawn = subject, View(), None
+        self.grid, self.grid_version = "", self.grid_version + 1
+
+    def _watched(self) -> Subject:
+        if self._subject is None:
+            raise NotNow("Nothing is watched yet.", hint="Start a run, or open a result.")
+        return self._subject
+
+    def _refuse_if_busy(self) -> None:
+        if self.engine_runs:
+            raise NotNow("An engine is at work.", hint="Stop it first.")
+
+    def _note_start_up(self, subject: Subject) -> None:
+        """Learn how long an engine needs before its clock starts: a resumed one gets as long."""
+        file = subject.out / CHECKPOINT / "clock.json"
+        if self._began and file.exists():
+            took = file.stat().st_mtime - self._began
+            self._start_up, self._began = (took, 0.0) if 0 < took < 300 else (self._start_up, 0.0)
+
+    def _move(self, passed: float, newest: int) -> None:
+        view = self._view
+        if view.playing and not view.follow:
+            second = view.second + passed * view.speed
+            self._view = replace(view, second=min(second, max(newest, 0)), playing=second < newest)
+
+    def _status(self, subject: Subject) -> Status:
+        engine = self._engine
+        newest, done = subject.journal.newest, subject.journal.newest >= subject.seconds - 1
+        if engine is None:
+            return "finished" if done else "stopped"
+        if engine.runs:
+            return "stopping" if engine.leaving else "running" if newest >= 0 else "starting"
+        if engine.failure:
+            self._error = engine.failure
+            return "failed"
+        return "finished" if done else self._after
+
+    def _draw(self, subject: Subject) -> None:
+        newest = subject.journal.newest
+        shown = newest if self._view.follow else int(self._view.second)
+        drawn = (subject.name, shown, newest if shown >= newest - RECENT else -1)
+        fresh = drawn != self._drawn and subject.roads is not None and shown >= 0
+        status = self._status(subject)
+        self.state = replace(
+            self.state if self.state.result == subject.name else State(),
+            status=status,
+            run=subject.run_name,
+            result=subject.name,
+            error=self._error,
+            speed=subject.speed,
+            rules=subject.rules,
+            seconds=subject.seconds,
+            committed=newest,
+            shown=shown,
+            age=round(time.time() - subject.journal.committed_at, 1) if newest >= 0 else None,
+            view=self._view,
+            xways=tuple(subject.roads.xways) if subject.roads else (),
+            health=health(subject),
+        )
+        if fresh:
+            self._drawn = drawn
+            self._paint(subject, shown)
+
+    def _paint(self, subject: Subject, second: int) -> None:
+        assert subject.roads is not None
+        assert subject.told is not None
+        traffic, word = subject.roads.traffic(second), subject.told.at(second, subject.journal)
+        cars = int(traffic.cars.sum())
+        mean = float((traffic.cars * np.maximum(traffic.speed, 0)).sum() / cars) if cars else None
+        self.state = replace(
+            self.state,
+            cars=cars,
+            mean_speed=round(mean, 1) if mean else None,
+            accidents=accidents(word, self.state.xways),
+        )
+        self.grid = json.dumps({"second": second, "xways": self.state.xways, **packed(traffic, word)})
+        self.grid_version += 1
+
+
+def packed(traffic: Traffic, word: Word) -> dict[str, str]:
+    """The map as little bytes: speed 255 where nobody is."""
+    columns = {
+        "speed": np.where(traffic.speed < 0, 255, traffic.speed).astype("u1"),
+        "cars": np.minimum(traffic.cars, 0xFFFF).astype("<u2"),
+        "toll": np.maximum(word.toll, 0).astype("<u4"),
+        "accident": word.accident.astype("u1"),
+    }
+    return {name: base64.b64encode(column.tobytes()).decode() for name, column in columns.items()}
+
+
+def accidents(word: Word, xways: tuple[int, ...]) -> tuple[Accident, ...]:
+    """Where drivers are warned of accidents."""
+    cells = np.flatnonzero(word.accident).tolist()
+    return tuple(Accident(xways[cell // CELLS], cell % CELLS // SEGMENTS, cell % SEGMENTS) for cell in cells)
+
+
+def health(subject: Subject) -> Health:
+    """How the stream does now."""
+    beats = [beat for beat in subject.pulse.beats[-RECENT * 4 :] if beat.second > subject.journal.newest - RECENT]
+    seconds = sum(beat.seconds for beat in beats)
+    counted = [beat.tuples for beat in beats if beat.tuples is not None]
+    rate = sum(counted) / seconds if counted and seconds else None
+    commits = [beat.commit for beat in beats if beat.commit is not None]
+    timed = [(beat.budget, beat.commit) for beat in beats if beat.commit is not None and beat.budget is not None]
+    left = sum(budget - commit for budget, commit in timed) / len(timed) if timed else None
+    return Health(
+        arrival_rate=rate,
+        interarrival=1 / rate if rate else None,
+        commit=sum(commits) / len(commits) if commits else None,
+        capacity=left,
+        stable=left > 0 if left is not None else None,
+        lag=beats[-1].lag if beats else None,
+        kinds=tuple(_kind(subject, kind) for kind in range(len(NAMES))),
+    )
+
+
+def _kind(subject: Subject, kind: int) -> KindHealth:
+    recent = Delays()
+    if subject.speed != FULL_SPEED:
+        for batch in subject.journal.last(RECENT):
+            rows = np.array([row for row in batch.answers if row[0] == kind], np.int64).reshape(-1, 3)
+            recent.add((batch.emit_ms / 1000 - rows[:, 1]).astype(np.float64), rows[:, 2])
+    whole = subject.pulse.whole[kind]
+    answers = subject.pulse.answers[kind]
+    return KindHealth(NAMES[kind], LIMITS[kind], answers, recent.response(), whole.response())
+
+
+def _speed(out: Path) -> float:
+    file = out / CHECKPOINT / "clock.json"
+    return float(json.loads(file.read_text(encoding="utf-8"))["speed"]) if file.exists() else FULL_SPEED
+
+
+def as_event(name: str, body: str) -> str:
+    """A server-sent event."""
+    return f"event: {name}\ndata: {body}\n\n"
+
+
+def beats_json(beats: list[Beat]) -> str:
+    """Beats as the page reads them."""
+    return json.dumps([asdict(beat) for beat in beats])
+
+
+def state_json(state: State) -> str:
+    """The state as the page reads it."""
+    body: dict[str, Any] = asdict(state)
+    return json.dumps(body)

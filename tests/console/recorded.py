@@ -1,0 +1,63 @@
+"""An engine's folder that grows batch by batch when a test says so: the engine's own stages and sink, without Spark."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from slipstream.feeds.clock import Clock
+from slipstream.feeds.run import Run
+from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.fragment import TollFragment
+from slipstream.tolls.layout import Layout
+from slipstream.tolls.replay import Replay, ReplayReader
+from slipstream.tolls.rules import find
+from slipstream.tolls.sink import AnswerWriter, Sink
+from slipstream.tolls.stages import Hop, account_stage, to_arrow, toll_stage
+from slipstream.tolls.travel import Past
+
+#: milliseconds after the end of a second at which its answers become visible
+DELAY_MS = 800
+
+
+class Recording:
+    """The results of a run, as far as they were committed."""
+
+    def __init__(self, run: Run, out: Path, speed: float = 1.0) -> None:
+        self._run, self._out, self._speed = run, out, speed
+        checkpoint = out / "checkpoint"
+        for name in ("offsets", "commits"):
+            (checkpoint / name).mkdir(parents=True)
+        layout = Layout(f"run {run.path.name}", (0,), (0,), 1, "2004", 0)
+        (checkpoint / "engine.json").write_text(json.dumps(asdict(layout)))
+        (checkpoint / "clock.json").write_text(json.dumps(asdict(Clock(speed, 0))))
+        self._tolls, self._accounts = TollFragment(find("2004")), Accounts(find("2004"), Past(None))
+        self._second, self._batch = 0, 0
+
+    def commit(self, seconds: int) -> Recording:
+        """Take the next seconds of the run as one batch."""
+        end = min(self._second + seconds, self._run.manifest.seconds)
+        clock = Clock(1.0, round(time.time() * 1000) - end * 1000 - DELAY_MS)
+        checkpoint = self._out / "checkpoint"
+        (checkpoint / "offsets" / str(self._batch)).touch()
+        hops = account_stage(self._accounts, toll_stage(self._tolls, self._arriving(end), (0,)))
+        writer = AnswerWriter(Sink(str(self._out), clock, text=False))
+        writer.commit([writer.write(iter([to_arrow(list(hops))]))], self._batch)
+        (checkpoint / "commits" / str(self._batch)).touch()
+        self._second, self._batch = end, self._batch + 1
+        return self
+
+    def to_the_end(self, seconds: int) -> Recording:
+        """Commit batches until the run is over."""
+        while self._second < self._run.manifest.seconds:
+            self.commit(seconds)
+        return self
+
+    def _arriving(self, end: int) -> list[Hop]:
+        replay = Replay(str(self._run.path), self._run.copies, (0,), 0, end, Clock(0.0, 0), 10**6, 1)
+        reader = ReplayReader(replay)
+        parts = reader.partitions({"second": self._second}, {"second": end})
+        batches = [batch for part in parts for batch in reader.read(part)]  # type: ignore[arg-type]
+        return [Hop(**row) for batch in batches for row in batch.to_pylist()]

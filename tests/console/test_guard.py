@@ -1,0 +1,135 @@
+"""Who may ask the console: names, origins, tokens, sizes, and nothing outside the workspace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from console.conftest import HERE, OURS
+from slipstream.console.guard import BODY_LIMIT, Rules
+from slipstream.console.server import create
+
+TOKEN = "a-token-for-the-wall-0123456789"
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> TestClient:
+    return TestClient(create(tmp_path, Rules(), "local[2]"), base_url=HERE)
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> TestClient:
+    return TestClient(create(tmp_path, Rules("0.0.0.0", 8321, TOKEN), "local[2]"), base_url=HERE)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1", "127.0.0.1:80", ""])
+def test_another_name_for_this_machine_is_refused(empty: TestClient, host: str) -> None:
+    assert empty.get("/api/city", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-slipstream": "0"},
+        {**OURS, "origin": "http://evil.example"},
+        {**OURS, "origin": "null"},
+        {**OURS, "origin": "http://127.0.0.1:9999"},
+        {**OURS, "sec-fetch-site": "cross-site"},
+        {**OURS, "sec-fetch-site": "same-site"},
+    ],
+)
+def test_other_sites_change_nothing(empty: TestClient, headers: dict[str, str]) -> None:
+    assert empty.post("/api/city/stop", headers=headers).status_code == 403
+
+
+def test_our_page_may(empty: TestClient) -> None:
+    headers = {**OURS, "origin": HERE, "sec-fetch-site": "same-origin"}
+    assert empty.post("/api/city/stop", headers=headers).status_code == 409
+
+
+def test_bodies_are_limited_also_when_their_length_is_not_told(empty: TestClient) -> None:
+    big = b"x" * (BODY_LIMIT + 1)
+    assert empty.post("/api/city/start", headers=OURS, content=big).status_code == 413
+    assert empty.post("/api/city/start", headers=OURS, content=iter([big])).status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/api/city", "/api/city/choices", "/api/city/stream", "/metrics", "/openapi.json"])
+def test_beyond_loopback_everything_wants_the_token(guarded: TestClient, path: str) -> None:
+    assert guarded.get(path).status_code == 401
+    assert guarded.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
+    assert guarded.get(f"{path}?token={TOKEN}").status_code == 401
+
+
+def test_the_token_opens_once_and_the_cookie_from_then_on(guarded: TestClient) -> None:
+    assert guarded.get("/api/session").json() == {"open": False}
+    assert guarded.post("/api/session", json={"token": "wrong"}, headers=OURS).status_code == 401
+    opened = guarded.post("/api/session", json={"token": TOKEN}, headers=OURS)
+    assert opened.json() == {"open": True}
+    cookie = opened.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert TOKEN not in cookie
+    assert guarded.get("/api/city").status_code == 200
+
+
+def test_a_bearer_token_is_for_scripts(guarded: TestClient) -> None:
+    assert guarded.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_every_answer_forbids_the_page_to_load_from_elsewhere(empty: TestClient) -> None:
+    for path in ("/", "/api/city", "/nothing", "/openapi.json"):
+        headers = empty.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../..", "/etc", "linked", "city/../../outside", "run\x00", "%2e%2e", "a" * 301]
+)
+def test_names_lead_nowhere_but_into_the_workspace(tmp_path: Path, workspace: Path, name: str) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "linked").symlink_to(workspace / "city")
+    page = TestClient(create(inside, Rules(), "local[2]"), base_url=HERE, headers=OURS)
+    for path, body in (("start", {"run": name}), ("open", {"result": name})):
+        assert page.post(f"/api/city/{path}", json=body).status_code in (404, 422)
+    assert page.get("/api/city/choices").json()["runs"] == []
+
+
+def test_rules_from_the_page_are_no_code(empty: TestClient) -> None:
+    answer = empty.post("/api/city/start", json={"run": "city", "rules": "os:system"}, headers=OURS)
+    assert answer.status_code == 422
+
+
+def test_without_its_page_the_console_says_how_to_build_it(empty: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipstream.console.server.static", lambda: Path("/nowhere"))
+    page = TestClient(create(Path(), Rules(), "local[2]"), base_url=HERE)
+    assert "scripts/console.sh" in page.get("/").text
+    assert page.get("/healthz").status_code == 200
+
+
+def test_what_is_on_the_leash_ends_with_its_holder(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "slipstream.console.leash",
+        "console",
+        str(tmp_path),
+        "--no-browser",
+        "--port",
+        "0",
+    ]
+    held = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    assert held.stderr
+    assert held.stdin
+    assert b"The console is at" in held.stderr.readline()
+    held.stdin.close()
+    began = time.monotonic()
+    held.wait(15)
+    assert time.monotonic() - began < 15

@@ -1,0 +1,195 @@
+"""The interface of the network editor: sketches are checked as a whole, saved as the command line's files, and run."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from slipstream.console.guard import Rules
+from slipstream.console.server import create
+from slipstream.squal import files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = "http://127.0.0.1:8321"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
+
+
+@pytest.fixture(scope="module")
+def desk(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("desk")
+    shutil.copytree(EXAMPLES, folder / "networks")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def editor(desk: Path) -> Iterator[TestClient]:
+    app = create(desk, Rules(), "local[2]")
+    with TestClient(app, base_url=HERE, headers={"x-slipstream": "1"}) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def border(editor: TestClient) -> dict[str, Any]:
+    return editor.get("/api/network/file", params={"file": "networks/border.yaml"}).json()["document"]  # type: ignore[no-any-return]
+
+
+def check(editor: TestClient, document: dict[str, Any]) -> dict[str, Any]:
+    answer = editor.post("/api/network/check", json={"document": document})
+    assert answer.status_code == 200, answer.text
+    return answer.json()  # type: ignore[no-any-return]
+
+
+def places(verdict: dict[str, Any]) -> list[str]:
+    return [complaint["place"] for complaint in verdict["complaints"]]
+
+
+def test_the_shelf_has_networks_and_recordings_by_name(editor: TestClient) -> None:
+    shelf = editor.get("/api/network/shelf").json()
+    assert "networks/border.yaml" in shelf["networks"]
+    assert "networks/soldiers.csv" in shelf["recordings"]
+
+
+def test_the_columns_of_a_recording_are_read_from_it(editor: TestClient) -> None:
+    found = editor.get("/api/network/columns", params={"recording": "networks/soldiers.csv"}).json()
+    assert found["columns"] == {"sid": "integer", "time": "integer", "pos": "integer"}
+
+
+def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
+    editor: TestClient, desk: Path, border: dict[str, Any]
+) -> None:
+    assert border["boxes"]["crowd"]["order"] == {"on": "time", "slack": 1}
+    saved = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
+    assert saved.status_code == 200
+    assert files.load(desk / "mine.yaml") == files.load(EXAMPLES / "border.yaml")
+    again = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
+    assert (again.status_code, again.json()["message"]) == (422, "mine.yaml exists already.")
+    assert editor.put("/api/network/file", json={"file": "mine.yaml", "document": border, "replace": True}).is_success
+
+
+@pytest.mark.parametrize(
+    "name", ["../out.yaml", "/tmp/out.yaml", "a.py", "nowhere/a.yaml", ".hidden.yaml", "networks", "a\x00.yaml"]
+)
+def test_nothing_is_saved_or_opened_elsewhere(editor: TestClient, border: dict[str, Any], name: str) -> None:
+    assert editor.put("/api/network/file", json={"file": name, "document": border}).status_code == 400
+    assert editor.get("/api/network/file", params={"file": name}).status_code == 400
+
+
+def test_a_link_out_of_the_workspace_is_not_followed(editor: TestClient, desk: Path, border: dict[str, Any]) -> None:
+    (desk / "link.yaml").symlink_to(desk.parent / "elsewhere.yaml")
+    assert editor.put("/api/network/file", json={"file": "link.yaml", "document": border}).status_code == 400
+    assert not (desk.parent / "elsewhere.yaml").exists()
+    (desk / "link.yaml").unlink()
+
+
+def test_a_right_network_has_a_schema_on_every_arc(editor: TestClient, border: dict[str, Any]) -> None:
+    verdict = check(editor, border)
+    assert verdict["complaints"] == []
+    assert verdict["schemas"]["enough"] == {"time": "integer", "n": "integer"}
+    assert verdict["schemas"]["over.1"] == {"sid": "integer", "time": "integer", "pos": "integer"}
+
+
+def test_every_mistake_is_told_at_its_box_and_column(editor: TestClient, border: dict[str, Any]) -> None:
+    wrong = copy.deepcopy(border)
+    wrong["boxes"]["over"]["filter"] = ["poss >= 30"]
+    wrong["boxes"]["lone"] = {"filter": ["x > "], "from": []}
+    wrong["boxes"]["sorted"] = {"bsort": True, "order": {"on": "tim"}, "from": "soldiers"}
+    wrong["boxes"]["broken"] = {"filter": ["pos >"], "from": "soldiers"}
+    verdict = check(editor, wrong)
+    found = {complaint["place"]: complaint for complaint in verdict["complaints"]}
+    assert set(found) == {"boxes.over", "boxes.lone", "boxes.sorted", "boxes.broken"}
+    assert found["boxes.over"]["column"] == "poss"
+    assert "Did you mean 'pos'?" in found["boxes.over"]["hint"]
+    assert found["boxes.lone"]["message"] == "The input is not connected."
+    assert found["boxes.sorted"]["column"] == "tim"
+    assert list(verdict["schemas"]) == ["soldiers"]
+
+
+def test_an_unfinished_sketch_already_has_schemas(editor: TestClient, border: dict[str, Any]) -> None:
+    verdict = check(editor, {**border, "outputs": {}, "points": {}})
+    assert places(verdict) == [""]
+    assert "enough" in verdict["schemas"]
+    joined = {"join": "left.sid = right.sid", "size": 1, "left": {"on": "time"}, "right": {"on": "time"}}
+    half = {**border, "boxes": {**border["boxes"], "pair": {**joined, "from": ["soldiers", ""]}}}
+    assert check(editor, half)["complaints"][0]["message"] == "The right input is not connected."
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"network": 1}, {"boxes": []}, {"network": "n", "version": 1, "sources": {"s": 1}, "boxes": {}}]
+)
+def test_anything_else_is_refused_in_words(editor: TestClient, document: dict[str, Any]) -> None:
+    assert check(editor, document)["complaints"]
+
+
+def test_expressions_are_parsed_and_never_executed(editor: TestClient, border: dict[str, Any], tmp_path: Path) -> None:
+    for text in (f"__import__('os').mkdir('{tmp_path}/x')", "select 1", "drop table soldiers", "1; delete from t"):
+        wrong = copy.deepcopy(border)
+        wrong["boxes"]["over"]["filter"] = [text]
+        assert places(check(editor, wrong)) == ["boxes.over"]
+    assert not (tmp_path / "x").exists()
+
+
+def until(editor: TestClient, *wanted: str) -> dict[str, Any]:
+    for _ in range(3000):
+        state = editor.get("/api/network/run").json()
+        if state["status"] in wanted:
+            return state  # type: ignore[no-any-return]
+        assert state["status"] != "failed", state
+        time.sleep(0.1)
+    raise AssertionError(state)
+
+
+def rows(editor: TestClient, kind: str, name: str) -> list[list[Any]]:
+    answer = editor.get("/api/network/run/tuples", params={"kind": kind, "name": name})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["rows"]  # type: ignore[no-any-return]
+
+
+def test_query_1_of_the_paper_runs_step_by_step_and_its_arcs_can_be_looked_at(
+    editor: TestClient, desk: Path, border: dict[str, Any]
+) -> None:
+    body = {"document": border, "inputs": {"soldiers": "networks/soldiers.csv"}, "train": 8, "steps": 1}
+    assert editor.post("/api/network/run/start", json=body).json()["status"] in ("starting", "running")
+    assert editor.post("/api/network/run/start", json=body).status_code == 400
+    until(editor, "paused")
+    while not (state := editor.get("/api/network/run").json())["batches"]:
+        time.sleep(0.1)
+    assert state["queues"] == {"soldiers": 9}
+    assert len(rows(editor, "arc", "soldiers")) == 8
+    editor.post("/api/network/run/resume")
+    state = until(editor, "finished")
+    # figure 13: ten soldiers are across the border, three windows, two of them with three soldiers or more
+    assert state["arcs"]["over"]["tuples"] >= 10
+    assert rows(editor, "arc", "crowd") == [[1, 2], [2, 5], [3, 3]]
+    assert rows(editor, "end", "alerts") == [[2, 5], [3, 3]]
+    assert state["outputs"]["alerts"]["utility"] is not None
+    assert files.load(desk / state["folder"] / "network.yaml") == files.load(EXAMPLES / "border.yaml")
+
+
+def test_a_run_can_be_shed_and_stopped(editor: TestClient, border: dict[str, Any]) -> None:
+    inputs = {"soldiers": "networks/soldiers.csv"}
+    body = {"document": border, "inputs": inputs, "rate": 0.5, "train": 1}
+    assert editor.post("/api/network/run/start", json=body).is_success
+    until(editor, "running")
+    place = editor.get("/api/network/run").json()["drops"][0]["place"]
+    state = editor.put("/api/network/run/shed", json={"shares": {place: 0.5}}).json()
+    assert next(drop["share"] for drop in state["drops"] if drop["place"] == place) == 0.5
+    assert editor.put("/api/network/run/shed", json={"shares": {"nowhere": 0.5}}).status_code == 400
+    assert editor.post("/api/network/run/stop").is_success
+    until(editor, "stopped")
+    assert editor.post("/api/network/run/pause").status_code == 400
+
+
+def test_a_run_needs_a_recording_for_every_source(editor: TestClient, border: dict[str, Any]) -> None:
+    answer = editor.post("/api/network/run/start", json={"document": border, "inputs": {}})
+    assert (answer.status_code, answer.json()["message"]) == (400, "No recording for the source soldiers.")
+    answer = editor.post("/api/network/run/start", json={"document": {**border, "outputs": {}}, "inputs": {}})
+    assert "not finished" in answer.json()["message"]

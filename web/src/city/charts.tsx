@@ -1,0 +1,42 @@
+// What the stream did over the last batches.
+import { useMemo } from "react";
+import { Chart } from "../shared/chart";
+import { SERIES } from "../shared/scales";
+import { colour, useTheme } from "../shared/theme";
+import type { Beat } from "./types";
+
+const KINDS = ["toll", "alert", "balance", "expenditure", "travel time"];
+const KIND_LINES = KINDS.map((label, at) => ({ label, colour: SERIES[at] ?? SERIES[0] }));
+
+export function Charts({ beats }: { beats: readonly Beat[] }) {
+  const theme = useTheme();
+  const data = useMemo(() => columns(beats), [beats]);
+  const ink = useMemo(() => ({ main: colour("accent"), soft: colour("soft"), dim: colour("dim") }), [theme]);
+  const rates = [
+    { label: "in", colour: ink.main, fill: ink.soft },
+    { label: "answers", colour: SERIES[0] },
+  ];
+  const commits = [
+    { label: "commit", colour: ink.main, fill: ink.soft },
+    { label: "its share", colour: ink.dim, dash: [4, 3] },
+  ];
+  return (
+    <div className="charts">
+      <Chart title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
+      <Chart title="Response, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={5} bare />
+      <Chart title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
+      <Chart title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
+    </div>
+  );
+}
+
+function columns(beats: readonly Beat[]) {
+  const per = (value: number | null, beat: Beat) => (value === null || !beat.seconds ? null : value / beat.seconds);
+  return {
+    x: beats.map((beat) => beat.second),
+    rates: [beats.map((beat) => per(beat.tuples, beat)), beats.map((beat) => per(beat.answers, beat))],
+    responses: KINDS.map((_, kind) => beats.map((beat) => beat.responses[kind]?.p99 ?? null)),
+    commits: [beats.map((beat) => beat.commit), beats.map((beat) => beat.budget)],
+    lag: [beats.map((beat) => beat.lag)],
+  };
+}

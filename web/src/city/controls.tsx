@@ -1,0 +1,178 @@
+// Start, pause, stop; and the line of time on which one may go back.
+import { useEffect, useState } from "react";
+import { get, post, type Problem } from "../shared/api";
+import { clock, count } from "../shared/format";
+import type { Choices, State, Status } from "./types";
+
+const SPEEDS = [1, 2, 5, 10, 30, 60, 0];
+const speedName = (speed: number): string => (speed === 0 ? "full speed" : `${speed}×`);
+
+export const STATUS: Record<Status, string> = {
+  idle: "Nothing is running",
+  starting: "Starting Spark",
+  running: "Running",
+  stopping: "Finishing its batch",
+  paused: "Paused",
+  stopped: "Stopped",
+  finished: "Finished",
+  failed: "Failed",
+};
+
+interface Props {
+  state: State;
+  connected: boolean;
+  onProblem: (problem: Problem) => void;
+}
+
+export function Controls({ state, connected, onProblem }: Props) {
+  const [choices, setChoices] = useState<Choices>();
+  const [run, setRun] = useState("");
+  const [speed, setSpeed] = useState(10);
+  const busy = state.status === "starting" || state.status === "running" || state.status === "stopping";
+  useEffect(() => {
+    if (!busy && connected) get<Choices>("/api/city/choices").then(setChoices, onProblem);
+  }, [busy, connected, onProblem]);
+  useEffect(() => {
+    if (choices && !choices.runs.some((entry) => entry.name === run)) setRun(choices.runs[0]?.name ?? "");
+  }, [choices, run]);
+  const act = (what: string, body: unknown = {}) => post(`/api/city/${what}`, body).catch(onProblem);
+  const entry = choices?.runs.find((one) => one.name === run);
+  const mayGoOn = state.status === "paused" || (state.status === "stopped" && state.run !== "");
+  return (
+    <section className="controls" aria-label="Run control">
+      <label>
+        Run
+        <select value={run} onChange={(event) => setRun(event.target.value)} disabled={busy}>
+          {choices?.runs.length === 0 && <option value="">no runs in the workspace</option>}
+          {choices?.runs.map((one) => (
+            <option key={one.name} value={one.name}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Speed
+        <select value={speed} onChange={(event) => setSpeed(Number(event.target.value))} disabled={busy}>
+          {SPEEDS.map((one) => (
+            <option key={one} value={one}>
+              {speedName(one)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div className="buttons">
+        {!busy && (
+          <button className={mayGoOn ? "" : "primary"} disabled={!run} onClick={() => void act("start", { run, speed })}>
+            Start
+          </button>
+        )}
+        {!busy && mayGoOn && (
+          <button className="primary" onClick={() => void act("resume", { speed })}>
+            Go on
+          </button>
+        )}
+        {busy && (
+          <button disabled={state.status !== "running"} onClick={() => void act("pause")}>
+            Pause
+          </button>
+        )}
+        {busy && (
+          <button disabled={state.status === "stopping"} onClick={() => void act("stop")}>
+            Stop
+          </button>
+        )}
+      </div>
+      {!busy && (choices?.results.length ?? 0) > 0 && (
+        <label>
+          Open
+          <select value={state.result} onChange={(event) => void act("open", { result: event.target.value })}>
+            <option value="" disabled>
+              an earlier result
+            </option>
+            {choices?.results.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <span className="grow">
+        {!busy && entry && (
+          <span className="facts">
+            {entry.expressways} {entry.expressways === 1 ? "expressway" : "expressways"}, {clock(entry.seconds)},{" "}
+            {count(entry.tuples)} tuples
+          </span>
+        )}
+        {busy && (
+          <span className="facts">
+            {state.run} at {speedName(state.speed)}
+          </span>
+        )}
+      </span>
+      <span className={`status ${connected ? state.status : "lost"}`} role="status">
+        <i aria-hidden="true" />
+        {connected ? STATUS[state.status] : "Connection lost, trying again"}
+      </span>
+    </section>
+  );
+}
+
+const PLAYS = [1, 2, 5, 10, 30, 60];
+
+/** The line of time: drag it to look back, play from there, return to the newest second. */
+export function Timeline({ state, onProblem }: { state: State; onProblem: (problem: Problem) => void }) {
+  const [dragged, setDragged] = useState<number>();
+  const newest = Math.max(0, state.committed);
+  const second = dragged ?? Math.max(0, state.shown);
+  const { view } = state;
+  const look = (wanted: Partial<State["view"]>) =>
+    post("/api/city/look", { ...view, ...wanted }).then(() => setDragged(undefined), onProblem);
+  const play = () => {
+    if (view.playing && !view.follow) return void look({ follow: false, playing: false, second: state.shown });
+    void look({ follow: false, playing: true, second: state.shown >= newest ? 0 : state.shown });
+  };
+  const playing = view.playing && !view.follow;
+  return (
+    <section className="timeline" aria-label="Time">
+      <button className="plain" onClick={play} disabled={newest <= 0} aria-label={playing ? "Halt" : "Replay"} title={playing ? "Halt" : "Replay"}>
+        {playing ? "❚❚" : "▶"}
+      </button>
+      <select
+        aria-label="Replay speed"
+        value={view.speed}
+        disabled={newest <= 0}
+        onChange={(event) => void look({ speed: Number(event.target.value), second: state.shown })}
+      >
+        {PLAYS.map((one) => (
+          <option key={one} value={one}>
+            {one}×
+          </option>
+        ))}
+      </select>
+      <div className="line">
+        <i style={{ width: `${(100 * (newest + 1)) / Math.max(1, state.seconds)}%` }} />
+        <input
+          type="range"
+          aria-label="Second of the run"
+          aria-valuetext={clock(second)}
+          min={0}
+          max={Math.max(1, state.seconds - 1)}
+          value={second}
+          disabled={newest <= 0}
+          onChange={(event) => {
+            const wanted = Math.min(newest, Number(event.target.value));
+            setDragged(wanted);
+            void look({ follow: false, second: wanted, playing: false });
+          }}
+        />
+      </div>
+      <output className="mono">{clock(second)}</output>
+      <span className="of mono">/ {clock(state.seconds)}</span>
+      <button className={view.follow ? "live on" : "live"} disabled={view.follow} onClick={() => void look({ follow: true, playing: false })}>
+        Newest
+      </button>
+    </section>
+  );
+}

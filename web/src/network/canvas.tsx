@@ -1,0 +1,327 @@
+// The canvas: boxes and arcs, drawn from the network; groups are one box until one zooms into them.
+import "@xyflow/react/dist/base.css";
+import {
+  applyNodeChanges,
+  Background,
+  BackgroundVariant,
+  BaseEdge,
+  type Connection,
+  Controls,
+  type Edge,
+  EdgeLabelRenderer,
+  type EdgeProps,
+  getBezierPath,
+  Handle,
+  type Node,
+  type NodeChange,
+  type NodeProps,
+  Position,
+  ReactFlow,
+  useReactFlow,
+} from "@xyflow/react";
+import { memo, useCallback, useEffect, useMemo, useState } from "react";
+import { count, duration } from "../shared/format";
+import { layout, type Positions, type Spot, WIDTH } from "./layout";
+import * as m from "./model";
+import type { Complaint, Drop, Flow, Verdict, Working } from "./server";
+
+export const DRAGGED = "application/slipstream-piece";
+
+interface Look extends Record<string, unknown> {
+  title: string;
+  kind: string;
+  lines: { text: string; port?: number; dim?: boolean }[];
+  inputs: string[];
+  complaints: Complaint[];
+  understood: boolean;
+  badge?: string;
+  note?: string;
+}
+type Drawn = Node<Look>;
+type Wire = Edge<{ flow?: Flow; drop?: Drop; queue?: number; busy: boolean; arc: string; side: number; target: string }>;
+
+interface Props {
+  doc: m.Doc;
+  verdict: Verdict | undefined;
+  run: Working | undefined;
+  group: string | undefined;
+  selected: string | undefined;
+  positions: Positions;
+  onSelect: (id: string | undefined) => void;
+  onEnter: (group: string | undefined) => void;
+  onEdit: (edit: (doc: m.Doc) => m.Doc) => void;
+  onPlace: (moved: Positions) => void;
+  onDrop: (piece: m.Piece, at: { x: number; y: number }) => void;
+}
+
+export function Canvas(props: Props) {
+  const { doc, verdict, run, group, selected, positions, onSelect, onEnter, onEdit, onPlace } = props;
+  const flow = useReactFlow();
+  const scene = useMemo(() => sceneOf(doc, group), [doc, group]);
+  const placed = useMemo(() => ({ ...layout(scene.spots, scene.arcs), ...positions }), [scene, positions]);
+  const [nodes, setNodes] = useState<Drawn[]>([]);
+  useEffect(() => {
+    setNodes((before) => {
+      const sizes = new Map(before.map((node) => [node.id, node.measured]));
+      return scene.spots.map((spot) => ({
+        id: spot.id,
+        type: "piece",
+        position: placed[spot.id] ?? { x: 0, y: 0 },
+        selected: spot.id === selected,
+        deletable: !isOutside(spot.id),
+        data: lookOf(doc, spot.id, verdict, run),
+        ...(sizes.get(spot.id) ? { measured: sizes.get(spot.id) ?? {} } : {}),
+      })) as Drawn[];
+    });
+  }, [scene, placed, selected, verdict, run, doc]);
+  const edges = useMemo(() => wiresOf(doc, scene, run, selected), [doc, scene, run, selected]);
+  const shape = `${group}/${scene.spots.length > 0}`;
+  useEffect(() => {
+    const soon = window.setTimeout(() => void flow.fitView({ padding: 0.2, maxZoom: 1.1 }), 60);
+    return () => window.clearTimeout(soon);
+  }, [shape, doc.network, flow]);
+
+  const onNodesChange = useCallback(
+    (changes: NodeChange<Drawn>[]) => {
+      setNodes((before) => applyNodeChanges(changes, before));
+      const moved = changes.filter((one) => one.type === "position" && one.position && one.dragging === false);
+      if (moved.length) onPlace(Object.fromEntries(moved.map((one) => [one.type === "position" ? one.id : "", (one.type === "position" && one.position) || { x: 0, y: 0 }])));
+      for (const one of changes) if (one.type === "select" && one.selected) onSelect(one.id);
+    },
+    [onPlace, onSelect],
+  );
+  const isValid = (link: Connection | Wire) => {
+    const origin = m.split(link.source)[1];
+    if (isOutside(link.source) || isOutside(link.target) || m.loops(doc, origin, link.target)) return false;
+    const box = doc.boxes[m.split(link.target)[1]];
+    return !link.source.startsWith("tables.") || (link.target.startsWith("boxes.") && box?.join !== undefined);
+  };
+  return (
+    <div
+      className="canvas"
+      onDragOver={(event) => {
+        event.preventDefault();
+        event.dataTransfer.dropEffect = "copy";
+      }}
+      onDrop={(event) => {
+        event.preventDefault();
+        const piece = event.dataTransfer.getData(DRAGGED) as m.Piece;
+        if (piece) props.onDrop(piece, flow.screenToFlowPosition({ x: event.clientX - WIDTH / 2, y: event.clientY - 24 }));
+      }}
+    >
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={NODES}
+        edgeTypes={EDGES}
+        onNodesChange={onNodesChange}
+        onEdgesChange={(changes) => {
+          for (const one of changes) if (one.type === "select" && one.selected) onSelect(one.id);
+        }}
+        onConnect={(link) =>
+          onEdit((now) => m.connect(now, m.arcOf(m.split(link.source)[1], port(link.sourceHandle)), link.target, port(link.targetHandle)))
+        }
+        isValidConnection={isValid}
+        onDelete={(gone) => {
+          onEdit((now) => {
+            const without = gone.edges.reduce((doc_, edge) => {
+              const wire = edge as Wire;
+              return wire.data ? m.disconnect(doc_, wire.data.target, wire.data.side) : doc_;
+            }, now);
+            return gone.nodes.reduce((doc_, node) => m.remove(doc_, node.id), without);
+          });
+          onSelect(undefined);
+        }}
+        onPaneClick={() => onSelect(undefined)}
+        onNodeDoubleClick={(_, node) => node.id.startsWith("group.") && onEnter(node.id.slice(6))}
+        deleteKeyCode={["Delete", "Backspace"]}
+        connectionRadius={28}
+        minZoom={0.2}
+        maxZoom={2}
+        proOptions={{ hideAttribution: true }}
+        ariaLabelConfig={{ "node.a11yDescription.default": "Enter selects a box, arrow keys move it, Delete removes it." }}
+      >
+        <Background variant={BackgroundVariant.Dots} gap={24} size={1.2} />
+        <Controls showInteractive={false} />
+      </ReactFlow>
+    </div>
+  );
+}
+
+const isOutside = (id: string): boolean => id.startsWith("group.") || id.startsWith("outside.");
+const port = (handle: string | null | undefined): number => Number(handle?.slice(1) ?? 0);
+
+interface Scene {
+  spots: Spot[];
+  arcs: [string, string][];
+  wires: { arc: string; target: string; side: number; from: string; to: string }[];
+}
+
+/** What is drawn: all with groups closed, or one group with its surroundings. */
+function sceneOf(doc: m.Doc, group: string | undefined): Scene {
+  const groupOf = (id: string) => (id.startsWith("boxes.") ? doc.boxes[m.split(id)[1]]?.group : undefined);
+  const shown = (id: string): string => {
+    const of = groupOf(id);
+    if (group === undefined) return of ? `group.${of}` : id;
+    return of === group ? id : `outside.${id}`;
+  };
+  const wires: Scene["wires"] = [];
+  for (const taker of m.takersOf(doc)) {
+    m.inputsOf(doc, taker).forEach((arc, side) => {
+      const origin = arc && m.placeOf(doc, m.originOf(arc));
+      if (!origin) return;
+      const [from, to] = [shown(origin), shown(taker)];
+      if (from === to || (isOutside(from) && isOutside(to) && group !== undefined)) return;
+      wires.push({ arc, target: taker, side, from, to });
+    });
+  }
+  const used = new Set(wires.flatMap((wire) => [wire.from, wire.to]));
+  const ids = [...new Set(m.placesOf(doc).map(shown))].filter((id) => !id.startsWith("outside.") || used.has(id));
+  const spots = ids.map((id) => ({ id, height: heightOf(doc, id) }));
+  return { spots, wires, arcs: wires.map((wire) => [wire.from, wire.to]) };
+}
+
+function heightOf(doc: m.Doc, id: string): number {
+  const [part, name] = m.split(id);
+  const box = part === "boxes" ? doc.boxes[name] : undefined;
+  return 46 + 22 * (box?.filter ? box.filter.length + 1 : 1);
+}
+
+function lookOf(doc: m.Doc, id: string, verdict: Verdict | undefined, run: Working | undefined): Look {
+  const [part, name] = m.split(id);
+  const plain = { complaints: [] as Complaint[], understood: true, inputs: ["i0"] };
+  if (id.startsWith("group.")) {
+    const inside = Object.keys(doc.boxes).filter((one) => doc.boxes[one]?.group === id.slice(6));
+    const complaints = verdict?.complaints.filter((one) => inside.includes(m.split(one.place)[1]) && one.place.startsWith("boxes.")) ?? [];
+    return { ...plain, title: id.slice(6), kind: "group", complaints, lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: 0, dim: true }] };
+  }
+  if (id.startsWith("outside.")) return { ...plain, title: m.split(id.slice(8))[1], kind: "outside", lines: [{ text: "outside this group", port: 0, dim: true }] };
+  const complaints = verdict?.complaints.filter((one) => one.place === id) ?? [];
+  const understood = !verdict || complaints.length > 0 || part === "outputs" || part === "points" || name in verdict.schemas;
+  const base = { ...plain, title: name, complaints, understood };
+  if (part === "sources" || part === "tables") {
+    const columns = Object.keys(doc[part]?.[name] ?? {}).join(", ") || "no columns yet";
+    const queue = run?.queues[name];
+    return { ...base, kind: part === "sources" ? "source" : "table", inputs: [], lines: [{ text: columns, port: 0 }], ...(queue ? { badge: `${count(queue)} waiting` } : {}) };
+  }
+  if (part === "outputs" || part === "points") {
+    const flow = run?.outputs[name];
+    const worth = flow?.utility === null || flow?.utility === undefined ? "" : `utility ${flow.utility.toFixed(2)}`;
+    const text = part === "points" ? "remembers what passes" : doc.outputs[name]?.view ? "view" : worth || "leaves the network";
+    return { ...base, kind: part === "outputs" ? "output" : "point", lines: [{ text, dim: !worth }], ...(flow ? { badge: `${count(flow.tuples)} out` } : {}) };
+  }
+  const box = doc.boxes[name] ?? { from: [] };
+  const kind = m.kindOf(box);
+  const lines = box.filter
+    ? [...box.filter.map((text, port_) => ({ text: text || "no predicate yet", port: port_ })), { text: "else", port: box.filter.length, dim: true }]
+    : [{ text: m.summary(box), port: 0 }];
+  return { ...base, kind, lines, inputs: m.sides(box) === 2 ? ["i0", "i1"] : ["i0"], ...(box.note ? { note: box.note } : {}) };
+}
+
+function wiresOf(doc: m.Doc, scene: Scene, run: Working | undefined, selected: string | undefined): Wire[] {
+  const seen = new Set<string>();
+  const busy = run?.status === "running";
+  return scene.wires.flatMap(({ arc, target, side, from, to }) => {
+    const union = target.startsWith("boxes.") && doc.boxes[m.split(target)[1]]?.union;
+    const id = `arc:${arc}>${target}#${side}`;
+    const key = isOutside(from) || isOutside(to) ? `${from}>${to}>${arc}` : id;
+    if (seen.has(key)) return [];
+    seen.add(key);
+    const drop = run?.drops.find((one) => one.arc === arc && one.side === side && `${one.is_output ? "outputs" : "boxes"}.${one.taker}` === target);
+    const data = { arc, side, target, busy, ...(run?.arcs[arc] ? { flow: run.arcs[arc] } : {}), ...(drop ? { drop } : {}) };
+    return [
+      {
+        id,
+        type: "wire",
+        source: from,
+        target: to,
+        sourceHandle: isOutside(from) ? "o0" : `o${m.portOf(arc)}`,
+        targetHandle: isOutside(to) || union ? "i0" : `i${side}`,
+        selected: id === selected,
+        data,
+        ariaLabel: `Arc from ${arc} to ${m.split(target)[1]}`,
+      } as Wire,
+    ];
+  });
+}
+
+const GLYPHS: Record<string, string> = {
+  filter: "M1 2h14l-5.5 6v6l-3-2V8z",
+  map: "M1 4h6M1 12h6M9 8h6M7 4l2 4-2 4",
+  union: "M1 3h4l4 5h6M1 13h4l4-5",
+  bsort: "M2 3h12M2 7h9M2 11h6M2 15h3",
+  aggregate: "M1 4h4v8H1zM6 2h4v10H6zM11 7h4v5h-4z",
+  join: "M6 8m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0M10 8m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0",
+  resample: "M2 14V9M6 14V4M10 14v-7M14 14V2M1 15h14",
+  source: "M1 8h9M7 4l4 4-4 4M14 2v12",
+  table: "M2 3h12v10H2zM2 7h12M7 3v10",
+  output: "M2 2v12M5 8h9M11 4l4 4-4 4",
+  point: "M8 2a6 6 0 1 1-.01 0M8 5v4h3",
+  group: "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z",
+  outside: "M2 8h12",
+};
+
+export function Glyph({ kind }: { kind: string }) {
+  return (
+    <svg className="glyph" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={GLYPHS[kind] ?? ""} />
+    </svg>
+  );
+}
+
+const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
+  const wrong = data.complaints[0];
+  const state = `${wrong ? "wrong" : ""} ${data.understood ? "" : "waits"} ${selected ? "chosen" : ""}`;
+  return (
+    <div className={`piece ${data.kind} ${state}`} title={data.note}>
+      {data.inputs.map((id, i) => (
+        <Handle key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={data.inputs.length === 1 ? "input" : i ? "right input" : "left input"} />
+      ))}
+      <header>
+        <Glyph kind={data.kind} />
+        <strong>{data.title}</strong>
+        <span className="kind">{data.badge ?? data.kind}</span>
+      </header>
+      {data.lines.map((line, i) => (
+        <p key={i} className={line.dim ? "dim" : ""}>
+          <span>{line.text}</span>
+          {line.port !== undefined && <Handle id={`o${line.port}`} type="source" position={Position.Right} aria-label={`output ${line.port}`} />}
+        </p>
+      ))}
+      {wrong && (
+        <p className="complaint" role="note">
+          {wrong.message}
+        </p>
+      )}
+    </div>
+  );
+});
+
+const ArcLine = memo(function ArcLine(props: EdgeProps<Wire>) {
+  const [path, x, y] = getBezierPath(props);
+  const { flow, drop, busy } = props.data ?? {};
+  const shedding = drop && (drop.share > 0 || drop.dropped > 0);
+  return (
+    <>
+      <BaseEdge id={props.id} path={path} interactionWidth={18} className={`${props.selected ? "chosen" : ""} ${busy && flow?.rate ? "flows" : ""} ${shedding ? "sheds" : ""}`} />
+      {(flow || shedding) && (
+        <EdgeLabelRenderer>
+          <div className="rate mono" style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}>
+            {flow && <span title="tuples so far">{count(flow.tuples)}</span>}
+            {flow && busy && flow.rate > 0 && <span title="tuples a second">{flow.rate < 10 ? flow.rate.toFixed(1) : count(flow.rate)}/s</span>}
+            {flow?.delay !== null && flow?.delay !== undefined && <span title="mean delay in the last batch">{duration(flow.delay)}</span>}
+            {shedding && (
+              <span className="shed" title="dropped here">
+                ⤓ {drop.share > 0 ? `${Math.round(drop.share * 100)} %, ` : ""}
+                {count(drop.dropped)}
+              </span>
+            )}
+          </div>
+        </EdgeLabelRenderer>
+      )}
+    </>
+  );
+});
+
+const NODES = { piece: Piece };
+const EDGES = { wire: ArcLine };

@@ -1,0 +1,471 @@
+// The panel for what is chosen: every field of the file, and everything the mouse can do, also by keyboard.
+import { type ReactNode, useEffect, useState } from "react";
+import type { Problem } from "../shared/api";
+import { QosGraph } from "./graph";
+import * as m from "./model";
+import { columns as columnsOf, type Complaint, type Shelf, shed, type Verdict, type Working } from "./server";
+
+type Edit = (edit: (doc: m.Doc) => m.Doc, field?: string) => void;
+
+interface Props {
+  doc: m.Doc;
+  id: string | undefined;
+  verdict: Verdict | undefined;
+  run: Working | undefined;
+  shelf: Shelf | undefined;
+  recordings: Record<string, string>;
+  onRecording: (place: string, recording: string) => void;
+  onEdit: Edit;
+  onSelect: (id: string | undefined) => void;
+  onProblem: (problem: Problem) => void;
+}
+
+const TYPES = ["integer", "float", "text", "boolean"];
+
+export function Inspector(props: Props) {
+  const { doc, id, verdict, onEdit, onSelect } = props;
+  const arc = id?.startsWith("arc:") ? id.slice(4).split(/[>#]/) : undefined;
+  const [part, name] = m.split(id ?? "");
+  if (arc) return <ArcPanel {...props} arc={arc[0] ?? ""} target={arc[1] ?? ""} side={Number(arc[2])} />;
+  if (!id || !doc[part]?.[name]) return <NetworkPanel {...props} />;
+  const complaints = verdict?.complaints.filter((one) => one.place === id) ?? [];
+  const box = part === "boxes" ? doc.boxes[name] : undefined;
+  const kind = box ? m.kindOf(box) : part === "sources" ? "source" : part === "tables" ? "table" : part === "outputs" ? "output" : "point";
+  return (
+    <section className="inspector" aria-label={`Properties of ${name}`}>
+      <header>
+        <h2>{m.TITLES[kind][0]}</h2>
+        <span className="dim">{m.TITLES[kind][1]}</span>
+      </header>
+      <NameField doc={doc} id={id} onEdit={onEdit} onSelect={onSelect} />
+      <Complaints all={complaints} />
+      {box && <BoxFields {...props} id={id} name={name} box={box} complaints={complaints} />}
+      {(part === "sources" || part === "tables") && <StreamFields {...props} id={id} columns={doc[part]?.[name] ?? {}} />}
+      {part === "outputs" && <OutputFields {...props} id={id} output={doc.outputs[name] ?? { from: "" }} />}
+      {part === "points" && <PointFields {...props} id={id} point={doc.points?.[name] ?? { from: "" }} />}
+      <button
+        className="remove"
+        onClick={() => {
+          onEdit((now) => m.remove(now, id));
+          onSelect(undefined);
+        }}
+      >
+        Remove
+      </button>
+    </section>
+  );
+}
+
+function Complaints({ all }: { all: Complaint[] }) {
+  return all.map((one) => (
+    <div key={one.message} className="error" role="alert">
+      <strong>{one.message}</strong>
+      <span>{one.hint}</span>
+    </div>
+  ));
+}
+
+function Row({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <label className="row">
+      <span>{label}</span>
+      {children}
+    </label>
+  );
+}
+
+interface TextProps {
+  label: string;
+  value: string;
+  onChange: (text: string) => void;
+  wrong?: boolean;
+  mono?: boolean;
+  list?: string;
+  placeholder?: string;
+}
+
+function Text({ label, value, onChange, wrong, mono, list, placeholder }: TextProps) {
+  return (
+    <input
+      aria-label={label}
+      className={mono ? "mono" : ""}
+      aria-invalid={wrong || undefined}
+      value={value}
+      list={list}
+      placeholder={placeholder}
+      spellCheck={false}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  );
+}
+
+function Numeric({ label, value, onChange, hint }: { label: string; value: number | undefined; onChange: (n: number | undefined) => void; hint?: string }) {
+  return (
+    <Row label={label}>
+      <input
+        type="number"
+        step="any"
+        aria-label={label}
+        value={value ?? ""}
+        placeholder={hint}
+        onChange={(event) => onChange(event.target.value === "" ? undefined : Number(event.target.value))}
+      />
+    </Row>
+  );
+}
+
+/** A name is changed when it is finished: half a name would tear the arcs off. */
+function NameField({ doc, id, onEdit, onSelect }: Pick<Props, "doc" | "onEdit" | "onSelect"> & { id: string }) {
+  const [part, name] = m.split(id);
+  const [text, setText] = useState(name);
+  useEffect(() => setText(name), [name]);
+  const ends = part === "outputs" || part === "points";
+  const taken = ends ? { ...doc.outputs, ...doc.points } : { ...doc.sources, ...doc.tables, ...doc.boxes };
+  const wrong = text !== name && (text in taken || !m.isName(text));
+  const done = () => {
+    if (text === name || wrong) return setText(name);
+    onEdit((now) => m.rename(now, id, text));
+    onSelect(`${part}.${text}`);
+  };
+  return (
+    <Row label="Name">
+      <input
+        aria-label="Name"
+        value={text}
+        aria-invalid={wrong || undefined}
+        title={wrong ? "Letters, digits and underscores; each name once." : undefined}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={done}
+        onKeyDown={(event) => event.key === "Enter" && done()}
+      />
+    </Row>
+  );
+}
+
+function Inputs({ doc, id, onEdit }: Pick<Props, "doc" | "onEdit"> & { id: string }) {
+  const [part, name] = m.split(id);
+  const box = part === "boxes" ? doc.boxes[name] : undefined;
+  const inputs = m.inputsOf(doc, id);
+  const shown = box?.union ? [...inputs, ""] : inputs;
+  const labels = shown.length === 2 && box && !box.union ? ["Left input", "Right input"] : shown.map((_, i) => (box?.union ? `Input ${i + 1}` : "Input"));
+  return shown.map((arc, side) => (
+    <Row key={side} label={labels[side] ?? "Input"}>
+      <select
+        aria-label={labels[side]}
+        value={arc}
+        onChange={(event) => {
+          const wanted = event.target.value;
+          onEdit((now) => (wanted ? m.connect(arc && box?.union ? m.disconnect(now, id, side) : now, wanted, id, side) : m.disconnect(now, id, side)));
+        }}
+      >
+        <option value="">not connected</option>
+        {m.arcsOf(doc).filter((one) => !m.loops(doc, m.originOf(one), id)).map((one) => (
+          <option key={one} value={one}>
+            {arcTitle(doc, one)}
+          </option>
+        ))}
+      </select>
+    </Row>
+  ));
+}
+
+export function arcTitle(doc: m.Doc, arc: string): string {
+  const filter = doc.boxes[m.originOf(arc)]?.filter;
+  if (!filter) return arc;
+  return `${m.originOf(arc)}: ${filter[m.portOf(arc)] ?? "else"}`;
+}
+
+function BoxFields(props: Props & { id: string; name: string; box: m.Box; complaints: Complaint[] }) {
+  const { doc, id, name, box, verdict, complaints, onEdit } = props;
+  const set = (fields: Partial<Record<keyof m.Box, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
+  const wrong = (text: string) => complaints.some((one) => one.message.includes(`'${text}'`) || (one.column !== "" && new RegExp(`\\b${one.column}\\b`).test(text)));
+  const inputs = m.inputsOf(doc, id);
+  const known = inputs.map((arc) => Object.keys(verdict?.schemas[arc] ?? {}));
+  const order = (field: "order" | "left" | "right", side: number, label: string) => (
+    <OrderFields key={field} label={label} id={`${id}-${field}`} order={box[field] ?? { on: "" }} known={known[side] ?? []} wrong={complaints} onChange={(fresh) => set({ [field]: fresh }, field)} />
+  );
+  const lookup = box.join !== undefined && inputs.some((arc) => arc !== "" && arc in (doc.tables ?? {}));
+  useEffect(() => {
+    // a stored table is looked up whole: it has no window
+    if (lookup && (box.size !== undefined || box.left || box.right)) onEdit((now) => m.change(now, id, { size: undefined, left: undefined, right: undefined }));
+  }, [lookup, box, id, onEdit]);
+  return (
+    <>
+      <Inputs doc={doc} id={id} onEdit={onEdit} />
+      {known.some((columns) => columns.length > 0) && <p className="known mono">{inputs.map((arc, i) => (known[i]?.length ? `${inputs.length > 1 ? (i ? "right: " : "left: ") : ""}${Object.entries(verdict?.schemas[arc] ?? {}).map(([column, type]) => `${column} ${type}`).join(", ")}` : "")).filter(Boolean).join("\n")}</p>}
+      {box.filter?.map((text, i) => (
+        <div className="pair" key={i}>
+          <Text label={`Predicate ${i + 1}`} mono value={text} wrong={wrong(text)} placeholder="speed > 50" onChange={(fresh) => set({ filter: box.filter?.map((one, k) => (k === i ? fresh : one)) }, `filter${i}`)} />
+          {(box.filter?.length ?? 0) > 1 && (
+            <button className="plain" aria-label={`Remove predicate ${i + 1}`} onClick={() => onEdit((now) => m.removePredicate(now, name, i))}>
+              ×
+            </button>
+          )}
+        </div>
+      ))}
+      {box.filter && <button onClick={() => onEdit((now) => m.addPredicate(now, name))}>Add a predicate</button>}
+      {box.map && <Pairs title="Column" values={box.map} wrong={wrong} onChange={(map, field) => set({ map }, `map${field}`)} />}
+      {box.aggregate && <Pairs title="Result" values={box.aggregate} wrong={wrong} onChange={(aggregate, field) => set({ aggregate }, `aggregate${field}`)} />}
+      {box.resample && <Pairs title="Result" values={box.resample} wrong={wrong} onChange={(resample, field) => set({ resample }, `resample${field}`)} />}
+      {box.join !== undefined && <Text label="Predicate" mono value={box.join} wrong={wrong(box.join)} placeholder="left.pos = right.pos" onChange={(join) => set({ join }, "join")} />}
+      {(box.bsort || box.aggregate) && order("order", 0, "Order")}
+      {((box.join !== undefined && !lookup) || box.resample) && [order("left", 0, "Left order"), order("right", 1, "Right order")]}
+      {(box.aggregate || box.resample || (box.join !== undefined && !lookup)) && <Numeric label="Window size" value={box.size} onChange={(size) => set({ size }, "size")} />}
+      {box.aggregate && <Numeric label="Advance" value={box.advance} hint="the size" onChange={(advance) => set({ advance }, "advance")} />}
+      {box.aggregate && <Numeric label="Timeout (s)" value={box.timeout} hint="none" onChange={(timeout) => set({ timeout }, "timeout")} />}
+      {box.resample && <Numeric label="Lag" value={box.lag} hint="waits for all" onChange={(lag) => set({ lag }, "lag")} />}
+      <Row label="Group">
+        <Text label="Group" value={box.group ?? ""} list="groups" placeholder="none" onChange={(group) => set({ group: group || undefined }, "group")} />
+      </Row>
+      <datalist id="groups">
+        {[...new Set(Object.values(doc.boxes).map((one) => one.group).filter(Boolean))].map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+      <Row label="Note">
+        <Text label="Note" value={box.note ?? ""} onChange={(note) => set({ note: note || undefined }, "note")} />
+      </Row>
+    </>
+  );
+}
+
+function OrderFields({ label, id, order, known, wrong, onChange }: { label: string; id: string; order: m.Order; known: string[]; wrong: Complaint[]; onChange: (order: m.Order) => void }) {
+  const bad = wrong.some((one) => one.message.toLowerCase().includes("order column") && one.message.includes(`'${order.on}'`));
+  const set = (fields: Partial<m.Order>) => {
+    const merged = { ...order, ...fields };
+    onChange({ on: merged.on, ...(merged.slack ? { slack: merged.slack } : {}), ...(merged.group_by?.length ? { group_by: merged.group_by } : {}) });
+  };
+  return (
+    <fieldset>
+      <legend>{label}</legend>
+      <Row label="On">
+        <Text label={`${label} on`} mono value={order.on} wrong={bad} list={`${id}-columns`} placeholder="time" onChange={(on) => set({ on })} />
+      </Row>
+      <datalist id={`${id}-columns`}>
+        {[...known, "Tup#"].map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+      <Numeric label="Slack" value={order.slack} hint="0" onChange={(slack) => set({ slack: slack ?? 0 })} />
+      <Row label="Group by">
+        <Words label={`${label} group by`} words={order.group_by ?? []} onChange={(group_by) => set({ group_by })} />
+      </Row>
+    </fieldset>
+  );
+}
+
+/** Words with commas between; kept as typed while typing. */
+function Words({ label, words, onChange }: { label: string; words: string[]; onChange: (words: string[]) => void }) {
+  const [text, setText] = useState(words.join(", "));
+  const parsed = (typed: string) => typed.split(",").map((word) => word.trim()).filter(Boolean);
+  useEffect(() => {
+    setText((now) => (parsed(now).join() === words.join() ? now : words.join(", ")));
+  }, [words]);
+  return (
+    <Text
+      label={label}
+      mono
+      value={text}
+      placeholder="none"
+      onChange={(typed) => {
+        setText(typed);
+        onChange(parsed(typed));
+      }}
+    />
+  );
+}
+
+/** name = expression, line by line. */
+function Pairs({ title, values, wrong, onChange }: { title: string; values: m.Columns; wrong: (text: string) => boolean; onChange: (values: m.Columns, field: string) => void }) {
+  const entries = Object.entries(values);
+  const put = (i: number, entry: [string, string]) => onChange(Object.fromEntries(entries.map((one, k) => (k === i ? entry : one))), String(i));
+  const free = () => {
+    let n = entries.length + 1;
+    while (`column_${n}` in values) n++;
+    return `column_${n}`;
+  };
+  return (
+    <div className="pairs">
+      {entries.map(([name, text], i) => (
+        <div className="pair" key={i}>
+          <Text label={`${title} ${i + 1} name`} mono value={name} wrong={!m.isName(name)} onChange={(fresh) => fresh in values || put(i, [fresh, text])} />
+          <span>=</span>
+          <Text label={`${title} ${i + 1}`} mono value={text} wrong={wrong(text)} onChange={(fresh) => put(i, [name, fresh])} />
+          <button className="plain" aria-label={`Remove ${name}`} onClick={() => onChange(Object.fromEntries(entries.filter((_, k) => k !== i)), "-")}>
+            ×
+          </button>
+        </div>
+      ))}
+      <button onClick={() => onChange({ ...values, [free()]: "" }, "+")}>Add a {title.toLowerCase()}</button>
+    </div>
+  );
+}
+
+function StreamFields({ id, columns, shelf, recordings, onRecording, onEdit, onProblem }: Props & { id: string; columns: m.Columns }) {
+  const entries = Object.entries(columns);
+  const set = (fresh: [string, string][], field: string) => onEdit((now) => m.setColumns(now, id, Object.fromEntries(fresh)), `${id}.${field}`);
+  const take = (recording: string) => {
+    onRecording(id, recording);
+    if (recording && entries.length === 0) columnsOf(recording).then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem);
+  };
+  return (
+    <>
+      <Row label="Recording">
+        <select aria-label="Recording" value={recordings[id] ?? ""} onChange={(event) => take(event.target.value)}>
+          <option value="">choose one to run</option>
+          {shelf?.recordings.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+      </Row>
+      {shelf?.recordings.length === 0 && <p className="dim">Put CSV, JSON lines or Parquet files, or a run of the simulator, into the workspace.</p>}
+      {entries.map(([name, type], i) => (
+        <div className="pair" key={i}>
+          <Text label={`Column ${i + 1}`} mono value={name} wrong={!m.isName(name)} onChange={(fresh) => fresh in columns || set(entries.map((one, k) => (k === i ? [fresh, type] : one)), String(i))} />
+          <select aria-label={`Type of ${name}`} value={type} onChange={(event) => set(entries.map((one, k) => (k === i ? [name, event.target.value] : one)), String(i))}>
+            {TYPES.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+          <button className="plain" aria-label={`Remove ${name}`} onClick={() => set(entries.filter((_, k) => k !== i), "-")}>
+            ×
+          </button>
+        </div>
+      ))}
+      <div className="buttons">
+        <button onClick={() => set([...entries, [`column_${entries.length + 1}`, "integer"]], "+")}>Add a column</button>
+        {recordings[id] && <button onClick={() => columnsOf(recordings[id] ?? "").then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem)}>Take the recording’s</button>}
+      </div>
+    </>
+  );
+}
+
+const DELAY: m.Points = [[0, 1], [2, 1], [60, 0]];
+const DROP: m.Points = [[0, 0], [1, 1]];
+
+function OutputFields({ doc, id, output, verdict, onEdit }: Props & { id: string; output: m.Output }) {
+  const set = (fields: Partial<Record<keyof m.Output, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
+  const numbers = Object.entries(verdict?.schemas[output.from] ?? {}).filter(([, type]) => type === "integer" || type === "float");
+  return (
+    <>
+      <Inputs doc={doc} id={id} onEdit={onEdit} />
+      <h3>What it is worth</h3>
+      <QosGraph title="By delay" unit="seconds" points={output.delay ?? DELAY} onChange={(delay) => set({ delay }, "delay")} />
+      <QosGraph title="By share delivered" unit="" range={[0, 1]} points={output.drop ?? DROP} onChange={(drop) => set({ drop }, "drop")} />
+      <Row label="By value of">
+        <select
+          aria-label="By value of"
+          value={output.value?.column ?? ""}
+          onChange={(event) => set({ value: event.target.value ? { column: event.target.value, graph: output.value?.graph ?? [[0, 0.2], [100, 1]] } : undefined }, "value")}
+        >
+          <option value="">no column</option>
+          {numbers.map(([name]) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Row>
+      {output.value && <QosGraph title={`By ${output.value.column}`} unit="" points={output.value.graph} onChange={(graph) => set({ value: { ...output.value, graph } }, "graph")} />}
+      <Row label="View">
+        <input type="checkbox" aria-label="View" checked={output.view ?? false} onChange={(event) => set({ view: event.target.checked || undefined, keep_seconds: undefined, keep_tuples: undefined }, "view")} />
+      </Row>
+      {output.view && <Keep kept={output} set={set} />}
+    </>
+  );
+}
+
+function Keep({ kept, set }: { kept: { keep_seconds?: number; keep_tuples?: number }; set: (fields: { keep_seconds?: number | undefined; keep_tuples?: number | undefined }, field: string) => void }) {
+  return (
+    <>
+      <Numeric label="Keep (s)" value={kept.keep_seconds} hint="all" onChange={(keep_seconds) => set({ keep_seconds }, "keep_seconds")} />
+      <Numeric label="Keep tuples" value={kept.keep_tuples} hint="all" onChange={(keep_tuples) => set({ keep_tuples }, "keep_tuples")} />
+    </>
+  );
+}
+
+function PointFields({ doc, id, point, onEdit }: Props & { id: string; point: m.Point }) {
+  return (
+    <>
+      <Inputs doc={doc} id={id} onEdit={onEdit} />
+      <Keep kept={point} set={(fields, field) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`)} />
+    </>
+  );
+}
+
+function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
+  const whole = verdict?.complaints.filter((one) => !one.place) ?? [];
+  return (
+    <section className="inspector" aria-label="Properties of the network">
+      <header>
+        <h2>Network</h2>
+      </header>
+      <Row label="Name">
+        <Text label="Network name" value={doc.network} onChange={(network) => onEdit((now) => ({ ...now, network }), "network")} />
+      </Row>
+      <Row label="Note">
+        <textarea aria-label="Network note" rows={4} value={doc.note ?? ""} onChange={(event) => onEdit((now) => ({ ...now, note: event.target.value }), "note")} />
+      </Row>
+      <Complaints all={whole} />
+      {verdict?.complaints.filter((one) => one.place).map((one) => (
+        <button key={one.place} className="to-complaint" onClick={() => onSelect(one.place)}>
+          <strong>{m.split(one.place)[1]}</strong> {one.message}
+        </button>
+      ))}
+      {verdict?.warnings.map((one) => (
+        <p key={one} className="dim">
+          {one}
+        </p>
+      ))}
+      <p className="dim">Choose a box to see and change it. Drag from one dot to another to connect; Delete removes what is chosen.</p>
+    </section>
+  );
+}
+
+function ArcPanel({ doc, arc, target, side, verdict, run, onEdit, onSelect, onProblem }: Props & { arc: string; target: string; side: number }) {
+  const schema = verdict?.schemas[arc];
+  const drop = run?.drops.find((one) => one.arc === arc && one.side === side && `${one.is_output ? "outputs" : "boxes"}.${one.taker}` === target);
+  const busy = run?.status === "running" || run?.status === "paused";
+  const set = (share: number) => {
+    const shares = Object.fromEntries((run?.drops ?? []).filter((one) => one.share > 0).map((one) => [one.place, one.share]));
+    if (drop) shed({ ...shares, [drop.place]: share }).catch(onProblem);
+  };
+  return (
+    <section className="inspector" aria-label="Properties of the arc">
+      <header>
+        <h2>Arc</h2>
+        <span className="dim">
+          {arcTitle(doc, arc)} → {m.split(target)[1]}
+        </span>
+      </header>
+      {schema ? (
+        <table className="schema mono">
+          <tbody>
+            {Object.entries(schema).map(([name, type]) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td className="dim">{type}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : (
+        <p className="dim">Its columns are not known yet: something before it is wrong.</p>
+      )}
+      {busy && drop && (
+        <Row label={`Drop here: ${Math.round(drop.share * 100)} %`}>
+          <input type="range" aria-label="Share to drop here" min={0} max={100} step={5} value={Math.round(drop.share * 100)} onChange={(event) => set(Number(event.target.value) / 100)} />
+        </Row>
+      )}
+      <button
+        className="remove"
+        onClick={() => {
+          onEdit((now) => m.disconnect(now, target, side));
+          onSelect(undefined);
+        }}
+      >
+        Disconnect
+      </button>
+    </section>
+  );
+}

@@ -1,0 +1,51 @@
+// Places for boxes that nobody has placed: layers along the stream, neighbours near each other.
+
+export interface Spot {
+  id: string;
+  height: number;
+}
+export type Positions = Record<string, { x: number; y: number }>;
+
+export const WIDTH = 208;
+const ACROSS = WIDTH + 92;
+const BETWEEN = 36;
+
+/** `arcs` are [from, to] pairs of ids. */
+export function layout(spots: Spot[], arcs: [string, string][]): Positions {
+  const layer = layersOf(spots, arcs);
+  const columns: Spot[][] = [];
+  for (const spot of spots) (columns[layer.get(spot.id) ?? 0] ??= []).push(spot);
+  const found: Positions = {};
+  const before = new Map<string, string[]>();
+  for (const [from, to] of arcs) before.set(to, [...(before.get(to) ?? []), from]);
+  columns.forEach((column, x) => {
+    const middle = (spot: Spot) => mean((before.get(spot.id) ?? []).map((id) => found[id]?.y).filter((y) => y !== undefined));
+    const ordered = x === 0 ? column : [...column].sort((a, b) => middle(a) - middle(b));
+    const tall = ordered.reduce((sum, spot) => sum + spot.height + BETWEEN, -BETWEEN);
+    let y = -tall / 2;
+    for (const spot of ordered) {
+      found[spot.id] = { x: x * ACROSS, y: Math.round(y) };
+      y += spot.height + BETWEEN;
+    }
+  });
+  return found;
+}
+
+function layersOf(spots: Spot[], arcs: [string, string][]): Map<string, number> {
+  const layer = new Map(spots.map((spot) => [spot.id, 0]));
+  // longest path; as many rounds as there can be layers, so a loop ends too
+  for (let round = 0; round < spots.length; round++) {
+    let moved = false;
+    for (const [from, to] of arcs) {
+      const wanted = (layer.get(from) ?? 0) + 1;
+      if ((layer.get(to) ?? 0) < wanted && wanted < spots.length) {
+        layer.set(to, wanted);
+        moved = true;
+      }
+    }
+    if (!moved) break;
+  }
+  return layer;
+}
+
+const mean = (numbers: number[]): number => (numbers.length ? numbers.reduce((a, b) => a + b, 0) / numbers.length : 0);

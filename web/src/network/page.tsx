@@ -1,0 +1,318 @@
+// The network editor: draw boxes and arcs, have them checked as you draw, run them, look at what passes.
+import "./network.css";
+import { ReactFlowProvider } from "@xyflow/react";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { Problem } from "../shared/api";
+import { Empty, ErrorNote } from "../shared/notes";
+import { Canvas, DRAGGED, Glyph } from "./canvas";
+import { Inspector } from "./inspector";
+import type { Positions } from "./layout";
+import * as m from "./model";
+import { RunBar, TupleDrawer, useRun } from "./run";
+import * as server from "./server";
+
+const KEY = "slipstream-network";
+/** What is being drawn survives a reload. */
+interface Desk {
+  file: string;
+  doc: m.Doc;
+  saved: string;
+  positions: Positions;
+  recordings: Record<string, string>;
+}
+const BLANK: Desk = { file: "", doc: m.EMPTY, saved: JSON.stringify(m.EMPTY), positions: {}, recordings: {} };
+
+function remembered(): Desk {
+  try {
+    return { ...BLANK, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Desk>) };
+  } catch {
+    return BLANK;
+  }
+}
+
+/** The network with a way back: steps of one field within a second count as one. */
+function useDesk() {
+  const [desk, setDesk] = useState(remembered);
+  const past = useRef<{ docs: m.Doc[]; field: string; at: number }>({ docs: [], field: "", at: 0 });
+  useEffect(() => localStorage.setItem(KEY, JSON.stringify(desk)), [desk]);
+  const edit = useCallback((change: (doc: m.Doc) => m.Doc, field = "") => {
+    setDesk((now) => {
+      const doc = change(now.doc);
+      if (doc === now.doc) return now;
+      const same = field !== "" && past.current.field === field && Date.now() - past.current.at < 1000;
+      if (!same && past.current.docs.at(-1) !== now.doc) past.current.docs = [...past.current.docs.slice(-99), now.doc];
+      past.current = { ...past.current, field, at: Date.now() };
+      return { ...now, doc };
+    });
+  }, []);
+  const undo = useCallback(() => {
+    const before = past.current.docs.pop();
+    past.current.field = "";
+    if (before) setDesk((now) => ({ ...now, doc: before }));
+  }, []);
+  return { desk, setDesk, edit, undo };
+}
+
+function useVerdict(doc: m.Doc, onProblem: (problem: Problem | undefined) => void): [server.Verdict | undefined, boolean] {
+  const [verdict, setVerdict] = useState<server.Verdict>();
+  const [checking, setChecking] = useState(false);
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    let wanted = true;
+    setChecking(true);
+    const soon = window.setTimeout(() => {
+      server
+        .check(doc)
+        .then((found) => {
+          if (!wanted) return;
+          setVerdict(found);
+          setChecking(false);
+          onProblem(undefined);
+        })
+        .catch((problem: Problem) => {
+          if (!wanted) return;
+          onProblem(problem);
+          window.setTimeout(() => wanted && setAgain((n) => n + 1), 2000);
+        });
+    }, 250);
+    return () => {
+      wanted = false;
+      window.clearTimeout(soon);
+    };
+  }, [doc, again, onProblem]);
+  return [verdict, checking];
+}
+
+export function NetworkPage() {
+  return (
+    <ReactFlowProvider>
+      <Editor />
+    </ReactFlowProvider>
+  );
+}
+
+function Editor() {
+  const { desk, setDesk, edit, undo } = useDesk();
+  const { doc, positions, recordings } = desk;
+  const [shelf, setShelf] = useState<server.Shelf>();
+  const [selected, setSelected] = useState<string>();
+  const [group, setGroup] = useState<string>();
+  const [problem, setProblem] = useState<Problem>();
+  const [lost, setLost] = useState<Problem>();
+  const [verdict, checking] = useVerdict(doc, setLost);
+  const [run, setRun] = useRun();
+  const look = useCallback(() => void server.shelf().then(setShelf, setProblem), []);
+  useEffect(look, [look]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey)) return;
+      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+      if (event.key === "z" && !typing) undo();
+      else return;
+      event.preventDefault();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [undo]);
+  useEffect(() => {
+    // a recording with the source's name is probably the one
+    if (!shelf) return;
+    const wanted = ["sources", "tables"].flatMap((part) => Object.keys(doc[part as "sources"] ?? {}).map((name) => `${part}.${name}`));
+    const guesses = wanted.filter((id) => !recordings[id]).flatMap((id) => {
+      const found = shelf.recordings.find((one) => one.split("/").at(-1)?.replace(/\.\w+$/, "") === m.split(id)[1]);
+      return found ? [[id, found] as const] : [];
+    });
+    if (guesses.length) setDesk((now) => ({ ...now, recordings: { ...now.recordings, ...Object.fromEntries(guesses) } }));
+  }, [shelf, doc, recordings, setDesk]);
+
+  const put = useCallback(
+    (piece: m.Piece, at?: { x: number; y: number }) => {
+      const [, id] = m.add(doc, piece, group ?? "");
+      edit((now) => m.add(now, piece, group ?? "")[0]);
+      if (at) setDesk((now) => ({ ...now, positions: { ...now.positions, [id]: at } }));
+      setSelected(id);
+    },
+    [doc, group, edit, setDesk],
+  );
+  const place = useCallback((moved: Positions) => setDesk((now) => ({ ...now, positions: { ...now.positions, ...moved } })), [setDesk]);
+  const empty = m.placesOf(doc).length === 0;
+  const wrong = !verdict || verdict.complaints.length > 0;
+  const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
+  return (
+    <div className="network">
+      <FileBar desk={desk} setDesk={setDesk} shelf={shelf} onShelf={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined))} undo={undo}>
+        <Verdict verdict={verdict} checking={checking} lost={lost} awake={shelf?.awake ?? false} onSelect={setSelected} />
+      </FileBar>
+      <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} onRun={setRun} onProblem={setProblem} />
+      {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
+      {run?.status === "failed" && <ErrorNote problem={{ message: run.error, hint: run.hint }} />}
+      <div className="desk">
+        <Palette onAdd={put} />
+        <div className="middle">
+          <div className="board">
+            {group !== undefined && (
+              <nav className="crumbs" aria-label="Groups">
+                <button className="plain" onClick={() => setGroup(undefined)}>
+                  {doc.network}
+                </button>
+                / <strong>{group}</strong>
+              </nav>
+            )}
+            <Canvas doc={doc} verdict={verdict} run={shownRun} group={group} selected={selected} positions={positions} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
+            {empty && (
+              <div className="over">
+                <Empty title="An empty canvas">
+                  <p>Drag a source and boxes from the left, connect their dots, and let an output leave. Or open a network above.</p>
+                  {shelf?.networks.length === 0 && (
+                    <p>
+                      No networks in the workspace yet: <code>cp -r examples/networks WORKSPACE</code>
+                    </p>
+                  )}
+                </Empty>
+              </div>
+            )}
+          </div>
+          {shownRun && <TupleDrawer doc={doc} run={shownRun} selected={selected} />}
+        </div>
+        {selected?.startsWith("group.") ? (
+          <section className="inspector" aria-label="Properties of the group">
+            <header>
+              <h2>Group</h2>
+              <span className="dim">{selected.slice(6)}</span>
+            </header>
+            <button className="primary" onClick={() => setGroup(selected.slice(6))}>
+              Zoom in
+            </button>
+          </section>
+        ) : (
+          <Inspector
+            doc={doc}
+            id={selected}
+            verdict={verdict}
+            run={shownRun}
+            shelf={shelf}
+            recordings={recordings}
+            onRecording={(id, one) => setDesk((now) => ({ ...now, recordings: { ...now.recordings, [id]: one } }))}
+            onEdit={edit}
+            onSelect={setSelected}
+            onProblem={setProblem}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Palette({ onAdd }: { onAdd: (piece: m.Piece) => void }) {
+  const item = (piece: m.Piece) => (
+    <button
+      key={piece}
+      className="plain"
+      draggable
+      title={`${m.TITLES[piece][0]}: ${m.TITLES[piece][1]}. Drag it, or press to add it.`}
+      onDragStart={(event) => {
+        event.dataTransfer.setData(DRAGGED, piece);
+        event.dataTransfer.effectAllowed = "copy";
+      }}
+      onClick={() => onAdd(piece)}
+    >
+      <Glyph kind={piece} />
+      {m.TITLES[piece][0]}
+    </button>
+  );
+  return (
+    <section className="palette" aria-label="Palette">
+      <h3>Ends</h3>
+      {(["source", "table", "output", "point"] as const).map(item)}
+      <h3>Boxes</h3>
+      {m.KINDS.map(item)}
+    </section>
+  );
+}
+
+interface VerdictProps {
+  verdict: server.Verdict | undefined;
+  checking: boolean;
+  lost: Problem | undefined;
+  awake: boolean;
+  onSelect: (id: string | undefined) => void;
+}
+
+function Verdict({ verdict, checking, lost, awake, onSelect }: VerdictProps) {
+  if (lost) return <span className="verdict wrong">{lost.message}</span>;
+  if (!verdict) return <span className="verdict" role="status">{awake ? "Checking" : "Starting Spark, which knows the types"}</span>;
+  const first = verdict.complaints[0];
+  if (first) {
+    return (
+      <button className="plain verdict wrong" onClick={() => onSelect(first.place || undefined)}>
+        {verdict.complaints.length === 1 ? "1 thing to mend" : `${verdict.complaints.length} things to mend`}
+      </button>
+    );
+  }
+  return (
+    <span className={`verdict right ${checking ? "old" : ""}`} role="status">
+      Makes sense
+    </span>
+  );
+}
+
+interface FileProps {
+  desk: Desk;
+  setDesk: (change: (now: Desk) => Desk) => void;
+  shelf: server.Shelf | undefined;
+  onShelf: () => void;
+  onProblem: (problem: Problem | undefined) => void;
+  onOpened: () => void;
+  undo: () => void;
+  children: React.ReactNode;
+}
+
+function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, children }: FileProps) {
+  const [name, setName] = useState(desk.file);
+  useEffect(() => setName(desk.file), [desk.file]);
+  const changed = JSON.stringify(desk.doc) !== desk.saved;
+  const target = name.trim() || `${desk.doc.network}.yaml`;
+  const show = (file: string, doc: m.Doc) => setDesk((now) => ({ ...BLANK, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: {} }));
+  const leave = () => !changed || window.confirm("What is drawn is not saved. Leave it?");
+  const open = (file: string) => {
+    if (!leave()) return;
+    server.open(file).then((found) => (show(file, found.document), onOpened(), onProblem(undefined)), onProblem);
+  };
+  const save = () =>
+    server.save(target, desk.doc, target === desk.file).then((found) => {
+      setDesk((now) => ({ ...now, file: target, doc: found.document, saved: JSON.stringify(found.document) }));
+      onProblem(undefined);
+      onShelf();
+    }, onProblem);
+  return (
+    <section className="file-bar" aria-label="File">
+      <label>
+        Open
+        <select value="" onFocus={onShelf} onChange={(event) => open(event.target.value)}>
+          <option value="" disabled>
+            {shelf?.networks.length ? "a network" : "none in the workspace"}
+          </option>
+          {shelf?.networks.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button onClick={() => leave() && (setDesk(() => BLANK), onOpened())}>New</button>
+      <label>
+        File
+        <input value={name} placeholder={`${desk.doc.network}.yaml`} onChange={(event) => setName(event.target.value)} />
+      </label>
+      <button onClick={() => void save()} disabled={!changed && target === desk.file}>
+        Save
+      </button>
+      <button className="plain" onClick={undo} title="Ctrl+Z">
+        Undo
+      </button>
+      {changed && <span className="dim">not saved</span>}
+      <span className="grow" />
+      {children}
+    </section>
+  );
+}

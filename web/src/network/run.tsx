@@ -1,0 +1,203 @@
+// Running the network: start, pause, step, stop, and the tuples that pass.
+import { useEffect, useState } from "react";
+import type { Problem } from "../shared/api";
+import { count, duration } from "../shared/format";
+import { arcTitle } from "./inspector";
+import * as m from "./model";
+import { running, start, steer, type Tuples, tuples, type Working } from "./server";
+
+/** The run as the server sees it, asked for twice a second while something happens. */
+export function useRun(): [Working | undefined, (run: Working) => void] {
+  const [run, setRun] = useState<Working>();
+  const [again, setAgain] = useState(0);
+  const pace = !run || ["starting", "running", "stopping"].includes(run.status) ? 400 : 1500;
+  useEffect(() => {
+    let wanted = true;
+    const soon = window.setTimeout(() => {
+      running()
+        .then((found) => wanted && setRun((before) => (JSON.stringify(before) === JSON.stringify(found) ? before : found)))
+        .catch(() => undefined)
+        .finally(() => wanted && setAgain((n) => n + 1));
+    }, again === 0 ? 0 : pace);
+    return () => {
+      wanted = false;
+      window.clearTimeout(soon);
+    };
+  }, [again, pace]);
+  return [run, setRun];
+}
+
+const RATES: [string, number | null][] = [
+  ["1/s", 1], ["5/s", 5], ["20/s", 20], ["100/s", 100], ["1,000/s", 1000], ["10,000/s", 10000], ["all at once", null],
+];
+
+const STATUS: Record<Working["status"], string> = {
+  idle: "Not run yet",
+  starting: "Starting",
+  running: "Running",
+  paused: "Paused",
+  stopping: "Finishing its batch",
+  stopped: "Stopped",
+  finished: "Finished",
+  failed: "Failed",
+};
+
+interface BarProps {
+  doc: m.Doc;
+  run: Working | undefined;
+  wrong: boolean;
+  recordings: Record<string, string>;
+  onRun: (run: Working) => void;
+  onProblem: (problem: Problem) => void;
+}
+
+export function RunBar({ doc, run, wrong, recordings, onRun, onProblem }: BarProps) {
+  const [rate, setRate] = useState<number | null>(5);
+  const [train, setTrain] = useState(1);
+  const status = run?.status ?? "idle";
+  const busy = ["starting", "running", "paused", "stopping"].includes(status);
+  const given = (part: "sources" | "tables") => Object.fromEntries(Object.keys(doc[part] ?? {}).map((name) => [name, recordings[`${part}.${name}`] ?? ""]));
+  const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate, train, steps }).then(onRun, onProblem);
+  const tell = (what: "pause" | "resume" | "step" | "stop") => steer(what).then(onRun, onProblem);
+  return (
+    <section className="run-bar" aria-label="Run control">
+      {!busy && (
+        <button className="primary" disabled={wrong} onClick={() => void begin(0)}>
+          Run
+        </button>
+      )}
+      {busy && status !== "paused" && (
+        <button disabled={status !== "running"} onClick={() => void tell("pause")}>
+          Pause
+        </button>
+      )}
+      {status === "paused" && (
+        <button className="primary" onClick={() => void tell("resume")}>
+          Go on
+        </button>
+      )}
+      <button disabled={wrong || status === "starting" || status === "stopping" || status === "running"} onClick={() => void (busy ? tell("step") : begin(1))}>
+        Step
+      </button>
+      {busy && (
+        <button disabled={status === "stopping"} onClick={() => void tell("stop")}>
+          Stop
+        </button>
+      )}
+      <label>
+        Rate
+        <select disabled={busy} value={String(rate)} onChange={(event) => setRate(RATES.find(([, value]) => String(value) === event.target.value)?.[1] ?? null)}>
+          {RATES.map(([title, value]) => (
+            <option key={title} value={String(value)}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label title="Tuples that arrive together; a step lets one train of each source arrive.">
+        Train
+        <input type="number" min={1} step={1} disabled={busy} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
+      </label>
+      <span className={`status ${status}`} role="status">
+        <i aria-hidden="true" />
+        {STATUS[status]}
+      </span>
+      {run && status !== "idle" && (
+        <span className="dim mono">
+          {run.folder}, {count(run.batches)} {run.batches === 1 ? "batch" : "batches"}
+        </span>
+      )}
+    </section>
+  );
+}
+
+/** The newest tuples on an arc or at an output. */
+export function TupleDrawer({ doc, run, selected }: { doc: m.Doc; run: Working; selected: string | undefined }) {
+  const [chosen, setChosen] = useState("");
+  const [found, setFound] = useState<Tuples>();
+  const ends = [...Object.keys(run.outputs), ...Object.keys(doc.points ?? {})];
+  const choices = [...ends.map((name) => `end:${name}`), ...Object.keys(run.arcs).map((arc) => `arc:${arc}`)];
+  useEffect(() => {
+    const wanted = choiceOf(doc, selected);
+    if (wanted && choices.includes(wanted)) setChosen(wanted);
+    // only what one clicks changes the drawer
+  }, [selected]);
+  const shown = choices.includes(chosen) ? chosen : (choices[0] ?? "");
+  const [kind, name] = [shown.slice(0, 3) as "end" | "arc", shown.slice(4)];
+  useEffect(() => {
+    if (!name) return;
+    let wanted = true;
+    tuples(kind, name).then((one) => wanted && setFound(one), () => wanted && setFound(undefined));
+    return () => {
+      wanted = false;
+    };
+  }, [kind, name, run.batches, run.folder]);
+  const flow = kind === "end" ? run.outputs[name] : run.arcs[name];
+  return (
+    <section className="drawer" aria-label="Tuples">
+      <header>
+        <label>
+          Tuples on
+          <select value={shown} onChange={(event) => setChosen(event.target.value)}>
+            {choices.map((one) => (
+              <option key={one} value={one}>
+                {one.startsWith("end:") ? `→ ${one.slice(4)}` : arcTitle(doc, one.slice(4))}
+              </option>
+            ))}
+          </select>
+        </label>
+        {flow && (
+          <dl>
+            <Figure name="tuples" value={count(flow.tuples)} />
+            <Figure name="rate" value={`${flow.rate.toFixed(1)}/s`} />
+            <Figure name="delay" value={duration(flow.delay)} />
+            <Figure name="worst" value={duration(flow.worst)} />
+            {flow.utility !== null && <Figure name="in time" value={`${Math.round((flow.good ?? 0) * 100)} %`} />}
+            {flow.utility !== null && <Figure name="delivered" value={`${Math.round((flow.delivered ?? 1) * 100)} %`} />}
+            {flow.utility !== null && <Figure name="utility" value={flow.utility.toFixed(2)} />}
+          </dl>
+        )}
+      </header>
+      <div className="tuples" tabIndex={0} aria-label={`Newest tuples on ${name}`}>
+        {found && found.rows.length > 0 ? (
+          <table className="mono">
+            <thead>
+              <tr>
+                {found.columns.map((one) => (
+                  <th key={one}>{one}</th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {[...found.rows].reverse().map((row, i) => (
+                <tr key={found.rows.length - i}>
+                  {row.map((value, k) => (
+                    <td key={k}>{value === null ? "–" : String(value)}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        ) : (
+          <p className="note">Nothing has passed here yet. A window closes when its group hears of something beyond it.</p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd className="mono">{value}</dd>
+    </div>
+  );
+}
+
+function choiceOf(doc: m.Doc, selected: string | undefined): string | undefined {
+  if (!selected) return undefined;
+  if (selected.startsWith("arc:")) return `arc:${selected.slice(4).split(">")[0]}`;
+  const [part, name] = m.split(selected);
+  return part === "outputs" || part === "points" ? `end:${name}` : doc.boxes[name] || doc.sources[name] ? `arc:${name}` : undefined;
+}

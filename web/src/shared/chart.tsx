@@ -1,0 +1,111 @@
+// uPlot in React: made once for its form, fed with data, as wide as its place.
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { clock } from "./format";
+import { colour, useTheme } from "./theme";
+
+export interface Line {
+  label: string;
+  colour: string;
+  dash?: number[];
+  width?: number;
+  fill?: string;
+}
+
+interface Props {
+  title: string;
+  unit: string;
+  x: readonly number[];
+  lines: readonly Line[];
+  values: readonly (readonly (number | null)[])[];
+  height?: number;
+  format?: (value: number) => string;
+  /** without names where they stand elsewhere */
+  bare?: boolean;
+  /** a limit drawn across */
+  limit?: number | undefined;
+}
+
+const plain = (v: number): string => (Math.abs(v) >= 1000 ? `${+(v / 1000).toFixed(1)}k` : `${+v.toFixed(2)}`);
+
+export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit, bare }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const theme = useTheme();
+  const form = JSON.stringify([lines, height, unit, limit, theme]);
+  useEffect(() => {
+    const place = box.current;
+    if (!place) return;
+    const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px 'Overpass Mono Variable', monospace" };
+    const made = new uPlot(
+      {
+        width: place.clientWidth,
+        height,
+        padding: [8, 8, 0, 0],
+        legend: { show: false },
+        cursor: { y: false, points: { size: 5 } },
+        scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },
+        axes: [
+          { ...axis, size: 22, gap: 2, space: 60, incrs: [10, 30, 60, 120, 300, 600, 1200, 1800, 3600], values: (_u, splits) => splits.map(clock) },
+          { ...axis, size: 44, gap: 4, space: 26, values: (_u, splits) => splits.map(format) },
+        ],
+        series: [{}, ...lines.map((line) => ({ label: line.label, stroke: line.colour, width: line.width ?? 1.5, points: { show: false }, spanGaps: true, ...(line.dash ? { dash: line.dash } : {}), ...(line.fill ? { fill: line.fill } : {}) }))],
+        hooks: {
+          drawAxes: [
+            (u) => {
+              if (limit === undefined) return;
+              const y = Math.round(u.valToPos(limit, "y", true));
+              u.ctx.save();
+              u.ctx.strokeStyle = colour("alarm");
+              u.ctx.setLineDash([6, 4]);
+              u.ctx.beginPath();
+              u.ctx.moveTo(u.bbox.left, y);
+              u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
+              u.ctx.stroke();
+              u.ctx.restore();
+            },
+          ],
+        },
+      },
+      [[], ...lines.map(() => [])],
+      place,
+    );
+    plot.current = made;
+    const fit = new ResizeObserver(() => made.setSize({ width: place.clientWidth, height }));
+    fit.observe(place);
+    return () => {
+      fit.disconnect();
+      made.destroy();
+      plot.current = undefined;
+    };
+    // `form` holds all that decides the plot's making
+  }, [form]);
+  useEffect(() => {
+    plot.current?.setData([x as number[], ...(values as (number | null)[][])]);
+  }, [x, values, form]);
+  return (
+    <figure className="chart">
+      <figcaption>
+        <h3>{title}</h3>
+        <span className="legend">
+          {!bare && lines.map((line) => (
+            <span key={line.label}>
+              <i style={{ background: line.colour }} />
+              {line.label}
+            </span>
+          ))}
+          {limit !== undefined && (
+            <span>
+              <i className="dashed" />
+              limit
+            </span>
+          )}
+        </span>
+        <span className="unit">{unit}</span>
+      </figcaption>
+      <div ref={box} />
+      {x.length === 0 && <p className="nothing">Nothing yet</p>}
+    </figure>
+  );
+}

@@ -1,0 +1,19 @@
+// Numbers as people read them.
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+export const count = (n: number): string => whole.format(n);
+
+/** Second of a run as h:mm:ss. */
+export function clock(second: number): string {
+  const s = Math.max(0, Math.floor(second));
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
+}
+
+/** A duration with the digits that matter. */
+export function duration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined) return "–";
+  if (Math.abs(seconds) < 0.0000995) return `${(seconds * 1e6).toFixed(0)} µs`;
+  if (Math.abs(seconds) < 0.995) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 2 : 0)} ms`;
+  return `${seconds.toFixed(seconds < 9.95 ? 2 : 1)} s`;
+}

@@ -1,0 +1,30 @@
+// Data that is asked for again when something it depends on has changed, one question at a time.
+import { useEffect, useRef, useState } from "react";
+import { get, Problem } from "./api";
+
+export interface Fresh<T> {
+  data: T | undefined;
+  problem: Problem | undefined;
+}
+
+/** `path` undefined asks nothing; `when` is what the answer depends on besides the path. */
+export function useFresh<T>(path: string | undefined, when: unknown): Fresh<T> {
+  const [answer, setAnswer] = useState<Fresh<T> & { path?: string | undefined }>({ data: undefined, problem: undefined });
+  const busy = useRef<string>(undefined);
+  useEffect(() => {
+    if (path === undefined || busy.current === path) return;
+    busy.current = path;
+    get<T>(path)
+      .then(
+        (data) => ({ data, problem: undefined, path }),
+        (problem: Problem) => ({ data: undefined, problem, path }),
+      )
+      .then((next) => {
+        if (busy.current === path) {
+          busy.current = undefined;
+          setAnswer(next);
+        }
+      });
+  }, [path, when]);
+  return answer.path === path ? answer : { data: undefined, problem: undefined };
+}

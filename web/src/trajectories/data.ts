@@ -1,0 +1,180 @@
+// What the server says of journeys, and the movement of everybody in pieces of time.
+import { bytes, get, post } from "../shared/api";
+
+export interface Vehicle {
+  licence: string;
+  model: string;
+  type: string;
+}
+export interface FoundAnswer {
+  query: number;
+  title: string;
+  rows: Record<string, number>;
+}
+export interface DataSet {
+  name: string;
+  begin: number;
+  end: number;
+  box: [number, number, number, number];
+  trips: number;
+  units: number;
+  has_streets: boolean;
+  vehicles: Vehicle[];
+  answers: FoundAnswer[];
+}
+export interface Drive {
+  begin: number;
+  end: number;
+  metres: number;
+  fastest: number;
+}
+export type Line = [number, number][];
+export interface History {
+  vehicle: Vehicle;
+  metres: number;
+  drives: Drive[];
+  lines: Line[];
+}
+export interface Stay {
+  vehicle: number;
+  seconds: number;
+  first: number;
+  last: number;
+  visits: number;
+}
+export interface Answer {
+  title: string;
+  total: number;
+  columns: string[];
+  rows: unknown[][];
+  points: Line;
+  lines: Line[];
+  licences: string[];
+}
+export interface Streets {
+  offsets: Int32Array;
+  x: Float32Array;
+  y: Float32Array;
+  speed: Float32Array;
+}
+/** Sequences of vertices between which vehicles move evenly; times are seconds after `begin`. */
+export interface Movement {
+  begin: number;
+  seconds: number;
+  offsets: Int32Array;
+  vehicle: Int32Array;
+  t: Float32Array;
+  x: Float32Array;
+  y: Float32Array;
+}
+
+const at = (path: string, query: Record<string, string | number> = {}) =>
+  `/api/trajectories${path}?${new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]))}`;
+
+/** Where the arrays of a packed answer lie: their count, their lengths, then each of them aligned to eight bytes. */
+function unpack(buffer: ArrayBuffer): { at: number; length: number }[] {
+  const head = new Uint32Array(buffer, 0, 1);
+  const lengths = new Uint32Array(buffer, 4, head[0] ?? 0);
+  let place = align(4 + 4 * lengths.length);
+  return [...lengths].map((length) => {
+    const part = { at: place, length };
+    place = align(place + 4 * length);
+    return part;
+  });
+}
+const align = (place: number): number => Math.ceil(place / 8) * 8;
+const ints = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Int32Array(buffer, part?.at ?? 0, part?.length ?? 0);
+const floats = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Float32Array(buffer, part?.at ?? 0, part?.length ?? 0);
+
+export const dataSets = () => get<{ data_sets: string[] }>(at(""));
+export const dataSet = (data: string) => get<DataSet>(at("/data", { data }));
+export const history = (data: string, number: number) => get<History>(at("/vehicle", { data, number }));
+export const who = (data: string, region: Line, begin: number, end: number) => post<{ stays: Stay[] }>(at("/who"), { data, region, begin, end });
+export const answer = (data: string, query: number, representation: string) => get<Answer>(at("/answer", { data, query, representation }));
+
+export async function streets(data: string): Promise<Streets> {
+  const buffer = await bytes(at("/streets", { data }));
+  const parts = unpack(buffer);
+  return { offsets: ints(buffer, parts[0]), x: floats(buffer, parts[1]), y: floats(buffer, parts[2]), speed: floats(buffer, parts[3]) };
+}
+
+async function movement(data: string, begin: number, seconds: number): Promise<Movement> {
+  const buffer = await bytes(at("/movement", { data, begin, seconds }));
+  const parts = unpack(buffer);
+  return { begin, seconds, offsets: ints(buffer, parts[0]), vehicle: ints(buffer, parts[1]), t: floats(buffer, parts[2]), x: floats(buffer, parts[3]), y: floats(buffer, parts[4]) };
+}
+
+/** Pieces of movement as they are needed: an hour each, the next one fetched before it is due. */
+export class Film {
+  static readonly PIECE = 3600;
+  private pieces = new Map<number, Movement | "coming">();
+  constructor(
+    private data: string,
+    private onPiece: () => void,
+    private onProblem: (problem: Error) => void,
+  ) {}
+
+  /** The movement around an instant, if it is there already. */
+  at(time: number): Movement | undefined {
+    const number = Math.floor(time / Film.PIECE);
+    this.want(number);
+    this.want(number + 1);
+    const piece = this.pieces.get(number);
+    return piece === "coming" ? undefined : piece;
+  }
+
+  private want(number: number): void {
+    if (this.pieces.has(number)) return;
+    this.pieces.set(number, "coming");
+    movement(this.data, number * Film.PIECE, Film.PIECE)
+      .then((piece) => {
+        this.pieces.set(number, piece);
+        // old pieces go when there are many
+        if (this.pieces.size > 30) for (const key of [...this.pieces.keys()].slice(0, 10)) if (Math.abs(key - number) > 2) this.pieces.delete(key);
+        this.onPiece();
+      })
+      .catch((problem: Error) => {
+        this.pieces.delete(number);
+        this.onProblem(problem);
+      });
+  }
+}
+
+/** Where everybody is at an instant: found, x and y by vehicle. */
+export function placesAt(film: Movement, time: number, x: Float32Array, y: Float32Array, moving: Uint8Array): void {
+  x.fill(NaN);
+  moving.fill(0);
+  const t = time - film.begin;
+  for (let s = 0; s < film.vehicle.length; s++) {
+    const [first, last] = [film.offsets[s] ?? 0, (film.offsets[s + 1] ?? 0) - 1];
+    if (last < first || t < (film.t[first] ?? 0) || t > (film.t[last] ?? 0)) continue;
+    let [low, high] = [first, last];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((film.t[middle] ?? 0) <= t) low = middle;
+      else high = middle - 1;
+    }
+    const next = Math.min(low + 1, last);
+    const span = (film.t[next] ?? 0) - (film.t[low] ?? 0);
+    const share = span > 0 ? (t - (film.t[low] ?? 0)) / span : 0;
+    const who_ = film.vehicle[s] ?? 0;
+    const [dx, dy] = [(film.x[next] ?? 0) - (film.x[low] ?? 0), (film.y[next] ?? 0) - (film.y[low] ?? 0)];
+    x[who_] = (film.x[low] ?? 0) + share * dx;
+    y[who_] = (film.y[low] ?? 0) + share * dy;
+    moving[who_] = dx !== 0 || dy !== 0 ? 1 : 0;
+  }
+}
+
+const two = (n: number): string => String(n).padStart(2, "0");
+const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+export function instant(seconds: number): string {
+  const d = new Date(seconds * 1000);
+  return `${DAYS[d.getUTCDay()]} ${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())} ${two(d.getUTCHours())}:${two(d.getUTCMinutes())}:${two(d.getUTCSeconds())}`;
+}
+export const forInput = (seconds: number): string => new Date(seconds * 1000).toISOString().slice(0, 19);
+export const fromInput = (text: string): number => Date.parse(`${text}Z`) / 1000;
+export const kilometres = (metres: number): string => `${(metres / 1000).toFixed(metres < 10000 ? 2 : 1)} km`;
+export function lasting(seconds: number): string {
+  const s = Math.round(seconds);
+  return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
+}

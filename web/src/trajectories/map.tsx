@@ -1,0 +1,300 @@
+// The map: streets on one canvas, redrawn when one moves the map; everything that moves on another, every frame.
+import { type PointerEvent, useEffect, useRef } from "react";
+import { colour, useTheme } from "../shared/theme";
+import { type DataSet, type Film, type Line, placesAt, type Streets } from "./data";
+
+export interface Clock {
+  time: number;
+  speed: number;
+  playing: boolean;
+}
+
+interface Props {
+  set: DataSet;
+  streets: Streets | undefined;
+  film: Film;
+  clock: React.RefObject<Clock>;
+  onTime: (time: number) => void;
+  chosen: number | undefined;
+  onChoose: (vehicle: number | undefined) => void;
+  path: Line[];
+  drawing: boolean;
+  region: Line;
+  onRegion: (region: Line) => void;
+  marked: ReadonlySet<number>;
+  points: Line;
+  lines: Line[];
+}
+
+/** Metres to pixels. */
+class View {
+  x = 0;
+  y = 0;
+  scale = 1;
+  constructor(readonly box: DataSet["box"]) {}
+  fit(width: number, height: number): void {
+    const [x0, y0, x1, y1] = this.box;
+    this.scale = 0.92 * Math.min(width / Math.max(1, x1 - x0), height / Math.max(1, y1 - y0));
+    this.x = (x0 + x1) / 2 - width / 2 / this.scale;
+    this.y = (y0 + y1) / 2 + height / 2 / this.scale;
+  }
+  px = (x: number): number => (x - this.x) * this.scale;
+  py = (y: number): number => (this.y - y) * this.scale;
+  metres = (px: number, py: number): [number, number] => [this.x + px / this.scale, this.y - py / this.scale];
+  zoom(px: number, py: number, by: number): void {
+    const [x, y] = this.metres(px, py);
+    this.scale = Math.min(20, Math.max(1e-4, this.scale * by));
+    this.x = x - px / this.scale;
+    this.y = y + py / this.scale;
+  }
+}
+
+export function JourneyMap(props: Props) {
+  const back = useRef<HTMLCanvasElement>(null);
+  const front = useRef<HTMLCanvasElement>(null);
+  const now = useRef(props);
+  now.current = props;
+  const view = useRef<View>(undefined);
+  if (view.current?.box !== props.set.box) view.current = new View(props.set.box);
+  const stale = useRef(true);
+  const places = useRef({ x: new Float32Array(0), y: new Float32Array(0), moving: new Uint8Array(0) });
+  const theme = useTheme();
+  const { set, streets, film } = props;
+
+  useEffect(() => {
+    const n = set.vehicles.length;
+    places.current = { x: new Float32Array(n).fill(NaN), y: new Float32Array(n), moving: new Uint8Array(n) };
+  }, [set]);
+  useEffect(() => {
+    const [b, f] = [back.current, front.current];
+    const [bc, fc] = [b?.getContext("2d"), f?.getContext("2d")];
+    const v = view.current;
+    if (!b || !f || !bc || !fc || !v) return;
+    stale.current = true;
+    let [fitted, last] = [false, performance.now()];
+    const ink = { side: colour("line"), main: colour("dim"), car: colour("accent"), still: colour("dim"), mark: colour("mark"), alarm: colour("alarm"), soft: colour("soft"), back: colour("panel"), good: colour("good") };
+    let wanted = requestAnimationFrame(function draw(at: number) {
+      wanted = requestAnimationFrame(draw);
+      const p = now.current;
+      if (resized(b) || resized(f)) {
+        if (!fitted) v.fit(b.clientWidth, b.clientHeight);
+        fitted = true;
+        stale.current = true;
+      }
+      const clock = p.clock.current;
+      const passed = Math.min(0.1, (at - last) / 1000);
+      last = at;
+      const piece = film.at(clock.time);
+      if (clock.playing && piece) p.onTime(Math.min(set.end, clock.time + passed * clock.speed));
+      if (stale.current && streets) {
+        drawStreets(bc, v, streets, ink);
+        stale.current = false;
+      }
+      const here = places.current;
+      if (piece) placesAt(piece, clock.time, here.x, here.y, here.moving);
+      drawMoving(fc, v, p, here, ink);
+    });
+    return () => cancelAnimationFrame(wanted);
+  }, [set, streets, film, theme]);
+
+  const held = useRef<{ x: number; y: number; moved: boolean }>(undefined);
+  const at = (event: { clientX: number; clientY: number; currentTarget: Element }): [number, number] => {
+    const box = event.currentTarget.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  const pick = (px: number, py: number) => {
+    const [v, here] = [view.current, places.current];
+    if (!v) return;
+    let [best, distance] = [-1, 14];
+    for (let i = 0; i < here.x.length; i++) {
+      const d = Math.hypot(v.px(here.x[i] ?? NaN) - px, v.py(here.y[i] ?? NaN) - py);
+      // those that move first: many are parked on one place
+      const felt = d + (here.moving[i] ? 0 : 4);
+      if (felt < distance) [best, distance] = [i, felt];
+    }
+    props.onChoose(best < 0 ? undefined : best);
+  };
+  useEffect(() => {
+    const f = front.current;
+    const onWheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const box = f?.getBoundingClientRect();
+      if (!box) return;
+      view.current?.zoom(event.clientX - box.left, event.clientY - box.top, Math.exp(-event.deltaY * 0.0015));
+      stale.current = true;
+    };
+    f?.addEventListener("wheel", onWheel, { passive: false });
+    return () => f?.removeEventListener("wheel", onWheel);
+  }, []);
+  const move = (dx: number, dy: number) => {
+    const v = view.current;
+    if (!v) return;
+    v.x -= dx / v.scale;
+    v.y += dy / v.scale;
+    stale.current = true;
+  };
+  return (
+    <div className="map">
+      <canvas ref={back} aria-hidden="true" />
+      <canvas
+        ref={front}
+        tabIndex={0}
+        role="img"
+        className={props.drawing ? "draws" : ""}
+        aria-label="Map of the journeys. Arrow keys move it, plus and minus zoom, 0 shows all."
+        onKeyDown={(event) => {
+          const steps: Record<string, [number, number]> = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+          const step = steps[event.key];
+          const { clientWidth: w, clientHeight: h } = event.currentTarget;
+          if (step) move(...step);
+          else if (event.key === "+" || event.key === "=") view.current?.zoom(w / 2, h / 2, 1.25);
+          else if (event.key === "-") view.current?.zoom(w / 2, h / 2, 0.8);
+          else if (event.key === "0") view.current?.fit(w, h);
+          else return;
+          stale.current = true;
+          event.preventDefault();
+        }}
+        onPointerDown={(event: PointerEvent<HTMLCanvasElement>) => {
+          const [x, y] = at(event);
+          held.current = { x, y, moved: false };
+          event.currentTarget.setPointerCapture(event.pointerId);
+          if (props.drawing && view.current) props.onRegion([view.current.metres(x, y)]);
+        }}
+        onPointerMove={(event) => {
+          const h = held.current;
+          if (!h || !view.current) return;
+          const [x, y] = at(event);
+          if (Math.hypot(x - h.x, y - h.y) < 3 && !h.moved) return;
+          if (props.drawing) {
+            const last = props.region.at(-1);
+            const far = !last || Math.hypot(view.current.px(last[0]) - x, view.current.py(last[1]) - y) > 6;
+            if (far && props.region.length < 400) props.onRegion([...props.region, view.current.metres(x, y)]);
+            h.moved = true;
+          } else {
+            move(x - h.x, y - h.y);
+            held.current = { x, y, moved: true };
+          }
+        }}
+        onPointerUp={(event) => {
+          if (!props.drawing && held.current && !held.current.moved) pick(...at(event));
+          if (props.drawing && props.region.length < 3) props.onRegion([]);
+          held.current = undefined;
+        }}
+      />
+    </div>
+  );
+}
+
+function resized(canvas: HTMLCanvasElement): boolean {
+  const [w, h] = [Math.round(canvas.clientWidth * devicePixelRatio), Math.round(canvas.clientHeight * devicePixelRatio)];
+  if (canvas.width === w && canvas.height === h) return false;
+  [canvas.width, canvas.height] = [w, h];
+  return true;
+}
+
+type Ink = Record<"side" | "main" | "car" | "still" | "mark" | "alarm" | "soft" | "back" | "good", string>;
+
+function ready(c: CanvasRenderingContext2D): void {
+  c.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  c.clearRect(0, 0, c.canvas.width, c.canvas.height);
+  c.lineJoin = c.lineCap = "round";
+}
+
+/** Streets, the faster the bolder. */
+function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink: Ink): void {
+  ready(c);
+  const classes: [number, number, number, string, number][] = [
+    [0, 40, 0.7, ink.side, 1],
+    [40, 60, 1.1, ink.main, 0.45],
+    [60, Infinity, 2, ink.main, 0.8],
+  ];
+  for (const [low, high, width, stroke, alpha] of classes) {
+    c.beginPath();
+    for (let s = 0; s < streets.speed.length; s++) {
+      const speed = streets.speed[s] ?? 0;
+      if (speed < low || speed >= high) continue;
+      const [first, last] = [streets.offsets[s] ?? 0, streets.offsets[s + 1] ?? 0];
+      for (let i = first; i < last; i++) {
+        const [x, y] = [v.px(streets.x[i] ?? 0), v.py(streets.y[i] ?? 0)];
+        if (i === first) c.moveTo(x, y);
+        else c.lineTo(x, y);
+      }
+    }
+    c.globalAlpha = alpha;
+    c.strokeStyle = stroke;
+    c.lineWidth = width * Math.min(3, Math.max(0.6, v.scale * 30));
+    c.stroke();
+  }
+  c.globalAlpha = 1;
+}
+
+function trace(c: CanvasRenderingContext2D, v: View, line: Line): void {
+  line.forEach(([x, y], i) => (i ? c.lineTo(v.px(x), v.py(y)) : c.moveTo(v.px(x), v.py(y))));
+}
+
+function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, here: { x: Float32Array; y: Float32Array; moving: Uint8Array }, ink: Ink): void {
+  ready(c);
+  c.beginPath();
+  for (const line of p.path) trace(c, v, line);
+  c.strokeStyle = ink.mark;
+  c.globalAlpha = 0.55;
+  c.lineWidth = 2;
+  c.stroke();
+  c.globalAlpha = 1;
+  c.beginPath();
+  for (const line of p.lines) trace(c, v, line);
+  c.strokeStyle = ink.good;
+  c.lineWidth = 3;
+  c.stroke();
+  if (p.region.length > 0) {
+    c.beginPath();
+    trace(c, v, p.region);
+    c.closePath();
+    c.fillStyle = ink.soft;
+    c.fill();
+    c.strokeStyle = ink.car;
+    c.setLineDash(p.drawing ? [5, 4] : []);
+    c.lineWidth = 1.6;
+    c.stroke();
+    c.setLineDash([]);
+  }
+  dots(c, v, here, (i) => !here.moving[i] && !p.marked.has(i), ink.still, 1.6, 0.5);
+  dots(c, v, here, (i) => here.moving[i] === 1 && !p.marked.has(i), ink.car, 2.6, 1);
+  dots(c, v, here, (i) => p.marked.has(i), ink.alarm, 4, 1);
+  for (const [x, y] of p.points) star(c, v.px(x), v.py(y), ink.good);
+  if (p.chosen !== undefined && !Number.isNaN(here.x[p.chosen] ?? NaN)) {
+    c.beginPath();
+    c.arc(v.px(here.x[p.chosen] ?? 0), v.py(here.y[p.chosen] ?? 0), 6, 0, 2 * Math.PI);
+    c.fillStyle = ink.mark;
+    c.strokeStyle = ink.back;
+    c.lineWidth = 2;
+    c.fill();
+    c.stroke();
+  }
+}
+
+function dots(c: CanvasRenderingContext2D, v: View, here: { x: Float32Array; y: Float32Array }, wanted: (i: number) => boolean, fill: string, r: number, alpha: number): void {
+  c.fillStyle = fill;
+  c.globalAlpha = alpha;
+  c.beginPath();
+  for (let i = 0; i < here.x.length; i++) {
+    if (Number.isNaN(here.x[i] ?? NaN) || !wanted(i)) continue;
+    const [x, y] = [v.px(here.x[i] ?? 0), v.py(here.y[i] ?? 0)];
+    c.moveTo(x + r, y);
+    c.arc(x, y, r, 0, 2 * Math.PI);
+  }
+  c.fill();
+  c.globalAlpha = 1;
+}
+
+function star(c: CanvasRenderingContext2D, x: number, y: number, fill: string): void {
+  c.fillStyle = fill;
+  c.beginPath();
+  for (let i = 0; i < 10; i++) {
+    const [r, a] = [i % 2 ? 3.2 : 7.5, (Math.PI / 5) * i - Math.PI / 2];
+    if (i) c.lineTo(x + r * Math.cos(a), y + r * Math.sin(a));
+    else c.moveTo(x + r * Math.cos(a), y + r * Math.sin(a));
+  }
+  c.closePath();
+  c.fill();
+}

@@ -1,0 +1,397 @@
+// Trajectories: recorded journeys on the map of their streets, played in time, and asked who was where and when.
+import "./trajectories.css";
+import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { Problem } from "../shared/api";
+import { count } from "../shared/format";
+import { Empty, ErrorNote } from "../shared/notes";
+import { type Answer, answer, type DataSet, dataSet, dataSets, Film, forInput, fromInput, type History, history, instant, kilometres, lasting, type Line, type Stay, type Streets, streets, who } from "./data";
+import { type Clock, JourneyMap } from "./map";
+
+export function TrajectoriesPage() {
+  const [names, setNames] = useState<string[]>();
+  const [name, setName] = useState("");
+  const [set, setSet] = useState<DataSet>();
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => {
+    dataSets().then((found) => (setNames(found.data_sets), setName((now) => now || (found.data_sets[0] ?? ""))), setProblem);
+  }, []);
+  useEffect(() => {
+    setSet(undefined);
+    let wanted = true;
+    if (name) dataSet(name).then((found) => wanted && (setSet(found), setProblem(undefined)), (error: Problem) => wanted && setProblem(error));
+    return () => {
+      wanted = false;
+    };
+  }, [name]);
+  if (names?.length === 0) {
+    return (
+      <div className="centre">
+        <Empty title="No journeys in the workspace">
+          <p>
+            Make some with <code>slipstream berlinmod generate --scale 0.005 --out WORKSPACE/berlin</code>
+          </p>
+          <p>
+            or from a run with <code>slipstream archive RUN --out WORKSPACE/journeys</code>
+          </p>
+        </Empty>
+      </div>
+    );
+  }
+  return (
+    <div className="trajectories">
+      <section className="data-bar" aria-label="Data set">
+        <label>
+          Journeys
+          <select value={name} onChange={(event) => setName(event.target.value)}>
+            {names?.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+        {set && (
+          <span className="dim">
+            {count(set.vehicles.length)} vehicles, {count(set.trips)} trips, {count(set.units)} units of movement, {instant(set.begin).slice(0, 14)} to {instant(set.end).slice(0, 14)}
+          </span>
+        )}
+      </section>
+      {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
+      {set ? <Journeys key={set.name} set={set} onProblem={setProblem} /> : !problem && <p className="note">Reading the journeys…</p>}
+    </div>
+  );
+}
+
+const SPEEDS = [1, 10, 60, 300, 900, 3600];
+
+function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Problem) => void }) {
+  const clock = useRef<Clock>({ time: firstMorning(set), speed: 60, playing: false });
+  const [time, setTime] = useState(clock.current.time);
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState(60);
+  const [lines, setLines] = useState<Streets>();
+  const [chosen, setChosen] = useState<number>();
+  const [past, setPast] = useState<History>();
+  const [drawing, setDrawing] = useState(false);
+  const [region, setRegion] = useState<Line>([]);
+  const [stays, setStays] = useState<Stay[]>();
+  const [shown, setShown] = useState<Answer>();
+  const film = useMemo(() => new Film(set.name, () => undefined, (error) => onProblem(error as Problem)), [set.name, onProblem]);
+  useEffect(() => {
+    streets(set.name).then(setLines, onProblem);
+  }, [set.name, onProblem]);
+  useEffect(() => {
+    setPast(undefined);
+    let wanted = true;
+    if (chosen !== undefined) history(set.name, chosen).then((found) => wanted && setPast(found), onProblem);
+    return () => {
+      wanted = false;
+    };
+  }, [chosen, set.name, onProblem]);
+  // the slider follows ten times a second; the map every frame
+  const onTime = useCallback((next: number) => {
+    clock.current.time = next;
+  }, []);
+  useEffect(() => {
+    const every = window.setInterval(() => {
+      setTime(clock.current.time);
+      if (clock.current.time >= set.end && clock.current.playing) play(false);
+    }, 100);
+    return () => window.clearInterval(every);
+  }, [set.end]);
+  const play = (on: boolean) => {
+    if (on && clock.current.time >= set.end) clock.current.time = set.begin;
+    clock.current.playing = on;
+    setPlaying(on);
+  };
+  const jump = (to: number) => {
+    clock.current.time = Math.max(set.begin, Math.min(set.end, to));
+    setTime(clock.current.time);
+  };
+  const numberOf = useMemo(() => new Map(set.vehicles.map((vehicle, i) => [vehicle.licence, i])), [set]);
+  const marked = useMemo(() => new Set([...(stays ?? []).map((stay) => stay.vehicle), ...(shown?.licences ?? []).flatMap((one) => numberOf.get(one) ?? [])]), [stays, shown, numberOf]);
+  const path = useMemo(() => (past && chosen !== undefined ? pathNow(past) : []), [past, chosen]);
+  return (
+    <div className="columns">
+      <div className="left card">
+        <JourneyMap
+          set={set}
+          streets={lines}
+          film={film}
+          clock={clock}
+          onTime={onTime}
+          chosen={chosen}
+          onChoose={setChosen}
+          path={path}
+          drawing={drawing}
+          region={region}
+          onRegion={(fresh) => {
+            setRegion(fresh);
+            setStays(undefined);
+          }}
+          marked={marked}
+          points={shown?.points ?? []}
+          lines={shown?.lines ?? []}
+        />
+        <section className="timeline" aria-label="Time">
+          <button className="plain" onClick={() => play(!playing)} aria-label={playing ? "Halt" : "Play"} title={playing ? "Halt" : "Play"}>
+            {playing ? "❚❚" : "▶"}
+          </button>
+          <select
+            aria-label="Speed"
+            value={speed}
+            onChange={(event) => {
+              clock.current.speed = Number(event.target.value);
+              setSpeed(clock.current.speed);
+            }}
+          >
+            {SPEEDS.map((one) => (
+              <option key={one} value={one}>
+                {count(one)}×
+              </option>
+            ))}
+          </select>
+          <input type="range" aria-label="Time" aria-valuetext={instant(time)} min={set.begin} max={set.end} step={1} value={time} onChange={(event) => jump(Number(event.target.value))} />
+          <output className="mono">{instant(time)}</output>
+        </section>
+      </div>
+      <aside>
+        <Find set={set} onChoose={setChosen} />
+        {past && chosen !== undefined && <About past={past} time={time} onJump={jump} onClose={() => setChosen(undefined)} />}
+        <Who set={set} time={time} region={region} drawing={drawing} stays={stays} onDraw={setDrawing} onRegion={setRegion} onStays={setStays} onChoose={setChosen} onJump={jump} onProblem={onProblem} />
+        <Answers set={set} shown={shown} onShow={setShown} onChoose={(licence) => setChosen(numberOf.get(licence))} onProblem={onProblem} />
+      </aside>
+    </div>
+  );
+}
+
+/** Eight in the morning of the second day: then something happens. */
+function firstMorning(set: DataSet): number {
+  const morning = (Math.floor(set.begin / 86400) + 1) * 86400 + 8 * 3600;
+  return morning < set.end ? morning : set.begin;
+}
+
+const pathNow = (past: History): Line[] => past.lines;
+
+function Find({ set, onChoose }: { set: DataSet; onChoose: (vehicle: number) => void }) {
+  const [missing, setMissing] = useState("");
+  const find = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const wanted = String(new FormData(event.currentTarget).get("licence") ?? "").trim().toLowerCase();
+    const found = set.vehicles.findIndex((vehicle) => vehicle.licence.toLowerCase() === wanted);
+    setMissing(found < 0 ? wanted : "");
+    if (found >= 0) onChoose(found);
+  };
+  return (
+    <form className="find" onSubmit={find}>
+      <input name="licence" aria-label="Licence" placeholder="Find a vehicle by its licence" list="licences" />
+      <datalist id="licences">
+        {set.vehicles.slice(0, 3000).map((vehicle) => (
+          <option key={vehicle.licence} value={vehicle.licence} />
+        ))}
+      </datalist>
+      <button>Find</button>
+      {missing && (
+        <p role="alert" className="dim">
+          No vehicle has the licence {missing}.
+        </p>
+      )}
+    </form>
+  );
+}
+
+function About({ past, time, onJump, onClose }: { past: History; time: number; onJump: (time: number) => void; onClose: () => void }) {
+  const now = past.drives.find((drive) => drive.begin <= time && time <= drive.end);
+  const driving = past.drives.reduce((sum, drive) => sum + drive.end - drive.begin, 0);
+  return (
+    <section className="card about" aria-label={`Vehicle ${past.vehicle.licence}`}>
+      <header>
+        <h3>{past.vehicle.licence}</h3>
+        <span className="dim">{[past.vehicle.model, past.vehicle.type].filter(Boolean).join(", ")}</span>
+        <span className="grow" />
+        <button className="plain" aria-label="Close" onClick={onClose}>
+          ×
+        </button>
+      </header>
+      <dl>
+        <Figure name="drives" value={count(past.drives.length)} />
+        <Figure name="distance" value={kilometres(past.metres)} />
+        <Figure name="driving" value={lasting(driving)} />
+        <Figure name="fastest" value={`${Math.round(3.6 * Math.max(0, ...past.drives.map((drive) => drive.fastest)))} km/h`} />
+      </dl>
+      <p>{now ? `On its way: ${kilometres(now.metres)} in ${lasting(now.end - now.begin)}, until ${instant(now.end).slice(15)}.` : "Not on its way at this time."}</p>
+      <ul className="list">
+        {past.drives.slice(0, 400).map((drive) => (
+          <li key={drive.begin}>
+            <button className={`plain ${drive === now ? "now" : ""}`} onClick={() => onJump(drive.begin)}>
+              <span className="mono">{instant(drive.begin).slice(0, 20)}</span>
+              <span>{kilometres(drive.metres)}</span>
+              <span className="dim">{lasting(drive.end - drive.begin)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd className="mono">{value}</dd>
+    </div>
+  );
+}
+
+interface WhoProps {
+  set: DataSet;
+  time: number;
+  region: Line;
+  drawing: boolean;
+  stays: Stay[] | undefined;
+  onDraw: (on: boolean) => void;
+  onRegion: (region: Line) => void;
+  onStays: (stays: Stay[] | undefined) => void;
+  onChoose: (vehicle: number) => void;
+  onJump: (time: number) => void;
+  onProblem: (problem: Problem) => void;
+}
+
+function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onChoose, onJump, onProblem }: WhoProps) {
+  const [begin, setBegin] = useState(() => time);
+  const [end, setEnd] = useState(() => Math.min(set.end, time + 3600));
+  const [asking, setAsking] = useState(false);
+  const ask = () => {
+    setAsking(true);
+    who(set.name, region, begin, end)
+      .then((found) => (onStays(found.stays), onDraw(false)), onProblem)
+      .finally(() => setAsking(false));
+  };
+  const square = () => {
+    // without a mouse: a square of two kilometres in the middle, to be asked at once
+    const [x, y] = [(set.box[0] + set.box[2]) / 2, (set.box[1] + set.box[3]) / 2];
+    onRegion([[x - 1000, y - 1000], [x + 1000, y - 1000], [x + 1000, y + 1000], [x - 1000, y + 1000]]);
+  };
+  return (
+    <section className="card who" aria-label="Who was there">
+      <header>
+        <h3>Who was there?</h3>
+        <span className="grow" />
+        {region.length > 0 && (
+          <button
+            className="plain"
+            onClick={() => {
+              onRegion([]);
+              onStays(undefined);
+            }}
+          >
+            Clear
+          </button>
+        )}
+      </header>
+      <div className="buttons">
+        <button aria-pressed={drawing} className={drawing ? "primary" : ""} onClick={() => onDraw(!drawing)}>
+          {drawing ? "Draw on the map" : "Draw a region"}
+        </button>
+        <button onClick={square}>Middle square</button>
+      </div>
+      <label>
+        From
+        <input type="datetime-local" step={1} value={forInput(begin)} min={forInput(set.begin)} max={forInput(set.end)} onChange={(event) => Number.isFinite(fromInput(event.target.value)) && setBegin(fromInput(event.target.value))} />
+      </label>
+      <label>
+        To
+        <input type="datetime-local" step={1} value={forInput(end)} min={forInput(set.begin)} max={forInput(set.end)} onChange={(event) => Number.isFinite(fromInput(event.target.value)) && setEnd(fromInput(event.target.value))} />
+      </label>
+      <button className="primary" disabled={region.length < 3 || asking} onClick={ask}>
+        {asking ? "Asking" : "Ask"}
+      </button>
+      {stays && (
+        <p role="status">
+          {stays.length === 0 ? "Nobody was there." : `${count(stays.length)} ${stays.length === 1 ? "vehicle was" : "vehicles were"} there.`}
+        </p>
+      )}
+      <ul className="list">
+        {stays?.slice(0, 300).map((stay) => (
+          <li key={stay.vehicle}>
+            <button
+              className="plain"
+              onClick={() => {
+                onChoose(stay.vehicle);
+                onJump(stay.first);
+              }}
+            >
+              <strong>{set.vehicles[stay.vehicle]?.licence}</strong>
+              <span>{lasting(stay.seconds)}</span>
+              <span className="dim mono">{instant(stay.first).slice(15)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; shown: Answer | undefined; onShow: (answer: Answer | undefined) => void; onChoose: (licence: string) => void; onProblem: (problem: Problem) => void }) {
+  const [query, setQuery] = useState(0);
+  const show = (number: number) => {
+    setQuery(number);
+    const found = set.answers.find((one) => one.query === number);
+    if (!found) return onShow(undefined);
+    answer(set.name, number, "tba" in found.rows ? "tba" : "oba").then(onShow, onProblem);
+  };
+  return (
+    <section className="card answers" aria-label="The 17 queries">
+      <header>
+        <h3>The 17 queries</h3>
+      </header>
+      {set.answers.length === 0 ? (
+        <p className="dim">
+          None has been run here: <code>slipstream berlinmod run WORKSPACE/{set.name}</code>
+        </p>
+      ) : (
+        <select aria-label="Query" value={query} onChange={(event) => show(Number(event.target.value))}>
+          <option value={0}>choose one</option>
+          {set.answers.map((one) => (
+            <option key={one.query} value={one.query}>
+              Q{one.query}: {one.title.slice(0, 70)} ({count(Object.values(one.rows)[0] ?? 0)})
+            </option>
+          ))}
+        </select>
+      )}
+      {shown && (
+        <>
+          <p>{shown.title}</p>
+          <p className="dim">{count(shown.total)} rows{shown.total > shown.rows.length ? `, the first ${count(shown.rows.length)}` : ""}</p>
+          <div className="rows" tabIndex={0} aria-label="Rows of the answer">
+            <table className="mono">
+              <thead>
+                <tr>
+                  {shown.columns.map((one) => (
+                    <th key={one}>{one}</th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {shown.rows.map((row, i) => (
+                  <tr key={i}>
+                    {row.map((value, k) => (
+                      <td key={k}>
+                        {shown.columns[k]?.startsWith("Licence") ? (
+                          <button className="plain" onClick={() => onChoose(String(value))}>
+                            {String(value)}
+                          </button>
+                        ) : (
+                          String(value ?? "–")
+                        )}
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
