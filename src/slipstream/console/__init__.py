@@ -3,6 +3,8 @@
     workspace  which runs and folders the page may see: names, never paths
     engines    toll engines as child processes that end with the console
     roads      the traffic of a run at any second
+    published  the same for feeds that are no run, from the engine's snapshot
+    vehicles   one vehicle, or one segment, looked at closely
     told       what drivers were told: prices, speeds, accidents, from the committed answers
     pulse      the health of a stream, batch by batch
     watch      the city on show: what is watched, where in time, and the frames that go to the pages

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from slipstream.console.problems import PROBLEMS, Wish
-from slipstream.console.refusals import NotNow, NotThere
+from slipstream.console.refusals import NotThere
 from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
 from slipstream.feeds.tuples import SEGMENTS
@@ -195,13 +195,9 @@ ARROW = "application/vnd.apache.arrow.stream"
 @router.get("/segments", responses={200: {"content": {ARROW: {}}}}, response_class=Response)
 def segments(request: Request) -> Response:
     """All segments at the second on show, as an Arrow stream: for notebooks and other programs."""
-    city = city_of(request)
-    subject, second = city.subject, city.state.shown
-    if subject.roads is None or subject.told is None or second < 0:
-        raise NotNow("There is no traffic to show yet.", hint="Start a run and wait for its first batch.")
-    traffic, word = subject.roads.traffic(second), subject.told.at(second, subject.journal)
+    second, numbers, traffic, word = city_of(request).seen()
     cells = np.arange(traffic.cars.size)
-    xways = np.array(subject.roads.xways, np.int32)
+    xways = np.array(numbers, np.int32)
     table = pa.table(
         {
             "second": np.full(cells.size, second, np.int32),
@@ -261,12 +257,10 @@ def segment(
     minutes: Annotated[int, Query(ge=1, le=30)] = 10,
 ) -> list[SegmentMinute]:
     """The last minutes of a segment, up to the second on show."""
-    city = city_of(request)
-    return city.lookup.segment(xway, direction, seg, city.state.shown, minutes)
+    return city_of(request).segment(xway, direction, seg, minutes)
 
 
 @router.get("/vehicles/{vid}")
 def vehicle(request: Request, vid: Annotated[int, Path(ge=0, lt=2**31)]) -> Vehicle:
     """A vehicle at the second on show: where it is, its trip, what it was told, and its balance."""
-    city = city_of(request)
-    return city.lookup.vehicle(vid, city.state.shown)
+    return city_of(request).vehicle(vid)

@@ -18,11 +18,12 @@ from typing import Any, Literal
 import numpy as np
 
 from slipstream.console.engines import Engine, set_clock
+from slipstream.console.published import Published
 from slipstream.console.pulse import RECENT, Beat, Delays, Journal, Pulse, Response
 from slipstream.console.refusals import NotNow
 from slipstream.console.roads import Roads, Traffic
 from slipstream.console.told import Told, Word
-from slipstream.console.vehicles import Lookup, has_snapshot
+from slipstream.console.vehicles import Lookup, SegmentMinute, Vehicle, has_snapshot
 from slipstream.console.workspace import Workspace
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import Run
@@ -118,6 +119,7 @@ class Subject:
     pulse: Pulse = field(init=False)
     roads: Roads | None = field(init=False)
     told: Told | None = field(init=False)
+    published: Published | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.out)
@@ -129,6 +131,24 @@ class Subject:
     def seconds(self) -> int:
         """The length of the run."""
         return self.run.manifest.seconds if self.run else self.journal.newest + 1
+
+    @property
+    def xways(self) -> list[int]:
+        """The expressways that are known."""
+        return self.roads.xways if self.roads else self.published.xways if self.published else []
+
+    @property
+    def visible(self) -> bool:
+        """Whether there is traffic to show: a run that can be read, or a snapshot."""
+        return self.journal.newest >= 0 and (self.roads is not None or has_snapshot(self.out))
+
+    def seen(self, second: int) -> tuple[Traffic, Word]:
+        """The traffic at a second, and what drivers were told."""
+        if self.roads is not None and self.told is not None:
+            return self.roads.traffic(second), self.told.at(second, self.journal)
+        self.published = self.published or Published(self.out)
+        self.published.refresh(self.journal.batches[-1].batch)
+        return self.published.traffic(second), self.published.word()
 
 
 class City:
@@ -203,6 +223,8 @@ class City:
         """Look at another second."""
         with self._lock:
             newest = self._watched().journal.newest
+            if self._watched().roads is None and not view.follow:
+                raise NotNow("This feed cannot be replayed.", hint="Only runs in the workspace can be read again.")
             self._view = replace(view, second=min(max(view.second, 0.0), max(newest, 0)))
             return self.look()
 
@@ -246,13 +268,36 @@ class City:
         """What is watched."""
         return self._watched()
 
-    @property
-    def lookup(self) -> Lookup:
-        """For a closer look at what is watched."""
-        subject = self._watched()
-        if subject.roads is None or subject.told is None or self.state.shown < 0:
-            raise NotNow("There is no traffic to look at yet.", hint="Start a run and wait for its first batch.")
+    def seen(self) -> tuple[int, list[int], Traffic, Word]:
+        """The second on show, the expressways, their traffic, and what drivers were told."""
+        with self._lock:
+            subject, second = self._visible(), self.state.shown
+            return second, subject.xways, *subject.seen(second)
+
+    def vehicle(self, vid: int) -> Vehicle:
+        """A vehicle at the second on show."""
+        subject = self._visible()
+        if subject.published is not None:
+            return subject.published.vehicle(vid, self.state.shown)
+        return self._lookup(subject).vehicle(vid, self.state.shown)
+
+    def segment(self, xway: int, direction: int, seg: int, minutes: int) -> list[SegmentMinute]:
+        """The last minutes of a segment up to the second on show."""
+        subject = self._visible()
+        if subject.published is not None:
+            return subject.published.segment(xway, direction, seg)
+        return self._lookup(subject).segment(xway, direction, seg, self.state.shown, minutes)
+
+    def _lookup(self, subject: Subject) -> Lookup:
+        assert subject.roads is not None
+        assert subject.told is not None
         return Lookup(subject.roads, subject.told, subject.journal, subject.out, subject.rules)
+
+    def _visible(self) -> Subject:
+        subject = self._watched()
+        if not subject.visible or self.state.shown < 0:
+            raise NotNow("There is no traffic to look at yet.", hint="Start a run and wait for its first batch.")
+        return subject
 
     @property
     def engine_runs(self) -> bool:
@@ -312,7 +357,7 @@ class City:
         newest = subject.journal.newest
         shown = newest if self._view.follow else int(self._view.second)
         drawn = (subject.name, shown, newest if shown >= newest - RECENT else -1)
-        fresh = drawn != self._drawn and subject.roads is not None and shown >= 0
+        fresh = drawn != self._drawn and subject.visible and shown >= 0
         status = self._status(subject)
         self.state = replace(
             self.state if self.state.result == subject.name else State(),
@@ -327,7 +372,7 @@ class City:
             shown=shown,
             age=round(time.time() - subject.journal.committed_at, 1) if newest >= 0 else None,
             view=self._view,
-            xways=tuple(subject.roads.xways) if subject.roads else (),
+            xways=tuple(subject.xways),
             health=health(subject),
         )
         if fresh:
@@ -335,18 +380,18 @@ class City:
             self._paint(subject, shown)
 
     def _paint(self, subject: Subject, second: int) -> None:
-        assert subject.roads is not None
-        assert subject.told is not None
-        traffic, word = subject.roads.traffic(second), subject.told.at(second, subject.journal)
+        traffic, word = subject.seen(second)
+        xways = tuple(subject.xways)
         cars = int(traffic.cars.sum())
         mean = float((traffic.cars * np.maximum(traffic.speed, 0)).sum() / cars) if cars else None
         self.state = replace(
             self.state,
             cars=cars,
             mean_speed=round(mean, 1) if mean else None,
-            accidents=accidents(word, self.state.xways),
+            xways=xways,
+            accidents=accidents(word, xways),
         )
-        self.grid = json.dumps({"second": second, "xways": self.state.xways, **packed(traffic, word)})
+        self.grid = json.dumps({"second": second, "xways": xways, **packed(traffic, word)})
         self.grid_version += 1
 
 

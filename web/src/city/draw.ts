@@ -1,5 +1,5 @@
 // Drawing the city on a canvas: pure functions of what is to be seen.
-import { CIVIDIS, css, type Scale, VIRIDIS } from "../shared/scales";
+import { css, type Scale, VIRIDIS } from "../shared/scales";
 import { type Cars, type Grid, MILE, NOBODY, type Place, SEGMENTS } from "./types";
 
 export type Measure = "speed" | "cars" | "toll";
@@ -20,7 +20,7 @@ const most = (values: Iterable<number>, least: number): number => {
 };
 
 export const MEASURES: Record<Measure, MeasureInfo> = {
-  speed: { title: "Speed", unit: "mph", scale: CIVIDIS, ends: () => [70, 0], values: (g) => g.speed, curve: (s) => s },
+  speed: { title: "Speed", unit: "mph", scale: VIRIDIS, ends: () => [70, 0], values: (g) => g.speed, curve: (s) => s },
   cars: { title: "Density", unit: "cars a mile", scale: VIRIDIS, ends: (g) => [0, most(g.cars, 50)], values: (g) => g.cars, curve: Math.sqrt },
   toll: { title: "Toll", unit: "a segment", scale: VIRIDIS, ends: (g) => [0, most(g.toll, 100)], values: (g) => g.toll, curve: Math.sqrt },
 };
@@ -37,7 +37,7 @@ export interface Ink {
 }
 
 /** The part of a scale that stands out from the background: neither end may vanish in it. */
-export const shade = (share: number, dark: boolean): number => (dark ? 0.22 + 0.78 * share : 0.88 * share);
+export const shade = (share: number, dark: boolean): number => (dark ? 0.12 + 0.88 * share : 0.92 * share);
 
 /** Where things are on the canvas. */
 export interface Frame {
@@ -225,7 +225,7 @@ export function drawRoad(
   let ink_ = -1;
   for (const i of bySpeed(cars)) {
     const step = stepOf(cars.spd[i] ?? 0);
-    if (step !== ink_) c.fillStyle = css(CIVIDIS, shade(1 - (ink_ = step) / STEPS, ink.dark));
+    if (step !== ink_) c.fillStyle = css(VIRIDIS, shade(1 - (ink_ = step) / STEPS, ink.dark));
     const dir = cars.dir[i] ?? 0;
     const since = Math.min(30, Math.max(0, now - (cars.time[i] ?? 0)));
     const feet = (cars.pos[i] ?? 0) + (dir ? -1 : 1) * (cars.spd[i] ?? 0) * (MILE / 3600) * since;

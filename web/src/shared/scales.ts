@@ -1,4 +1,4 @@
-// Colour scales that people with colour-blindness can read: viridis and cividis, by their published control colours.
+// The colour scale, one that people with colour-blindness can read: viridis, by its published control colours.
 export type Scale = Uint8Array; // 256 colours, three bytes each
 
 function ramp(stops: readonly string[]): Scale {
@@ -18,10 +18,6 @@ function ramp(stops: readonly string[]): Scale {
 export const VIRIDIS = ramp([
   "#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725",
 ]);
-export const CIVIDIS = ramp([
-  "#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838",
-]);
-
 export const css = (scale: Scale, at: number): string => {
   const i = Math.max(0, Math.min(255, Math.round(at * 255))) * 3;
   return `rgb(${scale[i]} ${scale[i + 1]} ${scale[i + 2]})`;
