@@ -40,7 +40,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, toll, cuboid, network, berlinmod, archive, bench, rate, console_page, doctor):
+for family in (
+    city,
+    exchange,
+    describe,
+    history,
+    toll,
+    cuboid,
+    network,
+    berlinmod,
+    archive,
+    bench,
+    rate,
+    console_page,
+    doctor,
+):
     family.add_to(app)
 
 

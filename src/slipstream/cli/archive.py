@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,12 +97,12 @@ def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
     from slipstream.tolls import replay, stages
 
     file = out / "checkpoint" / "clock.json"
-    clock = Clock(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else Clock.starting(speed)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(clock)), encoding="utf-8")
+    if Clock.read(file) is None:
+        Clock.starting(speed).write(file)
     tasks = spark.sparkContext.defaultParallelism
     path, until = str(run.path.absolute()), run.manifest.seconds
-    asked = replay.Replay(path, run.copies, tuple(range(tasks)), 0, until, clock, 60, tasks)
+    asked = replay.Replay(path, run.copies, tuple(range(tasks)), 0, until, str(file.absolute()), 60, tasks)
     spark.dataSource.register(replay.ReplaySource)
     hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, asked.to_json()).load()
     wanted = hops.where(f"what IN ({stages.TRAIN}, {stages.REJECTS})")
@@ -112,12 +111,13 @@ def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
 
 def _chunks(spark: Any, source: str, out: Path, encoding: str, follow: bool) -> Any:
     """The stream of chunks that ``slipstream toll`` would read from the same source."""
+    from slipstream.feeds.kafka import Topic
     from slipstream.tolls import lines, live, topic
 
     reader: type[lines.LineSource | topic.TopicSource]
     asked: lines.Lines | topic.Subscription
     if source.startswith("kafka:"):
-        wanted = topic.Subscription(topic.Topic.parse(source), follow, encoding)
+        wanted = topic.Subscription(Topic.parse(source), follow, encoding)
         asked, reader, option = wanted.until_now(out / "checkpoint" / "topic.json"), topic.TopicSource, topic.OPTION
     else:
         path = Path(source)

@@ -204,7 +204,7 @@ class Fragment:
     def make_room(self, more: int, wanted: Callable[[], Bools] | None = None) -> None:
         """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
         if len(self) + more > self.parts.rows.size:
-            kept = slice(len(self)) if wanted is None else wanted()
+            kept = np.ones(len(self), np.bool_) if wanted is None else wanted()
             if self.changes is not None and wanted is not None:
                 self.changes.forgotten.append(self.rows[KEY][~kept])
             rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]

@@ -23,6 +23,7 @@ from slipstream.cuboid import warm
 from slipstream.cuboid.rtc import recorded
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, Clock
+from slipstream.feeds.kafka import Topic
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
 from slipstream.progress import bar
@@ -122,7 +123,7 @@ def toll_lines(spark: SparkSession, path: Path, out: Path, settings: Settings) -
 
 def toll_topic(spark: SparkSession, name: str, out: Path, settings: Settings) -> dict[str, Any]:
     """Toll the messages of a Kafka topic: those that are there now, or with ``follow`` all that come."""
-    source = topic.Subscription(topic.Topic.parse(name), settings.follow, settings.encoding)
+    source = topic.Subscription(Topic.parse(name), settings.follow, settings.encoding)
     source = source.until_now(out / CHECKPOINT / "topic.json")
     spark.dataSource.register(topic.TopicSource)
     chunks = spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, source.to_json()).load()
