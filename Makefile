@@ -11,7 +11,9 @@ help: ## list the targets
 
 setup: $(READY) ## install everything into .venv (Java too, on Debian as root)
 
-$(READY): requirements.lock pyproject.toml scripts/setup.sh
+WEB := $(shell find web -name node_modules -prune -o -type f -print)
+
+$(READY): requirements.lock pyproject.toml scripts/setup.sh scripts/console.sh $(WEB)
 	@scripts/setup.sh
 	@touch $@
 
@@ -42,5 +44,5 @@ docs: $(READY) ## write docs/reference/cli.md from the program's own help
 	$(BIN)/python scripts/write_reference.py
 
 clean: ## remove what the targets made
-	rm -rf .venv build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf .venv build dist runs web/node_modules src/slipstream/console/static .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
