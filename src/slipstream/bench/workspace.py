@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 #: rows that one task sorts in memory without spilling, at the session's default memory
 ROWS_A_TASK = 1_500_000
 
+_PARTS = "spark.sql.shuffle.partitions"
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_BROADCAST_LATER = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+
 
 class Workspace:
     """Names frames in queries and keeps the costly ones on disk until ``release``."""
@@ -58,12 +62,19 @@ class Workspace:
 @contextmanager
 def workspace(spark: SparkSession, rows: int) -> Iterator[Workspace]:
     """A workspace whose shuffles have as many parts as ``rows`` need to be sorted in memory."""
-    setting = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(setting) or "2"
-    spark.conf.set(setting, str(max(int(before), rows // ROWS_A_TASK + 1)))
+    parts = max(int(spark.conf.get(_PARTS) or "2"), rows // ROWS_A_TASK + 1)
+    # Spark takes frames that were kept for as small as they are compressed, and runs out of memory broadcasting them
+    wanted = {_PARTS: str(parts), _BROADCAST: "-1", _BROADCAST_LATER: "-1"}
+    before = {name: spark.conf.get(name, None) for name in wanted}
     space = Workspace(spark)
     try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
         yield space
     finally:
         space.release()
-        spark.conf.set(setting, before)
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)

@@ -63,18 +63,20 @@ def validate(
 
     stored, rule_set = Run.open(run), edition(rules)
     opened = stored.multiplied(multiply * stored.copies)
-    verdict = check(
-        spark_session("validate", master, conf),
-        opened,
-        outputs,
-        edition=rule_set,
-        order=order,
-        response_times=not no_response_times,
-        since=since,
-        until=until,
-        kinds=_kinds(kinds),
-        examples=examples,
-    )
+    spark = spark_session("validate", master, conf)
+    with session.task_errors():
+        verdict = check(
+            spark,
+            opened,
+            outputs,
+            edition=rule_set,
+            order=order,
+            response_times=not no_response_times,
+            since=since,
+            until=until,
+            kinds=_kinds(kinds),
+            examples=examples,
+        )
     if report:
         write_report(verdict, report)
         say(f"Report: {report}")

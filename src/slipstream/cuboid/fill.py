@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.cuboid import files, rtc, stream, warm
+from slipstream.cuboid import files, rtc, stream
 from slipstream.cuboid.declare import Script
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
@@ -102,7 +102,7 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
     cores = spark.sparkContext.defaultParallelism
     fragmentation = _agreed(out, stream.Fragmentation.new(spark, how.fragments or cores, how.bounds))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
-    made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()), warm.reserve())
+    made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()))
     found = made.over(rows, fragmentation)
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", len(fragmentation.labels))

@@ -180,11 +180,12 @@ class Fragment:
             (np.dtype(np.bool_), room),
         ]
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        inside = self.parts if self._file is None else self.parts.rows.size
-        return self.schema, self.changes, self._file, inside
+    def __getstate__(self) -> tuple[Schema, Changes | None, Any, Any]:
+        if self._file is None:
+            return self.schema, self.changes, None, self.parts
+        return self.schema, self.changes, self._file, self.parts.rows.size
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
+    def __setstate__(self, state: tuple[Schema, Changes | None, Any, Any]) -> None:
         self.schema, self.changes, self._file, inside = state
         self.parts = inside if self._file is None else Parts(*memory.find(self._file, self._forms(inside)))
 
@@ -205,17 +206,19 @@ class Fragment:
         """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
         if len(self) + more > self.parts.rows.size:
             kept = np.ones(len(self), np.bool_) if wanted is None else wanted()
-            if self.changes is not None and wanted is not None:
-                self.changes.forgotten.append(self.rows[KEY][~kept])
+            self._note_forgotten(kept)
             rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
             self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
 
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
         if not wanted.all():
-            if self.changes is not None:
-                self.changes.forgotten.append(self.rows[KEY][~wanted])
+            self._note_forgotten(wanted)
             self._rebuild(self.rows[wanted], self.parts.touched[: len(self)][wanted], int(wanted.sum()) + _LEAST)
+
+    def _note_forgotten(self, wanted: Bools) -> None:
+        if self.changes is not None and not wanted.all():
+            self.changes.forgotten.append(self.rows[KEY][~wanted])
 
     def remove(self, keys: Longs) -> None:
         """Forget the rows of ``keys``, in time proportional to their number."""
@@ -236,6 +239,7 @@ class Fragment:
 
     def clear(self) -> None:
         """Forget all rows."""
+        self._note_forgotten(np.zeros(len(self), np.bool_))
         self.parts.touched[: len(self)] = False
         self.parts.slots[:] = EMPTY
         self.parts.size[0] = 0

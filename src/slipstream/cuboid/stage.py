@@ -1,6 +1,6 @@
-"""A stage of a stream with its state in Spark's state store, as stateful processors of ours are.
+"""A fragment in Spark: a stateful processor whose state stays warm between batches and rests in the state store.
 
-A batch writes what it changed to the store and reads nothing: ``warm`` keeps the state for the next one.
+A batch writes what it changed to the state store and reads nothing: ``warm`` keeps the state for the next one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MapStore:
 
 
 class Stage(StatefulProcessor, Generic[State]):
-    """A stage of an engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
+    """A stage of the engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
 
     name: str
     maps: tuple[str, ...]
@@ -68,8 +68,8 @@ class Stage(StatefulProcessor, Generic[State]):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
         """One batch of one key."""
-        self.key = int(key[0])
         stored = self._mark.get()
+        self.key = int(key[0])
         with warm.held(self._engine, self.name, self.key) as kept:
             state = self._state(kept, stored[0] if stored else None)
             passed = list(self.take(state, list(rows)))

@@ -8,7 +8,6 @@ worker takes the mark away before it touches anything, so what a killed worker l
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
 import pickle
@@ -28,30 +27,18 @@ _PREFIX = "slipstream-warm"
 _here: dict[Path, tuple[str, Any]] = {}
 
 
-def reserve() -> str:
+@contextmanager
+def engine() -> Iterator[str]:
     """A name for one start of an engine, given by its driver; what drivers that died left here is removed."""
     for folder in memory.root().glob(f"{_PREFIX}-*"):
         host, pid = folder.name.split("-")[2:4]
         if host == _host() and not Path("/proc", pid).exists():
             shutil.rmtree(folder, ignore_errors=True)
     name = f"{_PREFIX}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    atexit.register(release, name)
-    return name
-
-
-def release(name: str) -> None:
-    """Forget the warm state of an engine on this machine."""
-    shutil.rmtree(memory.root() / name, ignore_errors=True)
-
-
-@contextmanager
-def engine() -> Iterator[str]:
-    """A name for an engine that runs in this block."""
-    name = reserve()
     try:
         yield name
     finally:
-        release(name)
+        shutil.rmtree(memory.root() / name, ignore_errors=True)
 
 
 def _host() -> str:
