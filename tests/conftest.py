@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from slipstream import session
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Shared machines are slow now and then; a test must not depend on the clock.
-settings.register_profile("slipstream", deadline=None, print_blob=True)
+settings.register_profile(
+    "slipstream",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 settings.load_profile("slipstream")
 
 DATA = Path(os.environ.get("SLIPSTREAM_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
 
 def settings(master: str = LOCAL) -> dict[str, str]:
     """The settings every session starts from; ``--conf`` overrides any of them."""
@@ -45,11 +47,18 @@ def settings(master: str = LOCAL) -> dict[str, str]:
     }
     if master.startswith("local"):
         common |= {
-            "spark.driver.memory": os.environ.get("SLIPSTREAM_DRIVER_MEMORY", "2g"),
+            "spark.driver.memory": os.environ.get("SLIPSTREAM_DRIVER_MEMORY") or f"{_driver_gigabytes()}g",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # the default starts several processes (chmod, readlink) for every file of a checkpoint
+            "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
         }
     return common
+
+
+def _driver_gigabytes() -> int:
+    """A sixth of the machine for the JVM, 2 to 4 GB: most of the work, and of the state, is in Python workers."""
+    return max(2, min(4, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (6 << 30)))
 
 
 def parse_conf(pairs: Iterable[str]) -> dict[str, str]:

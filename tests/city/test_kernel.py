@@ -29,6 +29,34 @@ def test_a_free_car_settles_at_its_desired_speed() -> None:
     assert v == pytest.approx(80.0, abs=0.5)
 
 
+def test_a_car_waits_while_the_light_at_its_ramp_is_red() -> None:
+    one, where = np.zeros(1, dtype=np.int32), np.full(1, 3, dtype=np.int32)
+    trips = kernel.Trips(one, where, where + 9, np.full(1, 300.0), np.full(1, 40.0), np.full(1, 80.0))
+    road = kernel.new_road(1, 2)
+    kernel.enqueue(road, trips, 0)
+    road.cars[3] = kernel.FULL
+    kernel.enter(road, trips, 0)
+    assert road.ramp_counts.sum() == 0
+    road.cars[3] = kernel.FULL - 1
+    kernel.enter(road, trips, 1)
+    assert road.ramp_counts[3] == 1
+    assert road.began[0] == 1
+
+
+def test_drivers_slow_down_where_they_see_an_accident_and_where_they_are_told_of_one() -> None:
+    wrecks = kernel.new_wrecks(2)
+    wrecks.stage[1], wrecks.place[1] = kernel.STOPPED, 10.0 * MILE
+    near, far = 10.0 * MILE - 500.0, 7.0 * MILE
+    assert kernel.speed_limit(wrecks, near) == kernel.GAPE_SPEED
+    assert kernel.speed_limit(wrecks, far) == kernel.FREE
+    wrecks.detected[1] = 99
+    assert kernel.speed_limit(wrecks, near) == kernel.GAPE_SPEED
+    assert kernel.speed_limit(wrecks, far) == kernel.WARNED_SPEED
+    assert kernel.speed_limit(wrecks, 4.9 * MILE) == kernel.speed_limit(wrecks, 10.1 * MILE) == kernel.FREE
+    wrecks.stage[1] = kernel.CLEARED
+    assert kernel.speed_limit(wrecks, near) == kernel.FREE
+
+
 def drive(traffic: Traffic, seed: int, direction: int) -> tuple[kernel.Road, np.ndarray]:
     """Simulate one direction, looking at the order of the cars every minute; returns the road and all reports."""
     trips, plan = plan_trips(traffic, seed, 0, direction), plan_accidents(traffic, seed, 0, direction)

@@ -34,9 +34,16 @@ def lines(count: int) -> list[tuple[int, ...]]:
     return sorted(rows, key=lambda row: row[1])
 
 
+def crowds() -> list[tuple[int, ...]]:
+    """Seven cars that stand, five in a jam, nine on a free road; one more comes to the jam half a minute later."""
+    places = [(10, 2)] * 7 + [(11, 9)] * 5 + [(12, 40)] * 9
+    seen = [(5285 + n, n, spd, seg) for n, (seg, spd) in enumerate(places)] + [(5315, 30, 9, 11)]
+    return [(0, time, vid, spd, 0, 1, 0, seg, seg * 5280, *[-1] * 6) for time, vid, spd, seg in seen]
+
+
 @pytest.fixture(scope="module")
 def rows() -> list[tuple[int, ...]]:
-    return lines(2000)
+    return lines(2000) + crowds()
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +78,14 @@ def test_totals_rates_and_speeds_equal_a_plain_count(character: Character, rows:
     assert figure(character, "balance, % of requests") == pytest.approx(
         100 * sum(row[0] == 2 for row in requests) / len(requests)
     )
+
+
+def test_the_fullest_segments_are_found(character: Character) -> None:
+    found = {f.name: (f.value, f.published) for f in character.figures() if "fullest" in f.name}
+    assert found == {
+        "cars in the fullest segment at 7 to 13 mph, t = 5300 s": (5, 400),
+        "cars in the fullest segment at any speed, t = 5300 s": (9, None),
+    }
 
 
 def test_trips_are_counted_as_the_benchmark_defines_them(character: Character, rows: list[tuple[int, ...]]) -> None:
@@ -119,7 +134,7 @@ def as_standard(character: Character) -> Character:
     accidents = tuple(Accident(1, d, 2, 40 * 5280, (1, 2), 100, 190, end) for d, end in ((0, 900), (1, -1)))
     manifest = dataclasses.replace(
         character.run.manifest,
-        parameters={"expressways": 1.5, "minutes": 27, "demand": 1.0},
+        parameters={"expressways": 1.5, "minutes": 89, "demand": 1.0},
         accidents=accidents,
         trips=77,
         seed=1,
@@ -132,7 +147,7 @@ def test_a_standard_run_is_measured_against_the_published_one_scaled(character: 
     published = {f.name: f.published for f in standard.figures()}
     assert published["tuples/s, minute 2"] == 1.5 * 42
     assert published["mean speed in mph, first 7 minutes"] == 49
-    assert published["accidents"] == 1.5
+    assert published["accidents"] == 4 * 1.5
     assert published["vehicles"] is None
     assert figure(standard, "accidents") == 2
 
@@ -148,7 +163,7 @@ def test_the_picture_has_every_panel_and_marks_accidents_and_published_figures(c
         "Westbound mean speed, expressway 1",
     ]
     legends = [text.get_text() for axes in drawn.axes if (legend := axes.get_legend()) for text in legend.get_texts()]
-    assert legends == ["published run", "published run", *["accident, until cleared"] * 2]
+    assert legends == [*["published run"] * 3, *["accident, until cleared"] * 2]
     spans = [axes.get_lines()[1].get_xdata() for axes in drawn.axes[3:5]]
     end = character.run.manifest.seconds / 60
     assert [list(map(float, span)) for span in spans] == [[100 / 60, 15.0], [100 / 60, end]]

@@ -112,7 +112,7 @@ def test_an_accident_is_two_vehicles_stopped_at_one_place(run: Run, reports: pd.
 
 
 def test_accidents_come_as_often_and_last_as_long_as_specified(spark: SparkSession, tmp_path: Path) -> None:
-    traffic = Traffic(expressways=1, minutes=40, demand=0.5)
+    traffic = Traffic(expressways=0.5, minutes=40, demand=0.5)
     manifest = simulate(spark, traffic, 11, tmp_path / "run").manifest
     assert len(manifest.accidents) == 2
     for number, accident in enumerate(manifest.accidents):

@@ -213,13 +213,13 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     schema = script.cuboids["stock"]
     query = Query.parse(script.queries["members"], script.cuboids, script.patterns)
     made = ticks.make(300_000, seed=1)
-    keeper, each = Keeper(schema, {"members": query}), 70_000
-    keeper.take(np.zeros(1, np.int64), {"price": np.zeros(1)})
+    keeper, each = Keeper(schema), 70_000
+    keeper.take(np.zeros(1, np.int64), {"price": np.zeros(1)}, {"members": query})
     start = time.process_time()
     members = 0
     for first in range(0, made["price"].size, each):
         piece = slice(first, first + each)
-        keeper.take(made["stock_id"][piece].astype(np.int64), {"price": made["price"][piece]})
+        keeper.take(made["stock_id"][piece].astype(np.int64), {"price": made["price"][piece]}, {"members": query})
         members += keeper.found["members"].num_rows
     cpu = time.process_time() - start
     print(f"\nseven stocks in memory: {made['price'].size / cpu:,.0f} tuples a core second, {members:,} members")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream.cuboid.fragment import EMPTY, Fragment
-from slipstream.cuboid.log import DeltaLog
+from slipstream.cuboid.log import DeltaLog, expanded
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.errors import BadArgument, BadInput
 from tolls.engine_in_memory import DictStore
@@ -40,21 +40,40 @@ def test_an_atomic_stream_keeps_the_latest_elements_of_each_key(
     assert cars.stream(2**62 + 1, "speed").size == 0
 
 
-@given(st.lists(arrivals, max_size=12), st.booleans())
-def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, int]]], merging: bool) -> None:
+def same(one: Fragment, other: Fragment) -> bool:
+    orders = [np.argsort(fragment.rows["key"]) for fragment in (one, other)]
+    return one.rows[orders[0]].tobytes() == other.rows[orders[1]].tobytes()
+
+
+@given(st.lists(arrivals, max_size=12))
+def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, int]]]) -> None:
     cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
     for number, rows in enumerate(batches):
         fill(cars, rows)
-        log.write(number, cars.delta(), store)
-        if merging:
-            log.merge(cars, store)
+        log.write(number, cars.delta(), cars, store)
     again = Fragment(CAR)
     DeltaLog().load(again, store)
-    order, other = np.argsort(cars.rows["key"]), np.argsort(again.rows["key"])
-    assert cars.rows[order].tobytes() == again.rows[other].tobytes()
-    if merging:
-        sizes = [len(store[number]) for number in sorted(store)]
-        assert all(before >= 2 * after for before, after in pairwise(sizes))
+    assert same(cars, again)
+
+
+@given(st.lists(arrivals, max_size=30), st.integers(1, 9), st.integers(0, 12), st.sets(st.integers(0, 30)))
+def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
+    batches: list[list[tuple[int, int]]], block: int, large: int, restarts: set[int]
+) -> None:
+    cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
+    row = CAR.dtype.itemsize
+    with patch.multiple("slipstream.cuboid.log", BLOCK=block, LARGE=large * row):
+        for number, rows in enumerate(batches):
+            fill(cars, rows)
+            log.settle(cars, number, store)
+            again, other = Fragment(CAR), DeltaLog()
+            other.load(again, store)
+            assert same(cars, again)
+            if number in restarts:
+                cars, log = again, other
+        most = max((len(rows) for rows in batches), default=0) + block
+        kept = sum(len(expanded(blob, row)) for blob in store.values())
+        assert restarts or kept <= (3 * len(cars) + 3 * most) * row
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 40), st.integers(0, 99)), max_size=120))
@@ -94,3 +113,6 @@ def test_wrong_names_and_damaged_state_are_told() -> None:
         Schema("X", (Plain("a", "i4"), Plain("a", "i4")))
     with pytest.raises(BadInput, match="CAR is damaged"):
         cars.apply(b"123")
+    for blob in (b"", b"123", bytes(8) + b"456", b"\xff" * 40):
+        with pytest.raises(BadInput, match="damaged"):
+            expanded(blob, 7)

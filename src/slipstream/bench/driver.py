@@ -32,11 +32,15 @@ Encode = Callable[[pa.Table], bytes]
 
 @dataclass(frozen=True)
 class Plan:
-    """Which seconds to deliver, and how fast: ``speed`` 2 is twice real time, 0 as fast as possible."""
+    """Which seconds to deliver, and how fast: ``speed`` 2 is twice real time, 0 as fast as possible.
+
+    The seconds from ``first`` to ``start`` are delivered at once; those before ``first`` are not.
+    """
 
     start: int
     end: int
     speed: float = 1.0
+    first: int = 0
 
     @classmethod
     def of(cls, run: Run, speed: float, fast_forward_to: int, until: int | None) -> Plan:
@@ -103,10 +107,13 @@ class Drive:
         return {**asdict(self), "void": self.void}
 
 
-def seconds_of(run: Run, end: int) -> Iterator[tuple[int, pa.Table]]:
-    """Every second before ``end`` that has tuples, with all of them: as the lines stood, else by expressway."""
+def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
+    """Every second before ``end`` that has tuples, with all of them: as the lines stood, else by expressway.
+
+    It begins with the minute of second ``begin``.
+    """
     by_line = run.manifest.has_lines and run.copies == 1
-    for minute in range(-(-end // MINUTE)):
+    for minute in range(begin // MINUTE, -(-end // MINUTE)):
         parts = [run.shifted(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
         table = pa.concat_tables(parts)
         times = table.column("time").to_numpy()
@@ -160,7 +167,7 @@ def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | 
     tuples = 0
     lags = {plan.start: 0.0}
     with bar("seconds", plan.end) as advance:
-        for second, count, data in ahead(seconds_of(run, plan.end), encode):
+        for second, count, data in ahead(seconds_of(run, plan.end, plan.first), encode):
             if plan.speed and second >= plan.start:
                 _wait_for(clock, second)
             to.deliver(second, data)

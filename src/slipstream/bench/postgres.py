@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
@@ -25,6 +27,11 @@ from slipstream.bench.driver import Clock, Drive, Plan, drive
 from slipstream.bench.encodings import encode_text
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.feeds.run import Run
+from slipstream.feeds.tuples import MILE, SEGMENTS
+from slipstream.kernels import Longs
+from slipstream.tolls.cars import CAR_BITS, CELLS
+from slipstream.tolls.forward import Forward
+from slipstream.tolls.travel import Past
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -91,13 +98,21 @@ def connect(server: str) -> Connection[Any]:
 
 
 def run_postgres(
-    run: Run, out: Path, *, seconds: int | None = None, speed: float = 1.0, server: str = SERVER
+    run: Run,
+    out: Path,
+    *,
+    seconds: int | None = None,
+    speed: float = 1.0,
+    server: str = SERVER,
+    forward: Forward | None = None,
 ) -> PostgresRun:
     """Feed ``run`` to PostgreSQL and write its answers to ``out/output.csv``.
 
-    With speed 0 the database takes the time it needs, and Emit says nothing: it is the second that was answered.
+    With speed 0 the database takes the time it needs, and Emit says nothing: it is the second that was answered. With
+    ``forward`` it starts with the state that was computed there.
     """
-    plan = Plan.of(run, speed, 0, seconds)
+    since = forward.until if forward else 0
+    plan = replace(Plan.of(run, speed, since, seconds), first=since)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "output.csv"
     if path.exists():
@@ -105,6 +120,8 @@ def run_postgres(
     with connect(server) as connection:
         connection.execute(files("slipstream.bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
         load_history(connection, run)
+        if forward:
+            load_state(connection, forward)
         feeder = _Feeder(run, plan, server)
         with path.open("wb") as lines:
             began = time.monotonic()
@@ -125,6 +142,47 @@ def load_history(connection: Connection[Any], run: Run) -> None:
                     pcsv.write_csv(batch, _Writer(copy), options)
     connection.execute("create index on linear_road.toll_history (vid, day)")
     connection.execute("analyze linear_road.toll_history")
+
+
+def load_state(connection: Connection[Any], forward: Forward) -> None:
+    """Fill the tables with the state that a fast-forward computed; a fragment and a shard hold all of it."""
+    state, accounts = forward.fragment(0, 1), forward.accounts(0, 1, Past(None))
+    xways = np.array(state.xways)
+    cars, owed = state.cars.rows, accounts.accounts.rows
+    vid, local = cars["key"] & ((1 << CAR_BITS) - 1), cars["key"] >> CAR_BITS
+    names = ("vid", "time", "xway", "dir", "lane", "seg", "pos", "still", "quote")
+    seg = cars["pos"] // MILE
+    _fill(
+        connection,
+        "car",
+        names,
+        vid,
+        cars["time"],
+        xways[local],
+        *(cars[n] for n in ("dir", "lane")),
+        seg,
+        *(cars[n] for n in ("pos", "still", "quote")),
+    )
+    _fill(connection, "account", ("vid", "balance"), owed["key"], owed["charged"] - owed["credits"])
+    for minute, statistics in state.minutes.items():
+        seen, hit = (np.flatnonzero(column) for column in (statistics.minute.cars, statistics.accident))
+        count = statistics.minute.cars[seen]
+        mean = statistics.minute.speeds[seen] / count
+        where = ("minute", "xway", "dir", "seg")
+        _fill(connection, "average", (*where, "cars", "speed"), *_cells(minute, seen, xways), count, mean)
+        _fill(connection, "accident", where, *_cells(minute, hit, xways))
+    connection.execute("analyze")
+
+
+def _cells(minute: int, cells: Longs, xways: Longs) -> tuple[Any, ...]:
+    return np.full(cells.size, minute), xways[cells // CELLS], cells % CELLS // SEGMENTS, cells % SEGMENTS
+
+
+def _fill(connection: Connection[Any], table: str, names: tuple[str, ...], *columns: Any) -> None:
+    rows = pa.table(dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
+    copy_in = f"copy linear_road.{table} ({', '.join(names)}) from stdin (format csv)"
+    with connection.cursor() as cursor, cursor.copy(copy_in) as copy:
+        pcsv.write_csv(rows, _Writer(copy), pcsv.WriteOptions(include_header=False))
 
 
 class _Writer:

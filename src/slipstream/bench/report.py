@@ -61,7 +61,7 @@ def write_report(verdict: Verdict, path: Path) -> None:
         table=_table(verdict),
         examples=_examples(verdict),
         responses=_responses(verdict),
-        throughput=_image(plot_throughput(verdict), "tuples in and answers out per second of the run"),
+        throughput=image(plot_throughput(verdict), "tuples in and answers out per second of the run"),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
@@ -109,19 +109,21 @@ def _examples(verdict: Verdict) -> str:
 def _responses(verdict: Verdict) -> str:
     if not verdict.cells:
         return "<p>No answers.</p>"
-    distribution = _image(plot_distribution(verdict), "share of answers by response time, a curve per kind")
-    over_time = _image(plot_over_time(verdict), "longest response time over the run, a panel per kind, with its limit")
+    distribution = image(plot_distribution(verdict), "share of answers by response time, a curve per kind")
+    over_time = image(plot_over_time(verdict), "longest response time over the run, a panel per kind, with its limit")
     return distribution + over_time
 
 
-def _image(figure: Figure, description: str) -> str:
+def image(figure: Figure, description: str) -> str:
+    """A figure as a part of a page."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
     data = base64.b64encode(picture.getvalue()).decode()
     return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">'
 
 
-def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
+def figure_of(rows: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with panels below each other, in the style of all reports."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, height), layout="constrained")
@@ -141,7 +143,7 @@ def _present(verdict: Verdict) -> dict[int, list[Cell]]:
 
 def plot_distribution(verdict: Verdict) -> Figure:
     """The share of answers given within a time; wide lines lie under narrow ones, so that equal curves all show."""
-    figure, (axis,) = _figure(1, 3.8)
+    figure, (axis,) = figure_of(1, 3.8)
     limits = {tally.kind: tally.limit for tally in verdict.tallies}
     for kind, cells in _present(verdict).items():
         tenths = np.array([cell.tenths for cell in cells])
@@ -162,7 +164,7 @@ def plot_over_time(verdict: Verdict) -> Figure:
     """The longest response time in each stretch of the run."""
     present = _present(verdict)
     limits = {tally.kind: tally.limit for tally in verdict.tallies}
-    figure, axes = _figure(len(present), 0.8 + 1.5 * len(present))
+    figure, axes = figure_of(len(present), 0.8 + 1.5 * len(present))
     for axis, (kind, cells) in zip(axes, present.items(), strict=True):
         longest: dict[int, float] = {}
         for cell in cells:
@@ -177,7 +179,7 @@ def plot_over_time(verdict: Verdict) -> Figure:
 
 def plot_throughput(verdict: Verdict) -> Figure:
     """Tuples that came in and answers that went out, per second of the run."""
-    figure, (axis,) = _figure(1, 3.4)
+    figure, (axis,) = figure_of(1, 3.4)
     starts = np.arange(verdict.since // verdict.stretch * verdict.stretch, verdict.until, verdict.stretch)
     lengths = np.minimum(starts + verdict.stretch, verdict.until) - np.maximum(starts, verdict.since)
     axis.plot(starts, _per_stretch(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")

@@ -37,6 +37,11 @@ PUBLISHED_RATES = (
 PUBLISHED_SPEEDS = ((0, 420, 49), (5_290, 5_310, 23))
 #: (from second, to second, vehicles that report in half a minute, that is, on the road)
 PUBLISHED_VEHICLES = (5_290, 5_310, 37_200)
+#: half a minute, in which every car on the road reports once
+CROWDED = (5_285, 5_315)
+#: mph in a congested segment, and the cars in the fullest of these
+CONGESTED = (7, 13)
+PUBLISHED_CROWD = 400
 PUBLISHED_TOTALS = {"tuples": 12_000_000, "vehicles": 137_000}
 #: share of the reports that come with a request, and what the requests ask
 PUBLISHED_SHARE = 0.01
@@ -73,11 +78,25 @@ class Seconds:
 
 
 @dataclass(frozen=True)
+class Crowds:
+    """Every segment in which somebody drove at the moment of ``CROWDED``: how many, and how fast."""
+
+    cars: Longs
+    speed: Floats
+
+    def fullest(self, slowest: float = 0.0, fastest: float = np.inf) -> int:
+        """The most cars in a segment where they drive within these speeds; 0 if they do so nowhere."""
+        within = (self.speed >= slowest) & (self.speed <= fastest)
+        return int(self.cars[within].max(initial=0))
+
+
+@dataclass(frozen=True)
 class Character:
     """Everything that the table and the picture show."""
 
     run: Run
     seconds: Seconds
+    crowds: Crowds
     trips: int
     xway: int
     #: mean speed in mph by [direction, segment, bin of ``speed_bin`` seconds], NaN where nobody reported
@@ -132,7 +151,14 @@ class Character:
 
     def figures(self) -> list[Figure]:
         """The table's rows that are numbers."""
-        return [*self._totals(), *self._rates(), *self._speeds(), *self._requests(), *self._accidents()]
+        return [
+            *self._totals(),
+            *self._rates(),
+            *self._speeds(),
+            *self._crowds(),
+            *self._requests(),
+            *self._accidents(),
+        ]
 
     def _totals(self) -> list[Figure]:
         manifest = self.run.manifest
@@ -173,6 +199,18 @@ class Character:
         ]
         return [*speeds, Figure("mean speed in mph, whole run", self.speed(0, last))]
 
+    def _crowds(self) -> list[Figure]:
+        start, end = CROWDED
+        if not self._reached(end):
+            return []
+        slowest, fastest = CONGESTED
+        name, moment = "cars in the fullest segment", _moment(start, end)
+        congested = self.crowds.fullest(slowest, fastest)
+        return [
+            Figure(f"{name} at {slowest} to {fastest} mph, {moment}", congested, PUBLISHED_CROWD),
+            Figure(f"{name} at any speed, {moment}", self.crowds.fullest()),
+        ]
+
     def _requests(self) -> list[Figure]:
         counts = self.run.manifest.counts
         reports = counts[KINDS[POSITION]]
@@ -212,6 +250,7 @@ def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> C
         return Character(
             run,
             _per_second(tuples),
+            _crowds(tuples),
             _count_trips(tuples) if trips is None else trips,
             shown,
             _speed_map(tuples.where(f"xway = {shown}"), width, run.manifest.seconds),
@@ -230,6 +269,13 @@ def _per_second(tuples: DataFrame) -> Seconds:
     sums = (sf.count("*"), sf.count_if(report), sf.sum(sf.when(report, sf.col("spd")).otherwise(0)))
     table = tuples.groupBy("time").agg(*sums).toArrow()
     return Seconds(*(column.to_numpy().astype(np.int64) for column in table.columns))
+
+
+def _crowds(tuples: DataFrame) -> Crowds:
+    start, end = CROWDED
+    reports = tuples.where(f"type = {POSITION} and time >= {start} and time < {end}")
+    table = reports.groupBy("xway", "dir", "seg").agg({"vid": "count", "spd": "avg"}).toArrow()
+    return Crowds(table["count(vid)"].to_numpy(), table["avg(spd)"].to_numpy())
 
 
 def _count_trips(tuples: DataFrame) -> int:

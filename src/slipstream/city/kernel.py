@@ -21,9 +21,9 @@ from slipstream.feeds.tuples import MILE, REPORT_EVERY, ROAD, SEGMENTS
 from slipstream.kernels import Bytes, Floats, Ints, compiled
 
 MPH = 5280 / 3600  # feet per second
-LENGTH = 15.0  # of a car
-JAM_GAP = 2.5  # IDM s0: to the car ahead at a standstill
-HEADWAY = 1.1  # IDM T
+LENGTH = 18.0  # of a car: 5.5 m, the mean with some vans and lorries
+JAM_GAP = 5.0  # IDM s0: to the car ahead at a standstill
+HEADWAY = 1.0  # IDM T
 ACCELERATION = 4.6  # IDM a: 1.4 m/s2
 COMFORT = 6.6  # IDM b: 2 m/s2
 TWICE_ROOT_AB = 2.0 * float(np.sqrt(ACCELERATION * COMFORT))
@@ -46,12 +46,15 @@ RAMP_END = 1700.0  # feet into the segment: the entry lane ends here
 RAMP_SPEED = 40 * MPH
 PUSH_FROM = 600.0  # feet before the end of the entry lane: a driver takes any gap that fits
 RAMP_ROOM = 40  # cars an entry lane can hold
+FULL = 350  # cars in a segment: the light at its ramp turns red
 EXIT_FROM = 2300.0  # feet into the exit segment: the exit lane starts here
 EXIT_BY = 3000.0  # who is not in lane 1 by now crosses over to the exit at once
 EXIT_SPEED = 36 * MPH
 PREPARE = 5000.0  # feet before the exit: time to get to lane 1
 GAPE_WITHIN = 1000.0  # feet before an accident: everybody slows down to look
-GAPE_SPEED = 8 * MPH
+GAPE_SPEED = 6 * MPH
+WARNED_WITHIN = 5.0 * MILE  # feet before a known accident: who has been told of it drives carefully
+WARNED_SPEED = 20 * MPH
 PAIR_WITHIN = 1500.0  # the second car of an accident follows the first this closely
 
 DRIVING, BRAKING, BLIND, WRECKED = 0, 1, 2, 3  # what an accident makes of a car
@@ -106,6 +109,7 @@ class Road(NamedTuple):
     counts: Ints  # cars in lanes 1..3, in the exit lane, free slots
     ramps: Ints  # [segment, place], slots from the front
     ramp_counts: Ints
+    cars: Ints  # in each segment, a second ago, exit lanes apart
     queue_head: Ints  # trips that wait for room on their ramp
     queue_tail: Ints
     queue_next: Ints
@@ -147,6 +151,7 @@ def new_road(trips: int, room: int) -> Road:
         counts=np.array([0, 0, 0, 0, room], dtype=np.int32),
         ramps=ints(SEGMENTS, RAMP_ROOM),
         ramp_counts=ints(SEGMENTS),
+        cars=ints(SEGMENTS),
         queue_head=ints(SEGMENTS, value=-1),
         queue_tail=ints(SEGMENTS, value=-1),
         queue_next=ints(trips, value=-1),
@@ -224,7 +229,7 @@ def enter(road: Road, trips: Trips, t: int) -> None:
     for segment in range(SEGMENTS):
         k = road.queue_head[segment]
         held = road.ramp_counts[segment]
-        if k < 0 or held >= RAMP_ROOM or road.counts[4] == 0:
+        if k < 0 or held >= RAMP_ROOM or road.cars[segment] >= FULL or road.counts[4] == 0:
             continue
         u = segment * MILE + trips.offset[k]
         if held and road.u[road.ramps[segment, held - 1]] < u + 3.0 * LENGTH:
@@ -271,11 +276,17 @@ def move(road: Road, slot: int, limit: float, gap: float, leader_v: float, wall:
 
 @compiled
 def speed_limit(wrecks: Wrecks, u: float) -> float:
-    """How fast one drives past what there is to see."""
+    """How fast one drives where there is an accident to see, or one to be told of."""
+    limit = FREE
     for k in range(wrecks.stage.size):
-        if wrecks.stage[k] == STOPPED and 0.0 <= wrecks.place[k] - u < GAPE_WITHIN:
+        ahead = wrecks.place[k] - u
+        if wrecks.stage[k] != STOPPED or ahead < 0.0:
+            continue
+        if ahead < GAPE_WITHIN:
             return GAPE_SPEED
-    return FREE
+        if ahead < WARNED_WITHIN and wrecks.detected[k] >= 0:
+            limit = WARNED_SPEED
+    return limit
 
 
 @compiled
@@ -289,6 +300,7 @@ def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: Reports, n: i
         if road.phase[slot] == now:
             n = report(out, n, road, slot, t, lane, east)
         u, v = road.u[slot], road.v[slot]
+        road.cars[min(int(u / MILE), SEGMENTS - 1)] += 1
         gap = leader_u - u - LENGTH if leader_u < FREE else FREE
         move(road, slot, speed_limit(wrecks, u), gap, leader_v, leader_now - LENGTH - 2.0)
         leader_u, leader_v, leader_now = u, v, road.u[slot]
@@ -302,6 +314,7 @@ def drive_ramps(road: Road, t: int, out: Reports, n: int, east: bool) -> int:
     for segment in range(SEGMENTS):
         end = segment * MILE + RAMP_END
         leader_u, leader_v, leader_now = end + LENGTH, 0.0, end + LENGTH
+        road.cars[segment] += road.ramp_counts[segment]
         for place in range(road.ramp_counts[segment]):
             slot = road.ramps[segment, place]
             if road.phase[slot] == now:
@@ -599,6 +612,7 @@ def simulate(
         enqueue(road, trips, t)
         enter(road, trips, t)
         n = drive_exits(road, t, out, n, east)
+        road.cars[:] = 0
         for lane in range(1, 4):
             n = drive_lane(road, wrecks, lane, t, out, n, east)
         n = drive_ramps(road, t, out, n, east)

@@ -13,14 +13,14 @@ import numpy as np
 
 from slipstream.city.kernel import MPH, Plan, Trips
 from slipstream.errors import BadArgument
-from slipstream.feeds.tuples import MILE, ROAD, SEGMENTS
+from slipstream.feeds.tuples import ROAD, SEGMENTS
 
 EAST, WEST = 0, 1
 MINUTE = 60
 
 #: (second, trips that start per second on an expressway): read off the entries of the benchmark's own file in its first
 #: seven minutes, and set beyond so that the tuple rate follows the published one
-DEMAND = ((0, 12.6), (90, 11.4), (240, 8.6), (420, 8.5), (900, 11.5), (4500, 14.5), (6500, 25.0), (10800, 36.0))
+DEMAND = ((0, 12.6), (90, 11.4), (240, 8.6), (420, 8.5), (900, 12.0), (4500, 15.5), (6500, 32.0), (10800, 58.0))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def plan_accidents(traffic: Traffic, seed: int, xway: int, direction: int) -> Pl
         side = random.integers(0, 2) if (xway, WEST) in traffic.directions() else EAST
         # not before two minutes into the period, so that the first one finds cars on the road
         when = number * every + int(random.uniform(0.1, 0.9) * every)
-        where = random.uniform(3.0 * MILE, ROAD - 3.0 * MILE)
+        where = random.uniform(0.0, ROAD)
         row = (when, where, random.integers(1, 4), random.integers(10 * MINUTE, 20 * MINUTE + 1))
         if side == direction:
             rows.append(row)

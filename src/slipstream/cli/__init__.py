@@ -24,6 +24,7 @@ from slipstream.cli import (
     exchange,
     history,
     network,
+    rate,
     toll,
 )
 from slipstream.errors import SlipstreamError
@@ -38,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (city, exchange, describe, history, toll, cuboid, network, berlinmod, archive, bench, doctor):
+for family in (city, exchange, describe, history, toll, cuboid, network, berlinmod, archive, bench, rate, doctor):
     family.add_to(app)
 
 

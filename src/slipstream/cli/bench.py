@@ -34,6 +34,7 @@ def validate(
         bool, typer.Option("--no-response-times", help="Leave out the limits: for runs made as fast as possible.")
     ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page with plots.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="The engine was fed the run K times.")] = 1,
     since: Annotated[int, typer.Option(metavar="T", help="Check from this second on.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="Check up to this second, not included.")] = None,
     order: Annotated[
@@ -60,7 +61,8 @@ def validate(
     from slipstream.bench.validator import validate as check
     from slipstream.feeds.run import Run
 
-    opened, rule_set = Run.open(run), edition(rules)
+    stored, rule_set = Run.open(run), edition(rules)
+    opened = stored.multiplied(multiply * stored.copies)
     verdict = check(
         spark_session("validate", master, conf),
         opened,

@@ -22,7 +22,11 @@ def toll(
     out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
     follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
     speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    fast_forward_to: Annotated[
+        int, typer.Option(metavar="T", help="Start a run at this second, from the state that all before it leave.")
+    ] = 0,
     until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, ids shifted.")] = 1,
     rules: Annotated[str, typer.Option(help="2004, 2003, or module:function for a toll of your own.")] = "2004",
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
@@ -79,6 +83,7 @@ def toll(
     settings = Settings(
         speed=speed,
         rules=rules,
+        since=fast_forward_to,
         until=until,
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
@@ -91,7 +96,7 @@ def toll(
         queries=_script(queries),
         watch=_watchers(sink or [], out, text=text),
     )
-    summary = _toll(input_, out, settings, master, conf)
+    summary = _toll(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
 
 
@@ -101,7 +106,7 @@ def _script(file: Path | None) -> str:
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 
-def _toll(input_: str, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:
+def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:
     from slipstream.feeds.run import Run
     from slipstream.tolls import engine, live
 
@@ -111,7 +116,7 @@ def _toll(input_: str, out: Path, settings: Any, master: str, conf: list[str] | 
         Run.open(settings.history)
     spark = spark_session("toll", master, conf)
     if run is not None:
-        return engine.toll_run(spark, run, out, settings)
+        return engine.toll_run(spark, run.multiplied(multiply * run.copies), out, settings)
     if input_.startswith("kafka:"):
         return engine.toll_topic(spark, input_, out, settings)
     if input_.startswith("tcp:"):

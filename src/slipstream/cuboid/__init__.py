@@ -6,7 +6,8 @@ streaming. In the order of the data:
     schema, declare          what a cuboid holds: in Python, or CREATE CUBOID
     fragment, log            a fragment in memory (a NumPy table with a hash index), and at rest in the state store
     functions, expressions, sql, views   Streamonas-SQL, evaluated on keys or on arrivals
-    keeper, warm, stream, fill           a fragment at work; state that stays warm; any streaming DataFrame; files
+    keeper, memory, warm, stage          a fragment at work, in memory that workers share, as a processor of Spark
+    stream, fill             any streaming DataFrame into a cuboid; files
     files, publish, snapshot, access, ask   whole batches for readers in other processes, and how they read and ask
     rtc                      what real-time consistency costs
     ticks                    stock-like series to try things on

@@ -102,7 +102,7 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
     cores = spark.sparkContext.defaultParallelism
     fragmentation = _agreed(out, stream.Fragmentation.new(spark, how.fragments or cores, how.bounds))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
-    made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()), str(out.absolute()))
+    made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()))
     found = made.over(rows, fragmentation)
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", len(fragmentation.labels))

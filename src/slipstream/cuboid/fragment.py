@@ -7,12 +7,14 @@ bytes into another copy of the fragment. Whoever publishes a fragment asks it to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.cuboid import memory
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.errors import BadInput
 from slipstream.kernels import Bools, Ints, Longs, compiled
@@ -165,10 +167,27 @@ class Fragment:
         self._allocate(room)
 
     def _allocate(self, room: int) -> None:
-        room = max(_LEAST, 1 << (room - 1).bit_length())
-        rows = np.zeros(room, dtype=self.schema.dtype)
-        slots = np.full(2 * room, EMPTY, dtype=np.int32)
-        self.parts = Parts(rows, slots, np.zeros(1, dtype=np.int32), np.zeros(room, dtype=np.bool_))
+        self._file, arrays = memory.make(self._forms(max(_LEAST, room)))
+        self.parts = Parts(*arrays)
+        self.parts.slots[:] = EMPTY
+
+    def _forms(self, room: int) -> list[memory.Form]:
+        places = 1 << (3 * room // 2).bit_length()
+        return [
+            (self.schema.dtype, room),
+            (np.dtype(np.int32), places),
+            (np.dtype(np.int32), 1),
+            (np.dtype(np.bool_), room),
+        ]
+
+    def __getstate__(self) -> tuple[Schema, Changes | None, Any, Any]:
+        if self._file is None:
+            return self.schema, self.changes, None, self.parts
+        return self.schema, self.changes, self._file, self.parts.rows.size
+
+    def __setstate__(self, state: tuple[Schema, Changes | None, Any, Any]) -> None:
+        self.schema, self.changes, self._file, inside = state
+        self.parts = inside if self._file is None else Parts(*memory.find(self._file, self._forms(inside)))
 
     def __len__(self) -> int:
         return int(self.parts.size[0])
@@ -183,17 +202,23 @@ class Fragment:
         """Memory held."""
         return sum(part.nbytes for part in self.parts)
 
-    def make_room(self, more: int) -> None:
-        """Be ready for ``more`` new keys."""
+    def make_room(self, more: int, wanted: Callable[[], Bools] | None = None) -> None:
+        """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
         if len(self) + more > self.parts.rows.size:
-            self._rebuild(self.rows, self.parts.touched[: len(self)], 2 * (len(self) + more))
+            kept = np.ones(len(self), np.bool_) if wanted is None else wanted()
+            self._note_forgotten(kept)
+            rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
+            self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
 
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
         if not wanted.all():
-            if self.changes is not None:
-                self.changes.forgotten.append(self.rows[KEY][~wanted])
+            self._note_forgotten(wanted)
             self._rebuild(self.rows[wanted], self.parts.touched[: len(self)][wanted], int(wanted.sum()) + _LEAST)
+
+    def _note_forgotten(self, wanted: Bools) -> None:
+        if self.changes is not None and not wanted.all():
+            self.changes.forgotten.append(self.rows[KEY][~wanted])
 
     def remove(self, keys: Longs) -> None:
         """Forget the rows of ``keys``, in time proportional to their number."""
@@ -206,10 +231,18 @@ class Fragment:
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
+        memory.drop(self._file)
         self._allocate(room)
         upsert_all(self.parts, rows[KEY].copy())
         self.parts.rows[: rows.size] = rows
         self.parts.touched[: rows.size] = touched
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._note_forgotten(np.zeros(len(self), np.bool_))
+        self.parts.touched[: len(self)] = False
+        self.parts.slots[:] = EMPTY
+        self.parts.size[0] = 0
 
     def upsert(self, keys: Longs) -> Ints:
         """The rows of ``keys``, made where missing; they count as changed."""
@@ -244,6 +277,10 @@ class Fragment:
         if self.changes is not None:
             self.changes.deltas.append(delta)
         return delta
+
+    def put(self, rows: npt.NDArray[np.void]) -> None:
+        """Take over whole rows; they count as changed."""
+        self.parts.rows[self.upsert(rows[KEY].copy())] = rows
 
     def encode(self, keys: Longs) -> bytes:
         """The rows of ``keys`` that are there, as bytes."""

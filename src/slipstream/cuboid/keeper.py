@@ -33,7 +33,6 @@ class Keeper:
     """The state of one fragment, and what its last batch brought."""
 
     schema: Schema
-    queries: Mapping[str, Query] = field(default_factory=dict)
     log: DeltaLog = field(default_factory=DeltaLog)
     seconds: dict[str, float] = field(default_factory=dict)
     tuples: int = 0
@@ -43,9 +42,9 @@ class Keeper:
         self.fragment = Fragment(self.schema)
 
     @classmethod
-    def load(cls, schema: Schema, queries: Mapping[str, Query], store: Store) -> Keeper:
+    def load(cls, schema: Schema, store: Store) -> Keeper:
         """The fragment as it was saved."""
-        keeper = cls(schema, queries)
+        keeper = cls(schema)
         keeper.log.load(keeper.fragment, store)
         return keeper
 
@@ -56,26 +55,28 @@ class Keeper:
         yield
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
 
-    def take(self, keys: Longs, columns: dict[str, npt.NDArray[Any]]) -> None:
+    def take(self, keys: Longs, columns: dict[str, npt.NDArray[Any]], queries: Mapping[str, Query]) -> None:
         """Take the tuples of a batch in, in the order given, and evaluate the queries on every arrival."""
         self.seconds, self.tuples, self.found = {}, keys.size, {}
         if not keys.size:
             return
         with self.timed("append"):
-            arrivals = take_in(self.fragment, keys, columns, show=bool(self.queries))
-        for name, query in self.queries.items():
+            arrivals = take_in(self.fragment, keys, columns, show=bool(queries))
+        for name, query in queries.items():
             assert arrivals is not None
             with self.timed(QUERY + name):
                 self.found[name] = as_table(query.rows(arrivals))
 
-    def save(self, number: int, store: Store, *, expired: int | None = None) -> None:
-        """Write what changed; entries from before ``expired`` are no longer needed, else they are merged."""
+    def save(self, number: int, store: Store) -> None:
+        """Write what changed, of a cuboid that forgets no key; ``number`` grows from batch to batch."""
         with self.timed("save"):
-            self.log.write(number, self.fragment.delta(), store)
-            if expired is None:
-                self.log.merge(self.fragment, store)
-            else:
-                self.log.expire(expired, store)
+            self.log.settle(self.fragment, number, store)
+
+    def save_recent(self, number: int, store: Store, column: str, since: int) -> None:
+        """Write what changed, of a cuboid that forgets keys whose ``column`` is before ``since``."""
+        with self.timed("save"):
+            self.log.write_by(self.fragment, column, number, store)
+            self.log.expire(since, store)
 
     def publish(self, snapshot: Path, name: str, number: int, batch: int) -> None:
         """Write the snapshot's part of this batch: state, results, and what it cost."""
@@ -83,6 +84,7 @@ class Keeper:
             publish.publish(snapshot, name, number, batch, self.fragment)
             for query, table in self.found.items():
                 publish.publish_results(snapshot, query, number, batch, table)
+        self.found = {}
         line = {"batch": batch, "cuboid": name, "tuples": self.tuples, "at": time.time()}
         publish.note_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
 
@@ -95,7 +97,7 @@ def as_table(found: Part) -> pa.Table:
 
 def no_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
-    empty = Keeper(query.schema, {"": query})
+    empty = Keeper(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
-    empty.take(np.zeros(1, np.int64), blank)
+    empty.take(np.zeros(1, np.int64), blank, {"": query})
     return empty.found[""].slice(0, 0)

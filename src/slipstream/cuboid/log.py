@@ -1,19 +1,48 @@
 """How a fragment rests in Spark's state store: as a log of deltas.
 
-A batch writes what it changed and reads nothing. A log that only grows is merged as it grows, each entry at least
-twice as large as the next, so that a row is rewritten a logarithmic number of times and a restart reads little more
-than the state itself. State that expires needs no merging: its old entries are dropped.
+A batch writes what it changed and reads nothing. State that expires needs no more than that: its old deltas are
+dropped. Of state that stays, a batch also writes a few blocks of rows as they are now, as many bytes as its delta had.
+When all blocks have been written since a delta, the delta is not needed any more. So no batch writes much, the store
+holds little more than three times the state, and a restart reads no more than that.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from slipstream.cuboid.fragment import Fragment, decode
-from slipstream.cuboid.schema import KEY
+from slipstream.errors import BadInput
+
+#: bytes above which an entry is better written in pieces
+LARGE = 1 << 26
+#: rows in a block
+BLOCK = 1 << 15
+
+
+#: quick, and on rows turned into columns of bytes better than what the store does by itself
+_CODEC = pa.Codec("zstd", compression_level=1)
+
+
+def squeezed(rows: bytes, width: int) -> bytes:
+    """Rows of ``width`` bytes made small: the way into the store costs more than this does."""
+    columns = np.ascontiguousarray(np.frombuffer(rows, np.uint8).reshape(-1, width).T)
+    small: bytes = _CODEC.compress(columns, asbytes=True)
+    return struct.pack("<q", len(rows)) + small
+
+
+def expanded(blob: bytes, width: int) -> bytes:
+    """The rows that were squeezed."""
+    try:
+        (size,) = struct.unpack_from("<q", blob)
+        columns = np.frombuffer(_CODEC.decompress(blob[8:], size), np.uint8)
+        return np.ascontiguousarray(columns.reshape(width, -1).T).tobytes()
+    except (struct.error, ValueError, OSError, OverflowError, MemoryError) as error:
+        raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
 
 
 class Store(Protocol):
@@ -33,43 +62,73 @@ class Store(Protocol):
 
 
 class DeltaLog:
-    """The log of one fragment; ``sizes`` is all it keeps in memory."""
+    """The log of one fragment; deltas have numbers from 0 on, block k has number -1 - k."""
 
     def __init__(self) -> None:
-        self.sizes: dict[int, int] = {}
+        self._deltas: set[int] = set()
+        self._block = 0  # the next one to be written
+        self._round = 0  # the number of the delta with which this round over all blocks began
+        self._credit = 0
 
     def load(self, fragment: Fragment, store: Store) -> None:
         """Bring an empty fragment to the state that the log holds."""
         entries = dict(store.items())
-        for number in sorted(entries):
-            fragment.apply(entries[number])
-            self.sizes[number] = len(entries[number])
+        for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
+            fragment.apply(expanded(entries[number], fragment.schema.dtype.itemsize))
+        self._deltas = {number for number in entries if number >= 0}
+        self._round = max(self._deltas, default=0)
 
-    def write(self, number: int, delta: bytes, store: Store) -> None:
+    def write(self, number: int, delta: bytes, fragment: Fragment, store: Store) -> None:
         """Add what a batch changed; ``number`` grows from batch to batch."""
         if delta:
-            store.put(number, delta)
-            self.sizes[number] = len(delta)
+            store.put(number, squeezed(delta, fragment.schema.dtype.itemsize))
+            self._deltas.add(number)
+
+    def write_by(self, fragment: Fragment, column: str, number: int, store: Store) -> None:
+        """Add what a batch changed; if that is much, in pieces numbered by the rows' ``column``, which expires."""
+        delta = fragment.delta()
+        if len(delta) <= LARGE:
+            self.write(number, delta, fragment, store)
+            return
+        rows = decode(fragment.schema, delta)
+        rows = rows[np.argsort(rows[column], kind="stable")]
+        values, starts = np.unique(rows[column], return_index=True)
+        for value, piece in zip(values.tolist(), np.split(rows, starts[1:]), strict=True):
+            self.write(value, piece.tobytes(), fragment, store)
 
     def expire(self, before: int, store: Store) -> None:
         """Drop entries numbered below ``before``."""
-        for number in [number for number in self.sizes if number < before]:
+        for number in [number for number in self._deltas if number < before]:
             store.remove(number)
-            del self.sizes[number]
+            self._deltas.remove(number)
 
-    def merge(self, fragment: Fragment, store: Store) -> None:
-        """Merge the youngest entries until each is at least twice as large as the next."""
-        numbers = sorted(self.sizes)
-        first = len(numbers) - 1
-        total = self.sizes[numbers[first]] if numbers else 0
-        while first > 0 and self.sizes[numbers[first - 1]] < 2 * total:
-            first -= 1
-            total += self.sizes[numbers[first]]
-        merged = numbers[max(first, 0) :]
-        if len(merged) < 2:
+    def settle(self, fragment: Fragment, number: int, store: Store) -> None:
+        """Add what a batch changed and some blocks of a fragment that forgets no row; ``number`` grows."""
+        delta = fragment.delta()
+        if len(delta) > LARGE:
+            self._write_all(fragment, number, store)
             return
-        keys = np.unique(np.concatenate([decode(fragment.schema, store.get(number))[KEY] for number in merged]))
-        for number in merged[:-1]:
-            store.remove(number)
-            del self.sizes[number]
-        self.write(merged[-1], fragment.encode(keys), store)
+        self.write(number, delta, fragment, store)
+        self._credit += len(delta)
+        while (size := self._size(fragment)) and self._credit >= size:
+            self._credit -= size
+            self._write_block(fragment, store)
+            if self._block * BLOCK >= len(fragment):
+                self.expire(self._round, store)
+                self._block, self._round = 0, number
+
+    def _write_all(self, fragment: Fragment, number: int, store: Store) -> None:
+        self._block = 0
+        while self._size(fragment):
+            self._write_block(fragment, store)
+        self.expire(number + 1, store)
+        self._block, self._round, self._credit = 0, number + 1, 0
+
+    def _size(self, fragment: Fragment) -> int:
+        """The bytes of the next block."""
+        return max(0, min(BLOCK, len(fragment) - self._block * BLOCK)) * fragment.schema.dtype.itemsize
+
+    def _write_block(self, fragment: Fragment, store: Store) -> None:
+        rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
+        store.put(-1 - self._block, squeezed(rows.tobytes(), fragment.schema.dtype.itemsize))
+        self._block += 1

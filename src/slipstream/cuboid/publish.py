@@ -100,5 +100,5 @@ def become(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
     changed[there[same]] = False
     if there.size < len(fragment):
         fragment.remove(np.setdiff1d(fragment.rows[KEY], rows[KEY]))
-    fragment.parts.rows[fragment.upsert(np.ascontiguousarray(rows[KEY][changed]))] = rows[changed]
+    fragment.put(rows[changed])
     fragment.delta()

@@ -9,8 +9,10 @@ is lost on the way.
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,12 +22,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
+from slipstream.cuboid import warm
 from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.log import Store
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
+from slipstream.cuboid.stage import Stage, batch_number
 from slipstream.cuboid.views import joined
-from slipstream.cuboid.warm import Stage, batch_number
 from slipstream.errors import BadArgument
 from slipstream.kernels import Bools, Longs, scramble
 
@@ -159,17 +162,17 @@ class CuboidStage(Stage[Keeper]):
 
     def fresh(self) -> Keeper:
         """Nothing yet."""
-        return Keeper(self._stream.schema, self._stream.queries)
+        return Keeper(self._stream.schema)
 
     def load(self, stores: list[Store]) -> Keeper:
         """The fragment from the store."""
-        return Keeper.load(self._stream.schema, self._stream.queries, stores[0])
+        return Keeper.load(self._stream.schema, stores[0])
 
     def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found]:
         """Trains in, results and rejects out."""
         rows.sort(key=lambda row: row.seq)
         trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in rows if row.tuples]
-        state.take(*joined(self._stream.schema, trains))
+        state.take(*joined(self._stream.schema, trains), self._stream.queries)
         for name, table in state.found.items():
             if table.num_rows:
                 yield Found(name, table.num_rows, encode(table))
@@ -183,6 +186,8 @@ class CuboidStage(Stage[Keeper]):
         state.save(batch, stores[0])
         if self._stream.snapshot:
             state.publish(Path(self._stream.snapshot), self._stream.name, self.key, batch)
+        # the results are on their way; what stays warm is the state
+        state.found = {}
 
 
 def _reject_table(lines: bytes) -> pa.Table:
@@ -198,6 +203,13 @@ def encode(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
+def _engine() -> str:
+    """A name for warm state that is given back when this process ends."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    return until_the_end.enter_context(warm.engine())
+
+
 @dataclass(frozen=True)
 class CuboidStream:
     """A cuboid that a stream fills: what it holds, what is asked of every arrival, and where its snapshot goes."""
@@ -206,7 +218,7 @@ class CuboidStream:
     schema: Schema
     queries: dict[str, Query] = field(default_factory=dict)
     snapshot: str = ""
-    identity: str = ""  # tells apart streams of one worker; the checkpoint's path does
+    identity: str = field(default_factory=_engine)  # one start of the stream, as ``warm`` knows it
 
     def over(self, rows: DataFrame, fragmentation: Fragmentation) -> DataFrame:
         """The query: a streaming DataFrame of (query, rows, payload); ``results`` makes one query's rows of it."""

@@ -1,111 +1,90 @@
-"""State in Spark's state store that stays warm in the Python worker between batches.
+"""State kept warm between batches, for whichever Python worker of the machine gets the next one.
 
-What makes that safe is a mark: every batch writes a new random one to the state store and remembers it beside the warm
-state. Warm state is used only if its mark is the one the store holds, that is, if the store's last committed batch is
-the one that left it; after a crash, a retry or a move to another worker it is not, and the state is read.
+What makes that safe is a mark: every batch writes a new one to Spark's state store and leaves it beside the warm state.
+Warm state is used only if its mark is the one the store holds, that is, if the store's last committed batch is the one
+that left it; after a crash, a retry or a move to another machine it is not, and the state is read from the store. A
+worker takes the mark away before it touches anything, so what a killed worker leaves half done is never used.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pickle
+import shutil
+import socket
 import uuid
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
-from pyspark import TaskContext
-from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from slipstream.cuboid import memory
 
-from slipstream.cuboid.log import Store
-from slipstream.failpoints import failpoint
+_PREFIX = "slipstream-warm"
 
-State = TypeVar("State")
-
-#: (engine, stage, key) -> (mark, state)
-_WARM: dict[tuple[str, str, int], tuple[str, Any]] = {}
+#: place -> (mark, state), of this process
+_here: dict[Path, tuple[str, Any]] = {}
 
 
-def batch_number() -> int:
-    """The number of the micro-batch that this task belongs to."""
-    context = TaskContext.get()
-    number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    return int(number) if number is not None else 0
+@contextmanager
+def engine() -> Iterator[str]:
+    """A name for one start of an engine, given by its driver; what drivers that died left here is removed."""
+    for folder in memory.root().glob(f"{_PREFIX}-*"):
+        host, pid = folder.name.split("-")[2:4]
+        if host == _host() and not Path("/proc", pid).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    name = f"{_PREFIX}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    try:
+        yield name
+    finally:
+        shutil.rmtree(memory.root() / name, ignore_errors=True)
 
 
-class MapStore:
-    """A map in Spark's state store as the cuboid library wants it."""
-
-    def __init__(self, handle: StatefulProcessorHandle, name: str) -> None:
-        self._map = handle.getMapState(name, "number long", "blob binary")
-
-    def put(self, number: int, delta: bytes) -> None:
-        """Write an entry."""
-        self._map.updateValue((number,), (delta,))
-
-    def get(self, number: int) -> bytes:
-        """Read an entry that is there."""
-        found = self._map.getValue((number,))
-        assert found is not None
-        return bytes(found[0])
-
-    def remove(self, number: int) -> None:
-        """Delete an entry."""
-        self._map.removeKey((number,))
-
-    def items(self) -> Iterator[tuple[int, bytes]]:
-        """All entries."""
-        return ((int(key[0]), bytes(value[0])) for key, value in self._map.iterator())
+def _host() -> str:
+    return socket.gethostname().replace("-", "_")
 
 
-class Stage(StatefulProcessor, Generic[State]):
-    """A stage of an engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
+class Kept:
+    """The warm state at one place, while its lock is held."""
 
-    name: str
-    maps: tuple[str, ...]
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._card = place / "card"
 
-    def __init__(self, engine: str) -> None:
-        self._engine = engine
+    def take(self, mark: str | None) -> Any | None:
+        """The state that the batch with this mark left, if it is still there; nobody else will find it then."""
+        mine = _here.pop(self._place, (None, None))
+        state = mine[1] if mark is not None and mine[0] == mark else None
+        with suppress(FileNotFoundError), self._card.open("rb") as card:
+            self._card.unlink()
+            if state is None and pickle.load(card) == mark:
+                state = pickle.load(card)
+        if state is None:
+            for left in self._place.glob("[!l]*"):
+                memory.drop(left)
+        return state
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state of a partition."""
-        self._mark = handle.getValueState("mark", "mark string")
-        self._stores: list[Store] = [MapStore(handle, name) for name in self.maps]
+    def leave(self, mark: str, state: Any) -> None:
+        """Leave the state of a batch for the next one."""
+        _here[self._place] = (mark, state)
+        aside = self._card.with_suffix(".aside")
+        try:
+            with aside.open("wb") as card:
+                pickle.dump(mark, card)
+                pickle.dump(state, card, protocol=pickle.HIGHEST_PROTOCOL)
+            aside.rename(self._card)
+        except OSError:
+            # no room: only this worker has it
+            aside.unlink(missing_ok=True)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
-        """One batch of one key."""
-        self.key = int(key[0])
-        place = (self._engine, self.name, self.key)
-        stored = self._mark.get()
-        warm = _WARM.pop(place, None)
-        if stored is None:
-            state = self.fresh()
-        elif warm is not None and warm[0] == stored[0]:
-            state = warm[1]
-        else:
-            state = self.load(self._stores)
-        passed = list(self.take(state, list(rows)))
-        failpoint(f"{self.name}.before-save")
-        self.save(state, self._stores)
-        failpoint(f"{self.name}.after-save")
-        mark = uuid.uuid4().hex
-        self._mark.update((mark,))
-        _WARM[place] = (mark, state)
-        return (Row(**hop._asdict()) for hop in passed)
 
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def fresh(self) -> State:
-        """The state before the first batch."""
-        raise NotImplementedError
-
-    def load(self, stores: list[Store]) -> State:
-        """The state as it was saved."""
-        raise NotImplementedError
-
-    def take(self, state: State, rows: list[Any]) -> Iterator[Any]:
-        """Process a batch; named tuples go on to the next stage."""
-        raise NotImplementedError
-
-    def save(self, state: State, stores: list[Store]) -> None:
-        """Write what changed."""
-        raise NotImplementedError
+@contextmanager
+def held(engine: str, stage: str, key: int) -> Iterator[Kept]:
+    """The warm state of a key, for one batch; its arrays live in shared memory."""
+    place = memory.root() / engine / f"{stage}-{key}"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock, memory.home(place):
+        # a task that Spark has given up may still be at it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Kept(place)

@@ -1,9 +1,17 @@
-"""The clock of a run: which of its seconds it is now, at any speed; or none, when work goes as fast as it can."""
+"""The clock of a run: which of its seconds it is now, at any speed; or none, when work goes as fast as it can.
+
+A clock rests in a file, because those who go by it (source, sink, driver) are processes of their own, and because it
+starts when everything is ready, not when it is made: until then there is no file.
+"""
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from slipstream.errors import BadInput
 
 FULL_SPEED = 0.0
 
@@ -20,6 +28,22 @@ class Clock:
     def starting(cls, speed: float, since: int = 0) -> Clock:
         """A clock on which it is now second ``since``."""
         return cls(speed, round(time.time() * 1000), since)
+
+    @classmethod
+    def read(cls, file: Path) -> Clock | None:
+        """The clock in a file, if it has started."""
+        try:
+            return cls(**json.loads(file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+
+    def write(self, file: Path) -> None:
+        """Let everybody see it, whole."""
+        aside = file.with_suffix(".aside")
+        aside.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        aside.rename(file)
 
     @property
     def runs(self) -> bool:

@@ -95,10 +95,19 @@ class Accounts:
         seconds, tolls = self.past.journeys(asked, self.rules.toll)
         return table(TRAVEL_TIME, asked["time"], qid=asked["qid"], vid=asked["vid"], a=seconds, b=tolls)
 
+    def book(self, charges: Charges) -> None:
+        """Book charges that no request waits for."""
+        self._settle(charges, charges.time[:0], charges.vid[:0])
+
+    def add_copy(self, other: Accounts, vid_shift: int, number: int, shards: int) -> None:
+        """Add those of another's accounts, vehicles shifted, that belong to shard ``number`` of ``shards``."""
+        rows = other.accounts.rows.copy()
+        rows["key"] += vid_shift
+        self.accounts.put(rows[rows["key"] % shards == number])
+
     def save(self, number: int, store: Store) -> None:
         """Write what changed since the last save; ``number`` grows from batch to batch."""
-        self._log.write(number, self.accounts.delta(), store)
-        self._log.merge(self.accounts, store)
+        self._log.settle(self.accounts, number, store)
 
     @classmethod
     def load(cls, rules: Rules, past: Past, store: Store) -> Accounts:

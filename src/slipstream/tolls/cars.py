@@ -20,25 +20,29 @@ from slipstream.kernels import Bytes, Floats, Ints, Longs, compiled
 CELLS = 2 * SEGMENTS
 NOWHERE = -1
 
+#: bits of a key below the expressway: of a car, the vehicle; of a place, direction, lane and position
+CAR_BITS = 31
+PLACE_BITS = 24
+
 #: What is remembered of a car: its last report, how long it stands, what it was quoted, and in which segments it was in
-#: the minute of that report: the current one and the one before. A car on schedule reports twice a minute, so these two
-#: are all; a third goes to VISITS.
+#: the minute of that report: the current one and the one before, at most one report a second. A car on schedule reports
+#: twice a minute, so these two are all; a third goes to VISITS.
 CAR = Schema(
     "CAR",
     (
         Plain("time", "i4"),
         Plain("pos", "i4"),
-        Plain("quote", "i8"),
+        Plain("quote", "i4"),
         Plain("lane", "u1"),
         Plain("dir", "u1"),
         Plain("still", "u1"),
         Plain("credited", "u1"),
         Plain("cell", "i2"),
-        Plain("n", "u2"),
-        Plain("sum", "i4"),
+        Plain("n", "u1"),
+        Plain("sum", "u2"),
         Plain("last_cell", "i2"),
-        Plain("last_n", "u2"),
-        Plain("last_sum", "i4"),
+        Plain("last_n", "u1"),
+        Plain("last_sum", "u2"),
         Plain("spilled", "u1"),
     ),
 )
@@ -103,13 +107,13 @@ def new_answers(reports: int) -> Answers:
 @compiled
 def car_key(local: int, vid: int) -> int:
     """A car is a vehicle on an expressway."""
-    return (int(local) << 31) | int(vid)
+    return (int(local) << CAR_BITS) | int(vid)
 
 
 @compiled
 def place_key(local: int, direction: int, lane: int, pos: int) -> int:
     """A place in a travel lane."""
-    return (int(local) << 24) | (int(direction) << 23) | (int(lane) << 20) | int(pos)
+    return (int(local) << PLACE_BITS) | (int(direction) << 23) | (int(lane) << 20) | int(pos)
 
 
 @compiled

@@ -12,15 +12,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from slipstream.cuboid import warm
 from slipstream.cuboid.rtc import recorded
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
@@ -28,8 +29,10 @@ from slipstream.progress import bar
 from slipstream.session import task_errors
 from slipstream.tolls import lines, replay, sink, topic
 from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
+from slipstream.tolls.metrics import Recorder
 from slipstream.tolls.published import Watch, prepare
 from slipstream.tolls.query import assemble, take_in
 from slipstream.tolls.rules import find
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINT = "checkpoint"
+CLOCK = "clock.json"
+#: empty batches before a clock starts: by then Spark has the query planned and compiled
+REHEARSALS = 8
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Settings:
 
     speed: float = FULL_SPEED
     rules: str = "2004"
+    since: int = 0  # fast-forward to this second
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
@@ -65,36 +72,42 @@ class Settings:
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll a recorded run."""
+    """Toll a recorded run: first the opening, then its seconds by the clock."""
     until = run.manifest.seconds if settings.until is None else min(settings.until, run.manifest.seconds)
-    if until < 1:
-        raise BadArgument(f"--until {settings.until}: nothing to do.", hint="Give a second after the first.")
+    since = settings.since
+    if not 0 <= since < until:
+        raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
     layout = _layout(spark, f"run {run.path.name}", out, settings, lateness=0)
-    _warm_up(spark, layout.partitions)
-    clock = _clock(out, settings.speed)
     path = str(run.path.absolute())
+    forward = ""
+    if since:
+        folder = out / CHECKPOINT / "forward"
+        started = Forward(str(folder.absolute()), path, run.copies, settings.rules, since)
+        started.compute(spark)
+        forward = started.to_json()
+    _warm_up(spark, layout.partitions)
     source = replay.Replay(
         path,
         run.copies,
         layout.fragments,
-        0,
+        since,
         until,
-        clock,
+        str((out / CHECKPOINT / CLOCK).absolute()),
         settings.batch_seconds,
         layout.partitions,
+        forward,
+        REHEARSALS if settings.speed != FULL_SPEED else 1,
         settings.train_length,
     )
+    _stop_other_clock(out, settings.speed)
+    with warm.engine() as name:
+        answers = assemble(_replayed(spark, source), name, layout, path, _watch(out, settings))
+        return _toll(spark, answers, out, settings, since, until)
+
+
+def _replayed(spark: SparkSession, source: replay.Replay) -> DataFrame:
     spark.dataSource.register(replay.ReplaySource)
-    hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()
-    return _toll(
-        spark,
-        assemble(hops, str(out.absolute()), layout, path, _watch(out, settings)),
-        out,
-        clock,
-        settings,
-        _at_second(until),
-        until,
-    )
+    return spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()
 
 
 def toll_lines(spark: SparkSession, path: Path, out: Path, settings: Settings) -> dict[str, Any]:
@@ -126,13 +139,13 @@ def _toll_chunks(
     """Toll any stream of chunks (key, seq, chunk, last) whose offsets say when it has ended."""
     layout = _layout(spark, source, out, settings, lateness=settings.lateness)
     _warm_up(spark, layout.partitions)
-    clock = _clock(out, 1.0 if settings.follow else FULL_SPEED)
-    engine = str(out.absolute())
-    hops = take_in(chunks, engine, layout, settings.encoding)
+    speed = 1.0 if settings.follow else FULL_SPEED
+    _stop_other_clock(out, speed)
+    _start_clock(out, speed)
     history = str(settings.history.absolute()) if settings.history else None
-    return _toll(
-        spark, assemble(hops, engine, layout, history, _watch(out, settings)), out, clock, settings, _is_ended, None
-    )
+    with warm.engine() as name:
+        hops = take_in(chunks, name, layout, settings.encoding)
+        return _toll(spark, assemble(hops, name, layout, history, _watch(out, settings)), out, settings)
 
 
 def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
@@ -161,47 +174,54 @@ def _warm_up(spark: SparkSession, tasks: int) -> None:
     spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
 
 
-def _clock(out: Path, speed: float) -> Clock:
-    """The clock of this engine: set at its first start, and the same after every restart."""
-    file = out / CHECKPOINT / "clock.json"
-    if file.exists():
-        try:
-            stored = Clock(**json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
-        if stored.speed == speed:
-            return stored
-    clock = Clock.starting(speed)
-    file.write_text(json.dumps(asdict(clock)), encoding="utf-8")
-    return clock
+def _start_clock(out: Path, speed: float, since: int = 0) -> None:
+    """Start the clock of an engine, unless it runs: after a restart it goes on."""
+    file = out / CHECKPOINT / CLOCK
+    if Clock.read(file) is None:
+        Clock.starting(speed, since).write(file)
+
+
+def _stop_other_clock(out: Path, speed: float) -> None:
+    """After a restart at another speed, the clock starts again from where the engine is."""
+    file = out / CHECKPOINT / CLOCK
+    if (clock := Clock.read(file)) is not None and clock.speed != speed:
+        file.unlink()
 
 
 def _toll(
     spark: SparkSession,
     answers: DataFrame,
     out: Path,
-    clock: Clock,
     settings: Settings,
-    ended: Callable[[dict[str, Any]], bool],
-    until: int | None,
+    since: int = 0,
+    until: int | None = None,
 ) -> dict[str, Any]:
+    """Run the query: of a run the seconds from ``since`` to ``until``, of a feed all it has."""
     began = time.time()
+    recorder = Recorder(out)
     try:
-        with _writing(spark, answers, out, clock, settings) as query:
-            _follow(query, ended, until, settings.watch)
+        with _writing(spark, answers, out, settings) as query:
+
+            def watch() -> None:
+                if progress := query.lastProgress:
+                    recorder.record(json.loads(progress.json))
+                settings.watch()
+
+            if until is not None:
+                _follow(query, _at_second(since), None, watch)
+                _start_clock(out, settings.speed, max(since, (_offset(query) or {}).get("second", since)))
+            _follow(query, _is_ended if until is None else _at_second(until), until, watch)
     finally:
         settings.watch()
-        summary = summarise(out, began=began, clock=clock)
+        summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
     return summary
 
 
 @contextmanager
-def _writing(
-    spark: SparkSession, answers: DataFrame, out: Path, clock: Clock, settings: Settings
-) -> Iterator[StreamingQuery]:
+def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Settings) -> Iterator[StreamingQuery]:
     """The running query; it is stopped however the block ends."""
     spark.dataSource.register(sink.AnswerSink)
-    to = sink.Sink(str(out.absolute()), clock, settings.text)
+    to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text)
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
@@ -244,12 +264,12 @@ def _follow(
         shown = 0
         while query.isActive:
             offset = _offset(query)
+            watch()
             if offset is not None and ended(offset):
                 return
             if offset is not None and "second" in offset:
                 advance(offset["second"] - shown)
                 shown = offset["second"]
-            watch()
             time.sleep(0.1)
     if error := query.exception():
         raise error

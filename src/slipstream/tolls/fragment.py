@@ -19,13 +19,25 @@ from slipstream.feeds.trains import Train
 from slipstream.feeds.tuples import MILE, SEGMENTS
 from slipstream.kernels import Bools, Ints, Longs
 from slipstream.tolls.accidents import Stops, cells_with_accident
-from slipstream.tolls.cars import CAR, CELLS, NOWHERE, VISITS, Minute, Prices, Reports, new_answers, take_reports
+from slipstream.tolls.cars import (
+    CAR,
+    CAR_BITS,
+    CELLS,
+    NOWHERE,
+    PLACE_BITS,
+    VISITS,
+    Minute,
+    Prices,
+    Reports,
+    new_answers,
+    take_reports,
+)
 from slipstream.tolls.rules import Rules
 
 SPEED_MINUTES = 5
 #: a car silent for more than this is on no trip, and its minute is over
 FORGET_AFTER = 90
-VERSION = 1
+HIGHEST_TOLL = 2**31 - 1
 
 
 class Entries(NamedTuple):
@@ -130,7 +142,7 @@ class TollFragment:
         self._roll(int(time[0]) // 60 + 1)
         self._second = int(time[-1])
         prices = self._current_prices()
-        self.cars.make_room(vid.size)
+        self.cars.make_room(vid.size, lambda: self.cars.rows["time"] >= int(time[0]) - FORGET_AFTER)
         self.visits.make_room(vid.size)
         answers = new_answers(vid.size)
         take_reports(
@@ -182,8 +194,7 @@ class TollFragment:
         # the minute before has just got its accidents
         self._unsaved |= {self.minute, minute}
         self.minute, self._prices = minute, None
-        self.cars.keep(self.cars.rows["time"] >= (minute - 1) * 60 - FORGET_AFTER)
-        self.visits = Fragment(VISITS)
+        self.visits.clear()
 
     def _current_prices(self) -> Prices:
         if self._prices is None:
@@ -205,6 +216,11 @@ class TollFragment:
         before = self.minutes.get(self.minute - 1, blank).minute.cars.astype(np.int64)
         alert = self._alerts(cells)
         toll = np.where(alert == NOWHERE, self.rules.toll(lav, before), 0).astype(np.int64)
+        if toll.size and not 0 <= toll.min() <= toll.max() <= HIGHEST_TOLL:
+            raise BadInput(
+                f"Rules {self.rules.name}: a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
+                hint=f"A toll function must give 0 to {HIGHEST_TOLL:,}.",
+            )
         return Prices(lav.astype(np.int32), toll, alert)
 
     def _alerts(self, cells: int) -> Ints:
@@ -223,14 +239,42 @@ class TollFragment:
                 alert[:, direction] = np.where(hit, there, alert[:, direction])
         return alert.reshape(-1)
 
+    # --- starting in the middle of a run --------------------
+
+    def forget(self, second: int) -> None:
+        """Be what this is at the start of a minute that begins with ``second``: all before it is over."""
+        self._roll(second // 60 + 1)
+        self.cars.keep(self.cars.rows["time"] >= second - FORGET_AFTER)
+        self._second = second - 1
+
+    def add_copy(self, other: TollFragment, xway: int, vid_shift: int) -> None:
+        """Add a fragment with a single expressway as expressway ``xway``, vehicles shifted."""
+        local = len(self.xways)
+        self.xways.append(xway)
+        self._places[xway] = local
+        self.minute, self._second = other.minute, other._second
+        for number, theirs in other.minutes.items():
+            mine = self.minutes.setdefault(number, Statistics.blank(0))
+            mine.widen(local + 1)
+            cells = slice(local * CELLS, (local + 1) * CELLS)
+            mine.minute.cars[cells], mine.minute.speeds[cells] = theirs.minute
+            mine.accident[cells] = theirs.accident
+        self._unsaved |= self.minutes.keys()
+        stops = other.stops
+        places = np.where(stops.place == NOWHERE, NOWHERE, stops.place + (local << PLACE_BITS))
+        self.stops = self.stops.plus(Stops(stops.car + (local << CAR_BITS) + vid_shift, stops.time, places))
+        rows = other.cars.rows.copy()
+        rows["key"] += (local << CAR_BITS) + vid_shift
+        self.cars.put(rows)
+
     # --- what is stored --------------------
 
     def save(self, cars: Store, visits: Store, minutes: Store, notes: Store) -> None:
         """Write what changed since the last save."""
-        self._log.write(self._second, self.cars.delta(), cars)
+        self._log.write_by(self.cars, "time", self._second, cars)
         self._log.expire((self.minute - 1) * 60 - FORGET_AFTER, cars)
         self._visits_log.expire((self.minute - 1) * 60, visits)
-        self._visits_log.write(self._second, self.visits.delta(), visits)
+        self._visits_log.write(self._second, self.visits.delta(), self.visits, visits)
         for number in sorted(self._unsaved & self.minutes.keys()):
             minutes.put(number, self.minutes[number].encode())
         for number in self._stored - self.minutes.keys():

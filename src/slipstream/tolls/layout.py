@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 1
+STATE_VERSION = 2
 FILE = "engine.json"
 
 

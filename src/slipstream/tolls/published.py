@@ -23,8 +23,8 @@ from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.log import Store
 from slipstream.cuboid.schema import AST, KEY, Plain, Schema
 from slipstream.cuboid.sql import Query
+from slipstream.cuboid.stage import batch_number
 from slipstream.cuboid.views import joined
-from slipstream.cuboid.warm import batch_number
 from slipstream.errors import BadArgument
 from slipstream.feeds import trains
 from slipstream.feeds.tuples import MILE, SEGMENTS
@@ -110,17 +110,16 @@ class WatchedTollStage(TollStage):
 
     def fresh(self) -> Any:
         """An empty road."""
-        return Watched(super().fresh(), Keeper(CAR, self._watch.queries))
+        return Watched(super().fresh(), Keeper(CAR))
 
     def load(self, stores: list[Store]) -> Any:
         """Both from the store."""
-        return Watched(super().load(stores[:-1]), Keeper.load(CAR, self._watch.queries, stores[-1]))
+        return Watched(super().load(stores[:-1]), Keeper.load(CAR, stores[-1]))
 
     def take(self, state: Any, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, answers and charges out; and the reports into CAR."""
         hops = [Hop(*row) for row in rows]
-        keys, columns = _reports(hops)
-        state.cars.take(keys, columns)
+        state.cars.take(*_reports(hops), self._watch.queries)
         state.second = max([state.second, *(hop.second for hop in hops)])
         return super().take(state.toll, rows)
 
@@ -132,7 +131,7 @@ class WatchedTollStage(TollStage):
         now = (state.toll.minute, len(state.toll.xways))
         if now != state.derived:
             cars.fragment.remove(cars.fragment.rows[KEY][cars.fragment.rows["time"] < horizon])
-        cars.save(state.second, stores[-1], expired=horizon)
+        cars.save_recent(state.second, stores[-1], "time", horizon)
         batch, snapshot = batch_number(), Path(self._watch.snapshot)
         if now != state.derived and state.toll.xways:
             with cars.timed("derive"):

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from slipstream.cuboid.log import Store
-from slipstream.cuboid.warm import Stage
+from slipstream.cuboid.stage import Stage
 from slipstream.feeds.intake import Intake
 from slipstream.feeds.parse import PARSERS
-from slipstream.feeds.run import Run
 from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import Layout
 from slipstream.tolls.rules import find
-from slipstream.tolls.stages import COLUMNS, Hop, account_stage, by_fragment, rejects_hop, toll_stage
-from slipstream.tolls.travel import Past
+from slipstream.tolls.stages import COLUMNS, OPENING, Hop, account_stage, by_fragment, rejects_hop, toll_stage
+from slipstream.tolls.travel import past_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,7 +76,18 @@ class TollStage(Stage[TollFragment]):
 
     def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, answers and charges out."""
-        return toll_stage(state, [Hop(*row) for row in rows], self._layout.shards)
+        hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING:
+            return self._open(state, hops[0])
+        return toll_stage(state, hops, self._layout.shards)
+
+    def _open(self, state: TollFragment, opening: Hop) -> Iterator[Hop]:
+        """Begin with the state of a fast-forward, if there is one."""
+        number = self._layout.fragments.index(opening.key)
+        if opening.payload:
+            forward = Forward.from_json(opening.payload.decode())
+            vars(state).update(vars(forward.fragment(number, len(self._layout.fragments))))
+        yield opening._replace(key=self._layout.shards[number])
 
     def save(self, state: TollFragment, stores: list[Store]) -> None:
         """Write what changed."""
@@ -95,22 +106,28 @@ class AccountStage(Stage[Accounts]):
         self._run = run
         self._second = 0
 
-    def _past(self) -> Past:
-        return Past(Run.open(self._run) if self._run else None)
-
     def fresh(self) -> Accounts:
         """No accounts."""
-        return Accounts(find(self._layout.rules), self._past())
+        return Accounts(find(self._layout.rules), past_of(self._run))
 
     def load(self, stores: list[Store]) -> Accounts:
         """The accounts from the store."""
-        return Accounts.load(find(self._layout.rules), self._past(), stores[0])
+        return Accounts.load(find(self._layout.rules), past_of(self._run), stores[0])
 
     def take(self, state: Accounts, rows: list[Any]) -> Iterator[Hop]:
         """Charges and requests in, answers out."""
         hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING and hops[0].payload:
+            self._open(state, hops[0])
         self._second = max(hop.second for hop in hops)
         return account_stage(state, hops)
+
+    def _open(self, state: Accounts, opening: Hop) -> None:
+        """Begin with the state of a fast-forward."""
+        shards = self._layout.shards
+        forward = Forward.from_json(opening.payload.decode())
+        opened = forward.accounts(shards.index(opening.key), len(shards), state.past)
+        vars(state).update(vars(opened))
 
     def save(self, state: Accounts, stores: list[Store]) -> None:
         """Write what changed."""

@@ -1,8 +1,11 @@
 """Replay a run as a Spark streaming source: whole seconds, as trains, in real time, k times that, or at full speed.
 
-The offset is the next second, so a restart goes on with exactly that one. A second is given out when it is over: at
-real time, the tuples of second t become readable at t + 1. Copies of a multiplied run are made here, a whole column at
+The offset is the next second, so a restart goes on with exactly that one. A second is given out when it begins: at
+real time, the tuples of second t become readable at t. Copies of a multiplied run are made here, a whole column at
 a time; nothing is stored for them.
+
+Before the first second come openings, each a batch of its own: the first brings the state that a fast-forward computed,
+the others nothing. When they are over everything has run once, and the clock starts.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +27,7 @@ from slipstream.feeds.intake import rivals
 from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
-from slipstream.tolls.stages import COLUMNS, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
+from slipstream.tolls.stages import COLUMNS, OPENING, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
 
 OPTION = "replay"
 
@@ -37,9 +41,11 @@ class Replay:
     fragments: Labels
     since: int
     until: int
-    clock: Clock
+    clock: str  # its file
     most_seconds: int  # of the run in one batch
     tasks: int
+    forward: str = ""  # the fast-forward whose state the first opening brings
+    openings: int = 1
     train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
 
     def to_json(self) -> str:
@@ -50,12 +56,17 @@ class Replay:
     def from_json(cls, text: str) -> Replay:
         """From text."""
         body = json.loads(text)
-        return cls(**{**body, "fragments": tuple(body["fragments"]), "clock": Clock(**body["clock"])})
+        return cls(**{**body, "fragments": tuple(body["fragments"])})
 
-    def reach(self, since: int) -> int:
-        """The end of the batch that starts at ``since``, now."""
-        over = self.clock.now_ms() // 1000 if self.clock.runs else self.until
-        return max(since, min(over, since + self.most_seconds, self.until))
+    def reach(self, start: int) -> int:
+        """The end of the batch that starts at ``start``, now."""
+        if start < self.since:
+            return start + 1
+        clock = Clock.read(Path(self.clock))
+        if clock is None:
+            return start
+        begun = clock.now_ms() // 1000 + 1 if clock.runs else self.until
+        return max(start, min(begun, start + self.most_seconds, self.until))
 
 
 @dataclass
@@ -92,8 +103,8 @@ class ReplayReader(DataSourceStreamReader):
         self._replay = replay
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The first second."""
-        return {"second": self._replay.since}
+        """The first opening; it stands for all before the first second."""
+        return {"second": self._replay.since - self._replay.openings}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
         """As far as the clock, the batch's size and the run allow."""
@@ -104,6 +115,8 @@ class ReplayReader(DataSourceStreamReader):
         since, until = start["second"], end["second"]
         if until <= since:
             return []
+        if since < self._replay.since:
+            return [Part([], [], since, until)]
         run = open_run(self._replay.path)
         stored, copies = list(range(run.stored)), list(range(self._replay.copies))
         tasks = self._replay.tasks
@@ -112,7 +125,13 @@ class ReplayReader(DataSourceStreamReader):
         return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The trains of a partition."""
+        """The trains of a partition; without expressways, the opening."""
+        if not partition.stored:
+            first = partition.since == self._replay.since - self._replay.openings
+            brings = self._replay.forward.encode() if first else b""
+            opening = [Hop(key, OPENING, partition.since, 0, 0, brings) for key in self._replay.fragments]
+            yield to_arrow(opening)
+            return
         run = open_run(self._replay.path)
         clean = run.manifest.seed is not None
         hops = _multiplied if clean else _sifted

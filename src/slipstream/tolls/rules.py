@@ -27,6 +27,10 @@ class Rules:
     frequent_traveller: int = -1  # tolls charged from which on one pays half; -1: never
     expenditure_is_today: bool = False
 
+    def __reduce__(self) -> tuple[Callable[[str], Rules], tuple[str]]:
+        """Rules travel by name: a toll function need not be picklable."""
+        return find, (self.name,)
+
 
 def squares(base: int, free_cars: int) -> TollFunction:
     """The published form: base * (cars - free)^2 where it is slow and crowded.

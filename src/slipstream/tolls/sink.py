@@ -29,7 +29,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 
 from slipstream.errors import BadInput
 from slipstream.failpoints import failpoint
-from slipstream.feeds.clock import Clock
+from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
 from slipstream.tolls.stages import ANSWERS, REJECTS
 
@@ -43,7 +43,7 @@ class Sink:
     """Where answers go; travels to Spark as an option."""
 
     out: str
-    clock: Clock
+    clock: str  # its file
     text: bool = True
 
     def to_json(self) -> str:
@@ -53,8 +53,7 @@ class Sink:
     @classmethod
     def from_json(cls, text: str) -> Sink:
         """From text."""
-        body = json.loads(text)
-        return cls(**{**body, "clock": Clock(**body["clock"])})
+        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,8 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         counts = _merged([message.counts for message in written])
         newest = max((time for _, time, _ in counts), default=last.newest)
         files = [self._out / _STAGING / message.answers for message in written if message.answers]
-        emit_ms = self._sink.clock.emit_ms(newest)
+        clock = Clock.read(Path(self._sink.clock)) or Clock.starting(FULL_SPEED)
+        emit_ms = clock.emit_ms(newest)
         text = 0
         failpoint("sink.before-text")
         if self._sink.text:

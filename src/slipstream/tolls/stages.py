@@ -25,7 +25,7 @@ from slipstream.tolls.answers import ALERT, ANSWER, TOLL, Answers, table
 from slipstream.tolls.cars import NOWHERE
 from slipstream.tolls.fragment import Charges, Entries, TollFragment
 
-TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS = range(5)
+TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING = range(6)
 
 #: the Spark columns of a hop
 COLUMNS = "key int, what int, second int, reports int, requests int, payload binary"

@@ -11,12 +11,12 @@ import numpy as np
 
 from slipstream.cuboid import rtc
 from slipstream.cuboid.files import FILE, FOLDER
-from slipstream.feeds.clock import Clock
+from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.tolls.answers import LIMITS, NAMES
 from slipstream.tolls.sink import journal
 
 
-def summarise(out: Path, *, began: float, clock: Clock) -> dict[str, Any]:
+def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]:
     """Write ``summary.json`` and return what is in it."""
     batches = journal(out)
     took = time.time() - began
@@ -24,7 +24,7 @@ def summarise(out: Path, *, began: float, clock: Clock) -> dict[str, Any]:
         "batches": len(batches),
         "seconds": max((batch.newest for batch in batches), default=-1) + 1,
         "wall_seconds": round(took, 1),
-        "speed": clock.speed,
+        "speed": clock.speed if clock else FULL_SPEED,
         "rejects": sum(batch.rejects for batch in batches),
         "answers": dict.fromkeys(NAMES, 0),
         "response_seconds": {},
@@ -33,7 +33,7 @@ def summarise(out: Path, *, began: float, clock: Clock) -> dict[str, Any]:
     for kind, name in enumerate(NAMES):
         mine = rows[rows[:, 0] == kind]
         summary["answers"][name] = int(mine[:, 2].sum())
-        if clock.runs and mine.size:
+        if clock and clock.runs and mine.size:
             delays = np.repeat(mine[:, 3] / 1000.0 - mine[:, 1], mine[:, 2])
             p50, p99 = np.percentile(delays, (50, 99))
             response = {"p50": p50, "p99": p99, "max": delays.max()}

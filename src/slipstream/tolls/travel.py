@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from slipstream.feeds.history import MINUTES, WEEK, History, Means
@@ -17,9 +20,14 @@ class Past:
     """What the historical queries ask: the history of a run, as its copies see it; or nothing at all."""
 
     def __init__(self, run: Run | None) -> None:
+        self._run = run
         self._history = History.open(run) if run is not None else None
         self._xway_stride = run.xway_stride if run is not None else 1
         self._vid_stride = max(run.manifest.vid_stride, 1) if run is not None else 1
+
+    def __reduce__(self) -> tuple[Callable[[str | None], Past], tuple[str | None]]:
+        """A past travels as the place of its run; what is mapped there stays."""
+        return past_of, (str(self._run.path) if self._run is not None else None,)
 
     def expenditures(self, vid: Ints, day: Ints, xway: Ints) -> Longs:
         """Tolls paid by vehicles on days in the past on expressways; 0 where nothing is known."""
@@ -54,6 +62,12 @@ class Past:
             price = np.asarray(toll(speeds, cars), dtype=np.float64)  # type: ignore[arg-type]
             tolls[mine] = np.floor(np.bincount(journey, weights=price, minlength=mine.size))
         return seconds, tolls
+
+
+@cache
+def past_of(run: str | None) -> Past:
+    """The past of the run at a path, opened once in a process."""
+    return Past(Run.open(run) if run is not None else None)
 
 
 @compiled

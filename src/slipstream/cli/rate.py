@@ -1,0 +1,120 @@
+"""``slipstream rate``: the L-rating of this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream import session
+from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.errors import BadArgument
+from slipstream.progress import say
+
+if TYPE_CHECKING:
+    from slipstream.bench.rating import Rating
+    from slipstream.feeds.run import Run
+
+HOURS_3 = 180
+
+
+def rate(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
+    least: Annotated[int, typer.Option("--from", min=1, metavar="L", help="Where the search starts.")] = 1,
+    most: Annotated[int, typer.Option("--to", min=1, metavar="L", help="The most that is tried.")] = 600,
+    window: Annotated[str, typer.Option(help="How long the rating must hold: 20m, 90s, 3h.")] = "20m",
+    probe: Annotated[str, typer.Option(help="How long the tries of the search are.")] = "2m",
+    full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
+    engine: Annotated[str, typer.Option(help="slipstream, or postgres for the paper's System X.")] = "slipstream",
+    run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Find the largest number of expressways that this machine holds within Linear Road's limits.
+
+    One expressway is simulated for three hours and presented L times. Each try starts an engine with the state of the
+    busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
+    time over the whole window, and pass the validator, is the rating. Nothing else should run on the machine.
+
+    Example: slipstream rate --from 20 --window 5m --out rating
+    """
+    from slipstream.bench.rating import Search, Window, engine_called
+    from slipstream.bench.rating import rate as find
+    from slipstream.bench.rating_report import write_rating
+
+    rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
+    asked = seconds("--window", window)
+    presented = _open(run, out, seed, master, conf)
+    length = presented.manifest.seconds
+    since = 0 if full else max(0, (length - asked) // 60 * 60)
+    search = Search(rated, presented, Window(since, length), seconds("--probe", probe), out, least, most)
+    rating = find(search)
+    write_rating(rating, out / "rating.html")
+    (out / "rating.json").write_text(json.dumps(rating.to_dict(), indent=2) + "\n", encoding="utf-8")
+    say(f"Report: {out / 'rating.html'}")
+    if as_json:
+        show(rating.to_dict(), as_json=True)
+    else:
+        _show(rating)
+
+
+def seconds(option: str, text: str) -> int:
+    """A length of time in seconds.
+
+    >>> seconds("--window", "20m"), seconds("--window", "90s"), seconds("--window", "3h")
+    (1200, 90, 10800)
+    """
+    found = re.fullmatch(r"(\d+)([smh])", text)
+    if not found or not int(found[1]):
+        raise BadArgument(f"{option} {text}: not a length of time.", hint="Write for instance 20m, 90s or 3h.")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] | None) -> Run:
+    """The run to rate on; the standard one is made once and kept."""
+    from slipstream.city.history import make_history
+    from slipstream.city.simulate import simulate
+    from slipstream.city.traffic import Traffic
+    from slipstream.feeds.run import Run
+
+    if run is not None:
+        return Run.open(run)
+    folder = out / f"run-{seed}"
+    if folder.exists():
+        return Run.open(folder)
+    say(f"Making the standard run in {folder} (about a minute) ...")
+    spark = spark_session("rate", master, conf)
+    made = simulate(spark, Traffic(expressways=1, minutes=HOURS_3), seed, folder)
+    make_history(made, spark)
+    session.close()
+    return made
+
+
+def _show(rating: Rating) -> None:
+    console = Console()
+    table = Table(
+        "L", "seconds", "", "slowest answer", "memory", title=f"Tries of {rating.engine}", title_justify="left"
+    )
+    for tried in rating.tries:
+        table.add_row(
+            str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
+        )
+    console.print(table)
+    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating", title_justify="left")
+    for name, response in rating.confirmed.responses.items():
+        responses.add_row(name.replace("_", " "), *(f"{value:.1f} s" for value in vars(response).values()))
+    console.print(responses)
+    console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
+    console.print(f"{rating.statement} {rating.machine}.", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command(rich_help_panel="Benchmark kit")(rate)

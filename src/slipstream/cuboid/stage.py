@@ -1,0 +1,107 @@
+"""A fragment in Spark: a stateful processor whose state stays warm between batches and rests in the state store.
+
+A batch writes what it changed to the state store and reads nothing: ``warm`` keeps the state for the next one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from pyspark import TaskContext
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from slipstream.cuboid import warm
+from slipstream.cuboid.log import Store
+from slipstream.failpoints import failpoint
+
+State = TypeVar("State")
+
+
+def batch_number() -> int:
+    """The number of the micro-batch that this task belongs to."""
+    context = TaskContext.get()
+    number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(number) if number is not None else 0
+
+
+class MapStore:
+    """A map in Spark's state store as the cuboid library wants it."""
+
+    def __init__(self, handle: StatefulProcessorHandle, name: str) -> None:
+        self._map = handle.getMapState(name, "number long", "blob binary")
+
+    def put(self, number: int, delta: bytes) -> None:
+        """Write an entry."""
+        self._map.updateValue((number,), (delta,))
+
+    def get(self, number: int) -> bytes:
+        """Read an entry that is there."""
+        found = self._map.getValue((number,))
+        assert found is not None
+        return bytes(found[0])
+
+    def remove(self, number: int) -> None:
+        """Delete an entry."""
+        self._map.removeKey((number,))
+
+    def items(self) -> Iterator[tuple[int, bytes]]:
+        """All entries."""
+        return ((int(key[0]), bytes(value[0])) for key, value in self._map.iterator())
+
+
+class Stage(StatefulProcessor, Generic[State]):
+    """A stage of the engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
+
+    name: str
+    maps: tuple[str, ...]
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state of a partition."""
+        self._mark = handle.getValueState("mark", "mark string")
+        self._stores: list[Store] = [MapStore(handle, name) for name in self.maps]
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
+        """One batch of one key."""
+        stored = self._mark.get()
+        self.key = int(key[0])
+        with warm.held(self._engine, self.name, self.key) as kept:
+            state = self._state(kept, stored[0] if stored else None)
+            passed = list(self.take(state, list(rows)))
+            failpoint(f"{self.name}.before-save")
+            self.save(state, self._stores)
+            failpoint(f"{self.name}.after-save")
+            mark = uuid.uuid4().hex
+            self._mark.update((mark,))
+            kept.leave(mark, state)
+        return (Row(**hop._asdict()) for hop in passed)
+
+    def _state(self, kept: warm.Kept, mark: str | None) -> State:
+        found: State | None = kept.take(mark)
+        if found is not None:
+            return found
+        return self.fresh() if mark is None else self.load(self._stores)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def fresh(self) -> State:
+        """The state before the first batch."""
+        raise NotImplementedError
+
+    def load(self, stores: list[Store]) -> State:
+        """The state as it was saved."""
+        raise NotImplementedError
+
+    def take(self, state: State, rows: list[Any]) -> Iterator[Any]:
+        """Process a batch; named tuples go on to the next stage."""
+        raise NotImplementedError
+
+    def save(self, state: State, stores: list[Store]) -> None:
+        """Write what changed."""
+        raise NotImplementedError

@@ -1,0 +1,88 @@
+"""State that one worker leaves is found by the next, if and only if it is what the store holds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slipstream.cuboid import memory, warm
+from slipstream.cuboid.fragment import Fragment
+from slipstream.cuboid.schema import AST, Schema
+
+SPEEDS = Schema("CAR", (AST("speed", "i4", 3),))
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(memory, "root", lambda: tmp_path)
+    with warm.engine() as name:
+        yield name
+    assert not (tmp_path / name).exists()
+
+
+def leave(engine: str, mark: str) -> None:
+    with warm.held(engine, "cars", 7) as kept:
+        cars = Fragment(SPEEDS)
+        cars.append("speed", np.arange(5000), np.arange(5000))
+        kept.leave(mark, cars)
+
+
+def test_another_worker_finds_it(engine: str) -> None:
+    worker = multiprocessing.get_context("fork").Process(target=leave, args=(engine, "one"))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+    with warm.held(engine, "cars", 7) as kept:
+        cars = kept.take("one")
+        assert cars.stream(4999, "speed").tolist() == [4999]
+        cars.append("speed", np.array([4999]), np.array([1]))
+        kept.leave("two", cars)
+    with warm.held(engine, "cars", 7) as kept:
+        assert kept.take("two").stream(4999, "speed").tolist() == [1, 4999]
+
+
+@pytest.mark.parametrize("mark", ["another", None])
+def test_what_the_store_does_not_hold_is_thrown_away(engine: str, mark: str | None) -> None:
+    leave(engine, "one")
+    with warm.held(engine, "cars", 7) as kept:
+        assert kept.take(mark) is None
+        assert [file.name for file in (memory.root() / engine / "cars-7").iterdir()] == ["lock"]
+        assert kept.take("one") is None
+
+
+def test_what_is_being_worked_on_is_not_found(engine: str) -> None:
+    """A worker that dies in the middle has taken the mark away before."""
+    leave(engine, "one")
+    with warm.held(engine, "cars", 7) as kept:
+        assert kept.take("one") is not None
+    with warm.held(engine, "cars", 7) as kept:
+        assert kept.take("one") is None
+
+
+def test_without_room_memory_is_private(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    leave(engine, "one")
+    with warm.held(engine, "cars", 7) as kept:
+        assert kept.take("one").stream(4999, "speed").tolist() == [4999]
+
+
+def test_what_a_dead_driver_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "root", lambda: tmp_path)
+    gone = multiprocessing.get_context("fork").Process()
+    gone.start()
+    gone.join()
+    left = tmp_path / f"slipstream-warm-{warm._host()}-{gone.pid}-0"
+    other = tmp_path / "slipstream-warm-elsewhere-1-0"
+    left.mkdir()
+    other.mkdir()
+    with warm.engine():
+        assert not left.exists()
+        assert other.exists()

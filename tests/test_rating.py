@@ -1,0 +1,84 @@
+"""The rating: its search and its page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from slipstream.bench.rating import Rating, Response, Search, Try, Window, responses_of
+from slipstream.bench.rating_report import write_rating
+from slipstream.feeds.run import Run
+
+WINDOW = Window(9600, 10_800)
+
+
+@dataclass
+class Machine:
+    """Holds so many expressways; in a long window fewer."""
+
+    holds: int
+    holds_long: int
+    name: str = "machine"
+    kinds: str = "0"
+    tried: list[tuple[int, int]] = field(default_factory=list)
+
+    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Try:
+        self.tried.append((expressways, window.seconds))
+        held = expressways <= (self.holds_long if window == WINDOW else self.holds)
+        return Try(expressways, window.seconds, held, {"toll": Response(1, 2, 3, 5)}, "" if held else "late")
+
+
+class Trusting(Search):
+    """Takes every engine's word."""
+
+    def _confirm(self, expressways: int) -> Try:
+        tried = self._drive(expressways, self.window)
+        return Try(tried.expressways, tried.seconds, tried.held, tried.responses, tried.why, validated=tried.held)
+
+
+@pytest.mark.parametrize(("holds", "most"), [(137, 600), (1, 600), (600, 600), (800, 600), (5, 5)])
+def test_the_search_finds_what_holds_within_a_twentieth(holds: int, most: int, tmp_path: Path) -> None:
+    machine = Machine(holds, holds)
+    *_, last = Trusting(machine, None, WINDOW, 120, tmp_path, 1, most).tries()  # type: ignore[arg-type]
+    assert last.validated
+    assert last.seconds == 1200
+    assert min(holds, most) * 0.95 - 1 <= last.expressways <= min(holds, most)
+    assert len(machine.tried) <= 18
+
+
+def test_a_try_that_does_not_last_is_no_rating(tmp_path: Path) -> None:
+    *_, last = Trusting(Machine(100, 80), None, WINDOW, 120, tmp_path, 1, 600).tries()  # type: ignore[arg-type]
+    assert last.validated
+    assert 65 <= last.expressways <= 80
+
+
+def test_nothing_holds(tmp_path: Path) -> None:
+    tries = list(Trusting(Machine(0, 0), None, WINDOW, 120, tmp_path, 4, 600).tries())  # type: ignore[arg-type]
+    assert [(tried.expressways, tried.held) for tried in tries] == [(4, False), (2, False), (1, False)]
+
+
+def test_response_times_of_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "output.csv").write_text("0,7,100,101.5,20,0\n2,100,103,100,9,50\n4,100,101,3,-1,-1\n")
+    found = responses_of(tmp_path / "output.csv")
+    assert {name: response.max for name, response in found.items()} == {
+        "toll notification": 1.5,
+        "account balance": 3.0,
+    }
+
+
+def test_the_page_has_all_that_a_reader_asks_for(tmp_path: Path) -> None:
+    tried = Try(20, 1200, held=True, responses={"toll": Response(0.5, 1.2, 1.9, 5)}, validated=True, gib=3.5)
+    out = tmp_path / "machine-20-1200s"
+    out.mkdir()
+    batch = {"batch": 3, "since": 9600, "until": 9601, "commit_ms": 700, "phases_ms": {}, "state_bytes": 1}
+    (out / "metrics.jsonl").write_text(json.dumps(batch) + "\n")
+    rating = Rating(
+        "machine", 20, 2, 10.0, WINDOW, "run", str(out), (tried,), True, 0.7, 0.3, "Driven so.", "a machine", {"x": "1"}
+    )
+    write_rating(rating, tmp_path / "rating.html")
+    page = (tmp_path / "rating.html").read_text()
+    for word in ("L = 20", "Driven so.", "QoS map", "1.90 s", "a machine", "x 1", "validated"):
+        assert word in page
