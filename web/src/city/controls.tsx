@@ -172,7 +172,7 @@ export function Timeline({ state, onProblem }: { state: State; onProblem: (probl
           }}
         />
       </div>
-      <output className="mono">{clock(second)}</output>
+      <span className="mono">{clock(second)}</span>
       <span className="of mono">/ {clock(state.seconds)}</span>
       <button className={view.follow ? "live on" : "live"} disabled={view.follow} onClick={() => void look({ follow: true, playing: false })}>
         Newest
