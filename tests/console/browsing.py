@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from slipstream.console.server import static
 
-#: where the documentation's pictures lie; written only when asked to
+#: where the documentation's pictures lie; written only with SLIPSTREAM_PICTURES=1
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WIDE = {"width": 1600, "height": 900}
+
+# Shared machines are slow now and then; a test must not depend on the clock.
+expect.set_options(timeout=90_000)
 
 
 @contextmanager
@@ -87,7 +90,7 @@ class Watched:
     @classmethod
     def open(cls, browser: Browser, address: str, scheme: str = "dark") -> Watched:
         page = browser.new_page(viewport=WIDE, color_scheme=scheme)  # type: ignore[arg-type]
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(90_000)
         watched = cls(page)
         page.on("request", lambda request: watched.asked.append(request.url))
         page.on("pageerror", lambda error: watched.complaints.append(str(error)))
@@ -95,10 +98,10 @@ class Watched:
         page.goto(address)
         return watched
 
-    def picture(self, name: str) -> None:
-        """A picture for the documentation, where they are wanted."""
-        if os.environ.get("SLIPSTREAM_PICTURES"):
-            PICTURES.mkdir(exist_ok=True)
-            self.page.mouse.move(0, 0)
-            self.page.wait_for_timeout(600)
-            self.page.screenshot(path=PICTURES / f"{name}.png")
+    def picture(self, name: str, folder: Path) -> None:
+        """A picture; into the documentation where they are wanted, else into ``folder``."""
+        folder = PICTURES if os.environ.get("SLIPSTREAM_PICTURES") else folder
+        folder.mkdir(exist_ok=True)
+        self.page.mouse.move(0, 0)
+        self.page.wait_for_timeout(600)
+        self.page.screenshot(path=folder / f"{name}.png")

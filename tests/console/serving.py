@@ -26,7 +26,7 @@ def served(workspace: Path, token: str = "") -> Iterator[str]:
     """The console over a workspace, while the block runs; its address."""
     port = free_port()
     app = create(workspace, Rules(port=port, token=token), "local[2]")
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=2))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -34,5 +34,6 @@ def served(workspace: Path, token: str = "") -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
+        app.state.city.closed.set()
         server.should_exit = True
         thread.join()

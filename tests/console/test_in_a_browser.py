@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
@@ -13,7 +14,12 @@ from console.browsing import Console, Watched, chromium
 from console.recorded import Recording
 from console.serving import free_port, served
 from measure import machine
+from slipstream.city.simulate import simulate
+from slipstream.city.traffic import Traffic
 from slipstream.feeds.run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: Path, run: Run) -> None:
@@ -109,6 +115,40 @@ def test_the_whole_story(workspace: Path, run: Run) -> None:
             expect(page.get_by_text("The city is empty")).to_be_visible()
     finally:
         console.stop()
+
+
+@pytest.mark.long
+def test_pictures_for_the_documentation(spark: SparkSession, tmp_path: Path) -> None:
+    traffic = Traffic(expressways=10, minutes=12, demand=5.0, accident_every=4)
+    recording = Recording(simulate(spark, traffic, 8, tmp_path / "ten"), tmp_path / "ten-tolls")
+    for _ in range(350):
+        recording.commit(2)
+    take_pictures(tmp_path, tmp_path / "pictures")
+
+
+def take_pictures(workspace: Path, folder: Path) -> None:
+    """All expressways by night and by day, and one with its cars and one of its accidents."""
+    with served(workspace) as address, chromium() as browser:
+        watched = Watched.open(browser, address)
+        page = watched.page
+        page.get_by_label("Open").select_option("ten-tolls")
+        expect(page.get_by_label("Time of the run")).to_have_text("0:11:39")
+        watched.picture("console-city", folder)
+        page.get_by_role("button", name="Expressway 2 west, segment 61").click()
+        page.get_by_label("Vehicle", exact=True).fill("2500")
+        page.keyboard.press("Enter")
+        expect(page.get_by_test_id("balance")).to_contain_text("from")
+        page.get_by_role("img", name="Map of the city").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="All expressways")).to_be_visible()
+        page.wait_for_timeout(3000)
+        watched.picture("console-expressway", folder)
+        page.get_by_role("button", name="All expressways").click()
+        page.get_by_label("Switch to light").click()
+        page.get_by_role("radio", name="Toll").click()
+        page.get_by_label("Close segment").click()
+        page.get_by_label("Close vehicle").click()
+        watched.picture("console-day", folder)
 
 
 @pytest.mark.bench

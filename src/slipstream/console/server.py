@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
+import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -85,8 +88,19 @@ def _serve_page(app: FastAPI, built: Path) -> None:
         app.add_api_route("/icon.svg", lambda: FileResponse(icon), include_in_schema=False, response_class=Response)
 
 
+class Server(uvicorn.Server):
+    """Tells the streams to end before it waits for them to."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ctrl-C, or another signal to end."""
+        app: Any = self.config.app
+        app.state.city.closed.set()
+        super().handle_exit(sig, frame)
+
+
 def serve(app: FastAPI, host: str, port: int) -> None:
     """Run until Ctrl-C."""
-    import uvicorn
-
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=1, server_header=False)
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="critical", timeout_graceful_shutdown=2, server_header=False
+    )
+    Server(config).run()

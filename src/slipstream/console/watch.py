@@ -354,14 +354,13 @@ class City:
         return "finished" if done else self._after
 
     def _draw(self, subject: Subject) -> None:
+        """A new state, and a new map where the second or what was told has changed; pages see both or neither."""
         newest = subject.journal.newest
         shown = newest if self._view.follow else int(self._view.second)
         drawn = (subject.name, shown, newest if shown >= newest - RECENT else -1)
-        fresh = drawn != self._drawn and subject.visible and shown >= 0
-        status = self._status(subject)
-        self.state = replace(
+        state = replace(
             self.state if self.state.result == subject.name else State(),
-            status=status,
+            status=self._status(subject),
             run=subject.run_name,
             result=subject.name,
             error=self._error,
@@ -375,24 +374,21 @@ class City:
             xways=tuple(subject.xways),
             health=health(subject),
         )
-        if fresh:
+        if drawn != self._drawn and subject.visible and shown >= 0:
             self._drawn = drawn
-            self._paint(subject, shown)
+            state = self._paint(subject, state)
+        self.state = state
 
-    def _paint(self, subject: Subject, second: int) -> None:
-        traffic, word = subject.seen(second)
+    def _paint(self, subject: Subject, state: State) -> State:
+        """Draw the map of the second on show; returns the state with what is to be seen on it."""
+        traffic, word = subject.seen(state.shown)
         xways = tuple(subject.xways)
         cars = int(traffic.cars.sum())
         mean = float((traffic.cars * np.maximum(traffic.speed, 0)).sum() / cars) if cars else None
-        self.state = replace(
-            self.state,
-            cars=cars,
-            mean_speed=round(mean, 1) if mean else None,
-            xways=xways,
-            accidents=accidents(word, xways),
-        )
-        self.grid = json.dumps({"second": second, "xways": xways, **packed(traffic, word)})
+        self.grid = json.dumps({"second": state.shown, "xways": xways, **packed(traffic, word)})
         self.grid_version += 1
+        mean_speed = round(mean, 1) if mean is not None else None
+        return replace(state, cars=cars, mean_speed=mean_speed, xways=xways, accidents=accidents(word, xways))
 
 
 def packed(traffic: Traffic, word: Word) -> dict[str, str]:

@@ -33,8 +33,12 @@ export function Controls({ state, connected, onProblem }: Props) {
     if (!busy && connected) get<Choices>("/api/city/choices").then(setChoices, onProblem);
   }, [busy, connected, onProblem]);
   useEffect(() => {
-    if (choices && !choices.runs.some((entry) => entry.name === run)) setRun(choices.runs[0]?.name ?? "");
-  }, [choices, run]);
+    const known = (name: string) => choices?.runs.some((entry) => entry.name === name);
+    if (choices && !known(run)) setRun(known(state.run) ? state.run : (choices.runs[0]?.name ?? ""));
+  }, [choices, run, state.run]);
+  useEffect(() => {
+    if (state.run) setRun(state.run);
+  }, [state.result, state.run]);
   const act = (what: string, body: unknown = {}) => post(`/api/city/${what}`, body).catch(onProblem);
   const entry = choices?.runs.find((one) => one.name === run);
   const mayGoOn = state.status === "paused" || (state.status === "stopped" && state.run !== "");
@@ -168,7 +172,7 @@ export function Timeline({ state, onProblem }: { state: State; onProblem: (probl
           }}
         />
       </div>
-      <output className="mono">{clock(second)}</output>
+      <span className="mono">{clock(second)}</span>
       <span className="of mono">/ {clock(state.seconds)}</span>
       <button className={view.follow ? "live on" : "live"} disabled={view.follow} onClick={() => void look({ follow: true, playing: false })}>
         Newest
