@@ -137,10 +137,10 @@ def test_expressions_are_parsed_and_never_executed(editor: TestClient, border: d
     assert not (tmp_path / "x").exists()
 
 
-def until(editor: TestClient, *wanted: str) -> dict[str, Any]:
+def until(editor: TestClient, *wanted: str, batches: int = 0) -> dict[str, Any]:
     for _ in range(3000):
         state = editor.get("/api/network/run").json()
-        if state["status"] in wanted:
+        if state["status"] in wanted and state["batches"] >= batches:
             return state  # type: ignore[no-any-return]
         assert state["status"] != "failed", state
         time.sleep(0.1)
@@ -159,9 +159,7 @@ def test_query_1_of_the_paper_runs_step_by_step_and_its_arcs_can_be_looked_at(
     body = {"document": border, "inputs": {"soldiers": "networks/soldiers.csv"}, "train": 8, "steps": 1}
     assert editor.post("/api/network/run/start", json=body).json()["status"] in ("starting", "running")
     assert editor.post("/api/network/run/start", json=body).status_code == 409
-    until(editor, "paused")
-    while not (state := editor.get("/api/network/run").json())["batches"]:
-        time.sleep(0.1)
+    state = until(editor, "paused", batches=1)
     assert state["queues"] == {"soldiers": 9}
     assert len(rows(editor, "arc", "soldiers")) == 8
     editor.post("/api/network/run/resume")
