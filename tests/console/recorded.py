@@ -39,11 +39,12 @@ class Recording:
     def commit(self, seconds: int) -> Recording:
         """Take the next seconds of the run as one batch."""
         end = min(self._second + seconds, self._run.manifest.seconds)
-        clock = Clock(1.0, round(time.time() * 1000) - end * 1000 - DELAY_MS)
+        pace = self._out / "checkpoint" / "pace.json"
+        Clock(1.0, round(time.time() * 1000) - end * 1000 - DELAY_MS).write(pace)
         checkpoint = self._out / "checkpoint"
         (checkpoint / "offsets" / str(self._batch)).touch()
         hops = account_stage(self._accounts, toll_stage(self._tolls, self._arriving(end), (0,)))
-        writer = AnswerWriter(Sink(str(self._out), clock, text=False))
+        writer = AnswerWriter(Sink(str(self._out), str(pace), text=False))
         writer.commit([writer.write(iter([to_arrow(list(hops))]))], self._batch)
         (checkpoint / "commits" / str(self._batch)).touch()
         self._second, self._batch = end, self._batch + 1
@@ -56,7 +57,7 @@ class Recording:
         return self
 
     def _arriving(self, end: int) -> list[Hop]:
-        replay = Replay(str(self._run.path), self._run.copies, (0,), 0, end, Clock(0.0, 0), 10**6, 1)
+        replay = Replay(str(self._run.path), self._run.copies, (0,), 0, end, "", 10**6, 1)
         reader = ReplayReader(replay)
         parts = reader.partitions({"second": self._second}, {"second": end})
         batches = [batch for part in parts for batch in reader.read(part)]  # type: ignore[arg-type]

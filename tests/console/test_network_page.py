@@ -71,7 +71,7 @@ def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
     assert saved.status_code == 200
     assert files.load(desk / "mine.yaml") == files.load(EXAMPLES / "border.yaml")
     again = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
-    assert (again.status_code, again.json()["message"]) == (422, "mine.yaml exists already.")
+    assert (again.status_code, again.json()["message"]) == (409, "mine.yaml exists already.")
     assert editor.put("/api/network/file", json={"file": "mine.yaml", "document": border, "replace": True}).is_success
 
 
@@ -80,7 +80,7 @@ def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
 )
 def test_nothing_is_saved_or_opened_elsewhere(editor: TestClient, border: dict[str, Any], name: str) -> None:
     assert editor.put("/api/network/file", json={"file": name, "document": border}).status_code == 400
-    assert editor.get("/api/network/file", params={"file": name}).status_code == 400
+    assert editor.get("/api/network/file", params={"file": name}).status_code == 404
 
 
 def test_a_link_out_of_the_workspace_is_not_followed(editor: TestClient, desk: Path, border: dict[str, Any]) -> None:
@@ -137,10 +137,10 @@ def test_expressions_are_parsed_and_never_executed(editor: TestClient, border: d
     assert not (tmp_path / "x").exists()
 
 
-def until(editor: TestClient, *wanted: str) -> dict[str, Any]:
+def until(editor: TestClient, *wanted: str, batches: int = 0) -> dict[str, Any]:
     for _ in range(3000):
         state = editor.get("/api/network/run").json()
-        if state["status"] in wanted:
+        if state["status"] in wanted and state["batches"] >= batches:
             return state  # type: ignore[no-any-return]
         assert state["status"] != "failed", state
         time.sleep(0.1)
@@ -158,10 +158,8 @@ def test_query_1_of_the_paper_runs_step_by_step_and_its_arcs_can_be_looked_at(
 ) -> None:
     body = {"document": border, "inputs": {"soldiers": "networks/soldiers.csv"}, "train": 8, "steps": 1}
     assert editor.post("/api/network/run/start", json=body).json()["status"] in ("starting", "running")
-    assert editor.post("/api/network/run/start", json=body).status_code == 400
-    until(editor, "paused")
-    while not (state := editor.get("/api/network/run").json())["batches"]:
-        time.sleep(0.1)
+    assert editor.post("/api/network/run/start", json=body).status_code == 409
+    state = until(editor, "paused", batches=1)
     assert state["queues"] == {"soldiers": 9}
     assert len(rows(editor, "arc", "soldiers")) == 8
     editor.post("/api/network/run/resume")
@@ -185,7 +183,7 @@ def test_a_run_can_be_shed_and_stopped(editor: TestClient, border: dict[str, Any
     assert editor.put("/api/network/run/shed", json={"shares": {"nowhere": 0.5}}).status_code == 400
     assert editor.post("/api/network/run/stop").is_success
     until(editor, "stopped")
-    assert editor.post("/api/network/run/pause").status_code == 400
+    assert editor.post("/api/network/run/pause").status_code == 409
 
 
 def test_a_run_needs_a_recording_for_every_source(editor: TestClient, border: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.berlinmod import queries
-from slipstream.errors import BadArgument, BadInput
+from slipstream.console.refusals import NotThere
+from slipstream.errors import BadInput
 
 _MOST_PLACES = 20_000
 
@@ -69,7 +70,7 @@ def answer(data: Path, number: int, form: str, most: int) -> Answer:
     """The first rows of an answer, and all of its places that a map can hold."""
     files = _files(data, number, form)
     if not files:
-        raise BadArgument(
+        raise NotThere(
             f"Query {number} has not been run there.", hint=f"slipstream berlinmod run {data.name} --queries {number}"
         )
     try:

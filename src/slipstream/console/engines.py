@@ -6,13 +6,12 @@ leash (``leash``): it ends with the console even if the console is killed.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from slipstream.console.leash import GRACE
@@ -84,4 +83,4 @@ def set_clock(out: Path, speed: float, start_up: float) -> None:
         done = journal(out)
         clock = Clock.starting(speed, since=done[-1].newest + 1 if done else 0)
         clock = replace(clock, origin_ms=clock.origin_ms + round(start_up * 1000))
-        file.write_text(json.dumps(asdict(clock)), encoding="utf-8")
+        clock.write(file)

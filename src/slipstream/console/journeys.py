@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -232,7 +233,7 @@ def _movements(table: pa.Table) -> MPoints:
     return trips
 
 
-def _rows(m: MPoints, rows: Ints | Longs) -> MPoints:
+def _rows(m: MPoints, rows: npt.NDArray[np.intp]) -> MPoints:
     """Some rows of a column of moving points."""
     vertices, at = _taken(m.rows, rows)
     parts, kept = _taken(m.parts, rows)
@@ -240,7 +241,7 @@ def _rows(m: MPoints, rows: Ints | Longs) -> MPoints:
     return MPoints(*(frozen(array) for array in taken))
 
 
-def _taken(offsets: Ints, rows: Ints | Longs) -> tuple[Ints, Longs]:
+def _taken(offsets: Ints, rows: npt.NDArray[np.intp]) -> tuple[Ints, Longs]:
     """New offsets of some rows, and the places of their values."""
     first = offsets[rows].astype(np.int64)
     sizes = offsets[rows + 1] - first

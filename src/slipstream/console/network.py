@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from slipstream.console import shelf, sketch
 from slipstream.console.problems import PROBLEMS, Wish
+from slipstream.console.refusals import NotNow
 from slipstream.console.works import Order, Working, Works
-from slipstream.errors import BadInput
 
 router = APIRouter(prefix="/api/network", tags=["network"], responses=PROBLEMS)
 
@@ -129,7 +129,7 @@ def save(request: Request, wanted: Save) -> Opened:
     workspace = _works(request).workspace
     path = shelf.new_network(workspace, wanted.file)
     if path.exists() and not wanted.replace:
-        raise BadInput(f"{wanted.file} exists already.", hint="Save again to replace it, or choose another name.")
+        raise NotNow(f"{wanted.file} exists already.", hint="Save again to replace it, or choose another name.")
     sketch.write(wanted.document, path)
     return Opened(file=wanted.file, document=sketch.read(path))
 

@@ -15,6 +15,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from slipstream.console.refusals import NotThere
 from slipstream.console.workspace import Workspace, is_result
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.tuples import FIELDS
@@ -81,7 +82,7 @@ def recording(workspace: Workspace, name: str) -> Path:
 
 def _pick(found: dict[str, Path], name: str, kind: str, hint: str) -> Path:
     if name not in found:
-        raise BadArgument(f"No {kind} {name!r} in the workspace.", hint=hint)
+        raise NotThere(f"No {kind} {name!r} in the workspace.", hint=hint)
     return found[name]
 
 

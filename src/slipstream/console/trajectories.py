@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from slipstream.console import answers, journeys
 from slipstream.console.journeys import Drive, Journeys, Stay, Vehicle
 from slipstream.console.problems import PROBLEMS, Wish
+from slipstream.console.refusals import NotThere
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument
 
@@ -21,6 +22,7 @@ router = APIRouter(prefix="/api/trajectories", tags=["trajectories"], responses=
 
 Data = Annotated[str, Query(min_length=1, max_length=300, description="A data set of the workspace.")]
 Finite = Annotated[float, Field(ge=-1e12, le=1e12)]
+Corner = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 _BINARY: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
 #: movement of all vehicles that one answer may hold
 _LONGEST = 86_400.0
@@ -59,7 +61,7 @@ class Question(Wish):
     """Who was in a region in a period?"""
 
     data: str = Field(min_length=1, max_length=300)
-    region: list[tuple[Finite, Finite]] = Field(min_length=3, max_length=500, description="The corners, in metres.")
+    region: list[Corner] = Field(min_length=3, max_length=500, description="The corners, in metres.")
     begin: Finite
     end: Finite
 
@@ -81,7 +83,7 @@ class Library:
         """The data set of that name."""
         found = journeys.data_sets(workspace)
         if name not in found:
-            raise BadArgument(
+            raise NotThere(
                 f"No data set {name!r} in the workspace.", hint="`slipstream berlinmod generate --out DATA` makes one."
             )
         with self._lock:
@@ -158,7 +160,7 @@ def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=
     """One vehicle: its drives and its path."""
     opened = _open(request, data)[1]
     if number >= len(opened.vehicles):
-        raise BadArgument(f"There is no vehicle {number}.", hint=f"There are {len(opened.vehicles):,}, from 0.")
+        raise NotThere(f"There is no vehicle {number}.", hint=f"There are {len(opened.vehicles):,}, from 0.")
     drives, trips = opened.drives(number), opened.of(number)
     lines = [
         list(zip(trips.x[a:b].tolist(), trips.y[a:b].tolist(), strict=True))
@@ -174,7 +176,8 @@ def who(request: Request, asked: Question) -> Present:
     """Who was in a region in a period, border and ends included, the longest stay first."""
     if asked.end < asked.begin:
         raise BadArgument("The period ends before it begins.", hint="Give a later end.")
-    return Present(stays=_open(request, asked.data)[1].who_was(asked.region, asked.begin, asked.end))
+    region = [(x, y) for x, y in asked.region]
+    return Present(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.end))
 
 
 @router.get("/answer")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from slipstream import session
 from slipstream.console import shelf, sketch
+from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument, SlipstreamError
 from slipstream.squal.algebra import Arc, Network
@@ -141,7 +142,7 @@ class Works:
 
     def _refuse_if_busy(self) -> None:
         if self._status in _BUSY:
-            raise BadArgument("A network is running.", hint="Stop it first.")
+            raise NotNow("A network is running.", hint="Stop it first.")
 
     def _recording(self, kind: str, name: str, given: Mapping[str, str]) -> Path:
         if not given.get(name):
@@ -180,7 +181,7 @@ class Works:
 
     def _running(self) -> Execution:
         if self._run is None or self._status not in _BUSY:
-            raise BadArgument("No network is running.", hint="Run one first.")
+            raise NotNow("No network is running.", hint="Run one first.")
         return self._run
 
     def close(self) -> None:
@@ -241,11 +242,11 @@ class Works:
     def tuples(self, kind: Literal["arc", "end"], name: str, last: int) -> list[dict[str, Any]]:
         """The newest tuples on an arc, or at an output or a connection point."""
         if self._run is None:
-            raise BadArgument("No network has run.", hint="Run one first.")
+            raise NotNow("No network has run.", hint="Run one first.")
         if kind == "arc":
             wanted = next((tap for tap, arc in self._run.taps.items() if str(arc) == name), "")
             if not wanted:
-                raise BadArgument(f"No arc {name!r} is watched.", hint="Run the network as it is drawn.")
+                raise NotThere(f"No arc {name!r} is watched.", hint="Run the network as it is drawn.")
             name = wanted
         return [{key: _plain(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
 

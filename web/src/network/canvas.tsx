@@ -47,6 +47,8 @@ interface Props {
   group: string | undefined;
   selected: string | undefined;
   positions: Positions;
+  /** what was opened: then the whole of it is shown */
+  opened: number;
   onSelect: (id: string | undefined) => void;
   onEnter: (group: string | undefined) => void;
   onEdit: (edit: (doc: m.Doc) => m.Doc) => void;
@@ -75,11 +77,10 @@ export function Canvas(props: Props) {
     });
   }, [scene, placed, selected, verdict, run, doc]);
   const edges = useMemo(() => wiresOf(doc, scene, run, selected), [doc, scene, run, selected]);
-  const shape = `${group}/${scene.spots.length > 0}`;
   useEffect(() => {
-    const soon = window.setTimeout(() => void flow.fitView({ padding: 0.2, maxZoom: 1.1 }), 60);
+    const soon = window.setTimeout(() => void flow.fitView({ padding: 0.08, maxZoom: 1.1 }), 60);
     return () => window.clearTimeout(soon);
-  }, [shape, doc.network, flow]);
+  }, [group, props.opened, flow]);
 
   const onNodesChange = useCallback(
     (changes: NodeChange<Drawn>[]) => {
@@ -247,7 +248,7 @@ function wiresOf(doc: m.Doc, scene: Scene, run: Working | undefined, selected: s
 
 const GLYPHS: Record<string, string> = {
   filter: "M1 2h14l-5.5 6v6l-3-2V8z",
-  map: "M1 4h6M1 12h6M9 8h6M7 4l2 4-2 4",
+  map: "M2 4h3l6 8h3M11 9l3 3-3 3M2 12h3",
   union: "M1 3h4l4 5h6M1 13h4l4-5",
   bsort: "M2 3h12M2 7h9M2 11h6M2 15h3",
   aggregate: "M1 4h4v8H1zM6 2h4v10H6zM11 7h4v5h-4z",

@@ -3,7 +3,7 @@ import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import type { Points } from "./model";
 
 const [W, H] = [268, 120];
-const PAD = { left: 26, right: 10, top: 8, bottom: 18 };
+const PAD = { left: 34, right: 12, top: 8, bottom: 18 };
 
 interface Props {
   title: string;
@@ -70,7 +70,7 @@ export function QosGraph({ title, unit, points, range, onChange }: Props) {
         {[0, 0.5, 1].map((y) => (
           <g key={y}>
             <line className="grid" x1={PAD.left} x2={W - PAD.right} y1={py(y)} y2={py(y)} />
-            <text x={PAD.left - 4} y={py(y) + 3.5} textAnchor="end">
+            <text x={PAD.left - 10} y={py(y) + 3.5} textAnchor="end">
               {y}
             </text>
           </g>

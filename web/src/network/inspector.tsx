@@ -17,6 +17,7 @@ interface Props {
   onRecording: (place: string, recording: string) => void;
   onEdit: Edit;
   onSelect: (id: string | undefined) => void;
+  onRename: (id: string, name: string) => void;
   onProblem: (problem: Problem) => void;
 }
 
@@ -37,7 +38,7 @@ export function Inspector(props: Props) {
         <h2>{m.TITLES[kind][0]}</h2>
         <span className="dim">{m.TITLES[kind][1]}</span>
       </header>
-      <NameField doc={doc} id={id} onEdit={onEdit} onSelect={onSelect} />
+      <NameField doc={doc} id={id} onRename={props.onRename} />
       <Complaints all={complaints} />
       {box && <BoxFields {...props} id={id} name={name} box={box} complaints={complaints} />}
       {(part === "sources" || part === "tables") && <StreamFields {...props} id={id} columns={doc[part]?.[name] ?? {}} />}
@@ -115,7 +116,7 @@ function Numeric({ label, value, onChange, hint }: { label: string; value: numbe
 }
 
 /** A name is changed when it is finished: half a name would tear the arcs off. */
-function NameField({ doc, id, onEdit, onSelect }: Pick<Props, "doc" | "onEdit" | "onSelect"> & { id: string }) {
+function NameField({ doc, id, onRename }: Pick<Props, "doc" | "onRename"> & { id: string }) {
   const [part, name] = m.split(id);
   const [text, setText] = useState(name);
   useEffect(() => setText(name), [name]);
@@ -124,8 +125,7 @@ function NameField({ doc, id, onEdit, onSelect }: Pick<Props, "doc" | "onEdit" |
   const wrong = text !== name && (text in taken || !m.isName(text));
   const done = () => {
     if (text === name || wrong) return setText(name);
-    onEdit((now) => m.rename(now, id, text));
-    onSelect(`${part}.${text}`);
+    onRename(id, text);
   };
   return (
     <Row label="Name">

@@ -6,8 +6,8 @@ export interface Spot {
 }
 export type Positions = Record<string, { x: number; y: number }>;
 
-export const WIDTH = 208;
-const ACROSS = WIDTH + 92;
+export const WIDTH = 188;
+const ACROSS = WIDTH + 66;
 const BETWEEN = 36;
 
 /** `arcs` are [from, to] pairs of ids. */

@@ -97,6 +97,7 @@ function Editor() {
   const [shelf, setShelf] = useState<server.Shelf>();
   const [selected, setSelected] = useState<string>();
   const [group, setGroup] = useState<string>();
+  const [opened, setOpened] = useState(0);
   const [problem, setProblem] = useState<Problem>();
   const [lost, setLost] = useState<Problem>();
   const [verdict, checking] = useVerdict(doc, setLost);
@@ -135,12 +136,19 @@ function Editor() {
     [doc, group, edit, setDesk],
   );
   const place = useCallback((moved: Positions) => setDesk((now) => ({ ...now, positions: { ...now.positions, ...moved } })), [setDesk]);
+  const rename = (id: string, name: string) => {
+    const fresh = `${m.split(id)[0]}.${name}`;
+    const moved = <T,>(things: Record<string, T>) => Object.fromEntries(Object.entries(things).map(([key, thing]) => [key === id ? fresh : key, thing]));
+    edit((now) => m.rename(now, id, name));
+    setDesk((now) => ({ ...now, positions: moved(now.positions), recordings: moved(now.recordings) }));
+    setSelected(fresh);
+  };
   const empty = m.placesOf(doc).length === 0;
   const wrong = !verdict || verdict.complaints.length > 0;
   const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
   return (
     <div className="network">
-      <FileBar desk={desk} setDesk={setDesk} shelf={shelf} onShelf={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined))} undo={undo}>
+      <FileBar desk={desk} setDesk={setDesk} shelf={shelf} onShelf={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo}>
         <Verdict verdict={verdict} checking={checking} lost={lost} awake={shelf?.awake ?? false} onSelect={setSelected} />
       </FileBar>
       <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} onRun={setRun} onProblem={setProblem} />
@@ -158,7 +166,7 @@ function Editor() {
                 / <strong>{group}</strong>
               </nav>
             )}
-            <Canvas doc={doc} verdict={verdict} run={shownRun} group={group} selected={selected} positions={positions} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
+            <Canvas doc={doc} verdict={verdict} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
             {empty && (
               <div className="over">
                 <Empty title="An empty canvas">
@@ -195,6 +203,7 @@ function Editor() {
             onRecording={(id, one) => setDesk((now) => ({ ...now, recordings: { ...now.recordings, [id]: one } }))}
             onEdit={edit}
             onSelect={setSelected}
+            onRename={rename}
             onProblem={setProblem}
           />
         )}
@@ -285,7 +294,7 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
       onShelf();
     }, onProblem);
   return (
-    <section className="file-bar" aria-label="File">
+    <section className="file-bar" aria-label="Network file">
       <label>
         Open
         <select value="" onFocus={onShelf} onChange={(event) => open(event.target.value)}>

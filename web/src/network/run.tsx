@@ -158,7 +158,7 @@ export function TupleDrawer({ doc, run, selected }: { doc: m.Doc; run: Working; 
           </dl>
         )}
       </header>
-      <div className="tuples" tabIndex={0} aria-label={`Newest tuples on ${name}`}>
+      <div className="tuples" tabIndex={0} aria-label="Newest tuples">
         {found && found.rows.length > 0 ? (
           <table className="mono">
             <thead>

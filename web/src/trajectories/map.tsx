@@ -72,7 +72,7 @@ export function JourneyMap(props: Props) {
     if (!b || !f || !bc || !fc || !v) return;
     stale.current = true;
     let [fitted, last] = [false, performance.now()];
-    const ink = { side: colour("line"), main: colour("dim"), car: colour("accent"), still: colour("dim"), mark: colour("mark"), alarm: colour("alarm"), soft: colour("soft"), back: colour("panel"), good: colour("good") };
+    const ink = { main: colour("dim"), car: colour("accent"), still: colour("dim"), mark: colour("mark"), alarm: colour("alarm"), soft: colour("soft"), back: colour("panel"), good: colour("good") };
     let wanted = requestAnimationFrame(function draw(at: number) {
       wanted = requestAnimationFrame(draw);
       const p = now.current;
@@ -134,7 +134,7 @@ export function JourneyMap(props: Props) {
     stale.current = true;
   };
   return (
-    <div className="map">
+    <div className="journey-map">
       <canvas ref={back} aria-hidden="true" />
       <canvas
         ref={front}
@@ -192,7 +192,7 @@ function resized(canvas: HTMLCanvasElement): boolean {
   return true;
 }
 
-type Ink = Record<"side" | "main" | "car" | "still" | "mark" | "alarm" | "soft" | "back" | "good", string>;
+type Ink = Record<"main" | "car" | "still" | "mark" | "alarm" | "soft" | "back" | "good", string>;
 
 function ready(c: CanvasRenderingContext2D): void {
   c.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
@@ -204,8 +204,8 @@ function ready(c: CanvasRenderingContext2D): void {
 function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink: Ink): void {
   ready(c);
   const classes: [number, number, number, string, number][] = [
-    [0, 40, 0.7, ink.side, 1],
-    [40, 60, 1.1, ink.main, 0.45],
+    [0, 40, 0.7, ink.main, 0.28],
+    [40, 60, 1.1, ink.main, 0.5],
     [60, Infinity, 2, ink.main, 0.8],
   ];
   for (const [low, high, width, stroke, alpha] of classes) {

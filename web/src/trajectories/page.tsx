@@ -110,8 +110,8 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
   const marked = useMemo(() => new Set([...(stays ?? []).map((stay) => stay.vehicle), ...(shown?.licences ?? []).flatMap((one) => numberOf.get(one) ?? [])]), [stays, shown, numberOf]);
   const path = useMemo(() => (past && chosen !== undefined ? pathNow(past) : []), [past, chosen]);
   return (
-    <div className="columns">
-      <div className="left card">
+    <div className="journey-columns">
+      <div className="journey-left card">
         <JourneyMap
           set={set}
           streets={lines}
@@ -131,7 +131,7 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
           points={shown?.points ?? []}
           lines={shown?.lines ?? []}
         />
-        <section className="timeline" aria-label="Time">
+        <section className="player" aria-label="Time">
           <button className="plain" onClick={() => play(!playing)} aria-label={playing ? "Halt" : "Play"} title={playing ? "Halt" : "Play"}>
             {playing ? "❚❚" : "▶"}
           </button>
