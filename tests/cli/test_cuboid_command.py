@@ -27,10 +27,10 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
     files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
     queries = {"rising": Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)}
-    keeper, store = Keeper(SCRIPT.cuboids["stock"], queries), DictStore()
+    keeper, store = Keeper(SCRIPT.cuboids["stock"]), DictStore()
     for batch in range(3):
         keys = np.array([1, 2, 1], np.int64)
-        keeper.take(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch})
+        keeper.take(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, queries)
         keeper.save(batch, store)
         keeper.publish(out / "snapshot", "stock", 0, batch)
         with (out / "snapshot" / PROGRESS).open("ab") as log:

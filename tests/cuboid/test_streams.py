@@ -46,13 +46,13 @@ TICKS = 600
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    traffic = Traffic(expressways=2, minutes=6, demand=2.0, accident_every=2, returning=0.2)
+    traffic = Traffic(expressways=2, minutes=6, demand=2.0, accident_every=2, returning=0.0)
     return simulate(spark, traffic, 3, tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.fixture(scope="module")
 def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Seven stocks and a Linear Road stream at once, each with its cluster around a W; one row of stocks is bad."""
+    """Seven stocks and a Linear Road stream at once, each with its cluster around a W; two rows of stocks are bad."""
     folder = tmp_path_factory.mktemp("both")
     ticks.write(folder / "ticks", TICKS, seed=7, files=3)
     with (folder / "ticks" / "ticks-00002.csv").open("a") as file:

@@ -163,6 +163,7 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     ...     return np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
     >>> call("spread", [Ring(np.array([[1.0, 5.0, 2.0]]), np.array([3], np.uint32))])
     array([4.])
+    >>> del _ADDED["spread"]
     """
     if name.lower() in BUILT_IN:
         raise BadArgument(f"'{name}' is a function already.", hint="Give yours another name.")

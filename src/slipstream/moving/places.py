@@ -76,6 +76,8 @@ def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods
                 low, high = near_on_unit(m.x[i], m.y[i], m.x[j], m.y[j], px, py, d)
                 if low <= high:
                     t0, t1 = inward(m.t[i], m.t[j] - m.t[i], low, high)
+                    if t0 == t1 and superseded(m, row, k, t1):
+                        continue
                     if at > rows[row] and t0 <= end[at - 1]:
                         end[at - 1] = max(end[at - 1], t1)
                     else:
@@ -221,9 +223,10 @@ def when_inside(m: MPoints, region: Lines, first_only: bool) -> Periods:
                 span = m.t[j] - m.t[i]
                 for c in range(count):
                     s = cuts[c]  # a place where the unit begins, ends or meets the border
-                    if contains(region, row, m.x[i] + s * dx, m.y[i] + s * dy):
+                    t0, t1 = inward(m.t[i], span, s, s)
+                    here = contains(region, row, m.x[i] + s * dx, m.y[i] + s * dy)
+                    if here and not superseded(m, row, k, t1):
                         begin, end = grown(begin, at), grown(end, at)
-                        t0, t1 = inward(m.t[i], span, s, s)
                         at = _add(rows, row, begin, end, at, t0, t1)
                     if c + 1 < count and cuts[c + 1] > s:
                         middle = 0.5 * (s + cuts[c + 1])
