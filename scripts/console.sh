@@ -9,6 +9,7 @@ if [ "${version:-0}" -lt 18 ] || ! command -v npm >/dev/null; then
   echo "Everything else works. Then run scripts/console.sh." >&2
   exit 4
 fi
-npm ci --no-audit --no-fund --loglevel=error
+# `npm ci` would insist on packages for other platforms in the lock file; this takes the locked versions and leaves it alone
+npm install --no-save --no-audit --no-fund --loglevel=error
 npm run --silent build -- --logLevel=warn
 echo "The console's page is built."

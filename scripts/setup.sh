@@ -33,5 +33,4 @@ major=$( (java_major) 2>/dev/null || true)
 .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 .venv/bin/slipstream --version
-# the console's page; without Node everything else works, and the script says so
-scripts/console.sh || [ $? -eq 4 ]
+scripts/console.sh || echo "slipstream: everything but the console's page is ready." >&2
