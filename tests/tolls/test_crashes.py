@@ -85,9 +85,8 @@ def wait_for(condition: Path, process: subprocess.Popen[bytes]) -> None:
 POINTS = ["tolls.after-save", "accounts.before-save", "sink.before-text", "sink.after-text", "sink.before-journal"]
 
 
-@pytest.mark.parametrize(
-    "point", [pytest.param(point, marks=() if point == "sink.after-text" else pytest.mark.long) for point in POINTS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("point", POINTS)
 def test_kill_everything_at(point: str, run: Run, undisturbed: Path, tmp_path: Path) -> None:
     reached = tmp_path / "reached"
     process = start(run, tmp_path / "out", {VARIABLE: f"{point}:{reached}"})

@@ -12,6 +12,7 @@ A query is evaluated on each fragment by itself (``part``), wherever that fragme
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,7 +84,10 @@ class Query:
         return query
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("text", "schema", "patterns", "functions")}
+        """What travels: of the functions that people added, those that the text names."""
+        words = set(re.findall(r"\w+", self.text.lower()))
+        used = {name: function for name, function in self.functions.items() if name in words}
+        return {"text": self.text, "schema": self.schema, "patterns": self.patterns, "functions": used}
 
     @cached_property
     def _plan(self) -> _Plan:
