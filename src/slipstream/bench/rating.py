@@ -121,8 +121,7 @@ class Slipstream:
         ended, gib = watched(command, out)
         summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
         responses = {name: Response(**response) for name, response in summary["response_seconds"].items()}
-        late = [f"{name} {response.max:.1f} s" for name, response in responses.items() if not response.held]
-        why = ended or ("late: " + ", ".join(late) if late else "" if responses else "no answers")
+        why = ended or late(responses) or ("" if responses else "no answers")
         return Try(expressways, window.seconds, not why, responses, why, gib=round(gib, 1))
 
 
@@ -145,9 +144,14 @@ class Postgres:
             forward.compute(self._spark())
         result = run_postgres(presented, out, seconds=window.until, forward=forward)
         responses = responses_of(Path(result.output))
-        late = [f"{name} {response.max:.1f} s" for name, response in responses.items() if not response.held]
-        why = "the driver was late" if result.driver.void else "late: " + ", ".join(late) if late else ""
+        why = "the driver was late" if result.driver.void else late(responses)
         return Try(expressways, window.seconds, not why, responses, why)
+
+
+def late(responses: dict[str, Response]) -> str:
+    """Which answers were too late, in words; nothing if none was."""
+    words = [f"{name} {response.max:.1f} s" for name, response in responses.items() if not response.held]
+    return "late: " + ", ".join(words) if words else ""
 
 
 def responses_of(output: Path) -> dict[str, Response]:

@@ -65,21 +65,10 @@ def toll(
 
     `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
     """
-    from slipstream.feeds.parse import PARSERS
     from slipstream.tolls.engine import Settings
-    from slipstream.tolls.rules import find
 
-    find(rules)
+    _check(rules, encoding, speed, batch_seconds, parallel)
     live = follow or input_.startswith("tcp:")
-    checks = (
-        (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
-        (speed >= 0, f"--speed {speed}: below 0.", "1 is real time, 0 as fast as possible."),
-        (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
-        (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
-    )
-    for good, message, hint in checks:
-        if not good:
-            raise BadArgument(message, hint=hint)
     settings = Settings(
         speed=speed,
         rules=rules,
@@ -98,6 +87,23 @@ def toll(
     )
     summary = _toll(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
+
+
+def _check(rules: str, encoding: str, speed: float, batch_seconds: int, parallel: int) -> None:
+    """Refuse what cannot be, before Spark starts."""
+    from slipstream.feeds.parse import PARSERS
+    from slipstream.tolls.rules import find
+
+    find(rules)
+    checks = (
+        (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
+        (speed >= 0, f"--speed {speed}: below 0.", "1 is real time, 0 as fast as possible."),
+        (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
+        (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
+    )
+    for good, message, hint in checks:
+        if not good:
+            raise BadArgument(message, hint=hint)
 
 
 def _script(file: Path | None) -> str:

@@ -282,13 +282,8 @@ class Fragment:
         """Take over whole rows; they count as changed."""
         self.parts.rows[self.upsert(rows[KEY].copy())] = rows
 
-    def encode(self, keys: Longs) -> bytes:
-        """The rows of ``keys`` that are there, as bytes."""
-        rows = self.find(keys)
-        return bytes(self.parts.rows[rows[rows != EMPTY]].tobytes())
-
     def apply(self, delta: bytes) -> None:
-        """Take over rows from bytes that ``delta`` or ``encode`` made."""
+        """Take over rows from bytes that ``delta`` made."""
         rows = decode(self.schema, delta)
         keys = np.ascontiguousarray(rows[KEY])
         if len(self) + keys.size > self.parts.rows.size:
