@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
 
 from slipstream.bench.rating import Rating, Response, Search, Try, Window, responses_of
 from slipstream.bench.rating_report import write_rating
+from slipstream.cuboid.files import as_line
+from slipstream.cuboid.metrics import FILE, BatchMetrics
 from slipstream.feeds.run import Run
 
 WINDOW = Window(9600, 10_800)
@@ -73,8 +74,8 @@ def test_the_page_has_all_that_a_reader_asks_for(tmp_path: Path) -> None:
     tried = Try(20, 1200, held=True, responses={"toll": Response(0.5, 1.2, 1.9, 5)}, validated=True, gib=3.5)
     out = tmp_path / "machine-20-1200s"
     out.mkdir()
-    batch = {"batch": 3, "since": 9600, "until": 9601, "commit_ms": 700, "phases_ms": {}, "state_bytes": 1}
-    (out / "metrics.jsonl").write_text(json.dumps(batch) + "\n")
+    batch = BatchMetrics(3, 0.0, since=9600, until=9601, commit_ms=700, phases_ms={}, state_bytes=1, run="a")
+    (out / FILE).write_bytes(as_line(asdict(batch)))
     rating = Rating(
         "machine", 20, 2, 10.0, WINDOW, "run", str(out), (tried,), True, 0.7, 0.3, "Driven so.", "a machine", {"x": "1"}
     )

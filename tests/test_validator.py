@@ -6,6 +6,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ from slipstream.bench.outputs import COLUMNS
 from slipstream.bench.report import write_report
 from slipstream.bench.validator import Verdict, validate
 from slipstream.cli import app
+from slipstream.cuboid.files import as_line
+from slipstream.cuboid.metrics import FILE, BatchMetrics
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import export_text, import_text
@@ -233,6 +236,10 @@ def test_all_forms_of_output_and_answers_within_their_tolerance_pass(
     assert [tally.response.max for tally in verdict.tallies if tally.response] == [1.5, 1, 0.25, 1, 1]
     write_report(verdict, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().count("data:image/png") == 3
+    batch = BatchMetrics(0, 0.0, since=0, until=9, commit_ms=700, phases_ms={}, state_bytes=1, run="a")
+    (paths[0] / FILE).write_bytes(as_line(asdict(batch)))
+    write_report(verdict, tmp_path / "report.html")
+    assert "Real-time consistency" in (tmp_path / "report.html").read_text()
 
 
 def when(line: bytes) -> int:

@@ -11,8 +11,10 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -181,3 +183,20 @@ def _for_people(text: str) -> SlipstreamError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     cause = next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
     return Unavailable(f"A Spark task failed: {cause}", hint=hint)
+
+
+@contextmanager
+def signals_heeded() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: PySpark alone would end the process in the middle of things."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from commands import Slipstream
 from slipstream.cuboid import declare, files
 from slipstream.cuboid.keeper import Keeper
-from slipstream.cuboid.rtc import PROGRESS, Moment, figures
+from slipstream.cuboid.metrics import FILE, BatchMetrics
+from slipstream.cuboid.rtc import Moment, figures
 from slipstream.cuboid.sql import Query
 from tolls.engine_in_memory import DictStore
 
@@ -33,8 +35,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keeper.take(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, queries)
         keeper.save(batch, store)
         keeper.publish(out / "snapshot", "stock", 0, batch)
-        with (out / "snapshot" / PROGRESS).open("ab") as log:
-            log.write(files.as_line({"batch": batch, "run": "a", "start": 10.0 * batch, "seconds": 4.0}))
+        measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
+        with (out / FILE).open("ab") as log:
+            log.write(files.as_line(asdict(measured)))
         if batch < 2:
             with (out / "batches.jsonl").open("ab") as journal:
                 journal.write(files.as_line({"batch": batch, "found": {}}))

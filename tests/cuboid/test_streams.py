@@ -13,7 +13,7 @@ import pytest
 from cuboid.plain import members
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.cuboid import declare, rtc, ticks
+from slipstream.cuboid import declare, metrics, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
 from slipstream.cuboid.fill import Filling, fill, open_files, start
 from slipstream.cuboid.snapshot import Snapshot
@@ -60,7 +60,7 @@ def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory
     script = declare.parse(STOCKS)
     rows = open_files(spark, folder / "ticks", script.cuboids["stock"])
     query = start(spark, rows, script, folder / "stocks", Filling(fragments=2))
-    with rtc.recorded(query, folder / "stocks"):
+    with metrics.recorded(query, folder / "stocks"):
         toll_run(spark, run, folder / "tolls", Settings(batch_seconds=100, snapshot=True, queries=CARS, text=False))
         query.awaitTermination()
     return folder / "stocks", folder / "tolls"

@@ -15,7 +15,8 @@ from slipstream.bench.editions import edition
 from slipstream.bench.validator import validate
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.tolls import metrics, replay
+from slipstream.cuboid import metrics
+from slipstream.tolls import replay
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.engine import Settings, toll_run
 from slipstream.tolls.fragment import TollFragment

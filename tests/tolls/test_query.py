@@ -18,7 +18,7 @@ from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
-from slipstream.tolls.engine import Settings, toll_lines, toll_run
+from slipstream.tolls.engine import Settings, toll_feed, toll_run
 from slipstream.tolls.live import receive
 from slipstream.tolls.sink import REJECTED, TEXT
 from tolls.test_exactness import GARBAGE
@@ -74,7 +74,7 @@ def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
 ) -> None:
     feed = text[:3000] + GARBAGE + text[2000:2100] + text[3000:6000]
     (tmp_path / "feed.dat").write_text("\n".join(feed))
-    toll_lines(spark, tmp_path / "feed.dat", tmp_path / "out", Settings(lateness=20))
+    toll_feed(spark, str(tmp_path / "feed.dat"), tmp_path / "out", Settings(lateness=20))
     expected = answers(feed, lateness=20)
     assert sorted(outputs(tmp_path / "out")) == sorted(expected.outputs)
     rejected = [tuple(line.split(",", 1)) for line in (tmp_path / "out" / REJECTED).read_text().splitlines()]
@@ -95,7 +95,7 @@ def test_what_comes_over_tcp_is_tolled_to_its_end(spark: SparkSession, text: lis
         thread.start()
         receive(f"tcp:127.0.0.1:{server.getsockname()[1]}", tmp_path / "spool").join()
         thread.join()
-    toll_lines(spark, tmp_path / "spool", tmp_path / "out", Settings(lateness=2, follow=True))
+    toll_feed(spark, str(tmp_path / "spool"), tmp_path / "out", Settings(lateness=2, follow=True))
     assert sorted(outputs(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
 
 

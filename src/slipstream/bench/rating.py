@@ -25,11 +25,10 @@ import psutil
 
 from slipstream.bench.editions import ANSWERS, edition
 from slipstream.bench.postgres import run_postgres
-from slipstream.cuboid import memory
+from slipstream.cuboid import memory, metrics
 from slipstream.errors import BadArgument, CheckFailed, Unavailable
 from slipstream.feeds.run import Run, versions
 from slipstream.progress import say
-from slipstream.tolls import metrics
 from slipstream.tolls.forward import Forward
 
 if TYPE_CHECKING:

@@ -6,11 +6,9 @@ import html
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from slipstream.bench.rating import Rating, Try
-from slipstream.bench.report import COLOURS, STYLE, figure_of, image
-from slipstream.tolls import metrics
+from slipstream.bench.report import COLOURS, STYLE, figure_of, image, plot_qos
+from slipstream.cuboid import metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,20 +77,4 @@ def plot_ladder(tries: tuple[Try, ...]) -> Figure:
     axis.axhline(5, color="#a40000", linestyle="--", linewidth=1)
     axis.set(xlabel="expressways", ylabel="slowest answer, s (limit dashed)", ylim=(0, None))
     axis.legend(frameon=False)
-    return figure
-
-
-def plot_qos(batches: list[metrics.BatchMetrics]) -> Figure:
-    """Commit time and what it leaves for queries, batch by batch."""
-    figure, (times, share) = figure_of(2, 5)
-    at = np.array([batch.until for batch in batches])
-    took = np.array([batch.commit_ms for batch in batches]) / 1000
-    arrived = np.array([batch.until - batch.since for batch in batches])
-    times.plot(at, took, color=COLOURS[0], linewidth=1, label="RTC commit time of a batch")
-    times.plot(at, arrived, color="#5b6570", linewidth=1, label="seconds of the stream in it")
-    times.set(ylabel="s", ylim=(0, None))
-    times.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    share.plot(at, 100 * (1 - np.cumsum(took) / np.cumsum(arrived)), color=COLOURS[2], linewidth=1.5)
-    share.axhline(0, color="#a40000", linestyle="--", linewidth=1)
-    share.set(xlabel="second of the run", ylabel="query time capacity, %\n(mean so far; stable above 0)")
     return figure

@@ -14,6 +14,9 @@ import numpy.typing as npt
 
 from slipstream.bench.comparison import PROBLEMS
 from slipstream.bench.validator import Cell, Tally, Verdict
+from slipstream.cuboid import metrics, rtc
+from slipstream.cuboid.files import FILE, FOLDER
+from slipstream.cuboid.metrics import BatchMetrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +49,7 @@ PAGE = """<!doctype html>
 {responses}
 <h2>Throughput</h2>
 {throughput}
+{consistency}
 </body></html>
 """
 
@@ -62,6 +66,7 @@ def write_report(verdict: Verdict, path: Path) -> None:
         examples=_examples(verdict),
         responses=_responses(verdict),
         throughput=image(plot_throughput(verdict), "tuples in and answers out per second of the run"),
+        consistency="".join(_consistency(Path(output)) for output in verdict.outputs),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
@@ -112,6 +117,18 @@ def _responses(verdict: Verdict) -> str:
     distribution = image(plot_distribution(verdict), "share of answers by response time, a curve per kind")
     over_time = image(plot_over_time(verdict), "longest response time over the run, a panel per kind, with its limit")
     return distribution + over_time
+
+
+def _consistency(output: Path) -> str:
+    """Commit times and the capacity left for queries, of an engine that says what its batches took."""
+    folder = output if output.is_dir() else output.parent
+    batches = [batch for batch in metrics.read(folder) if batch.until > batch.since >= 0]
+    if not batches:
+        return ""
+    parts = [image(plot_qos(batches), "commit time of each batch, and query time capacity over the run")]
+    if (folder / FOLDER / FILE).exists() and (found := rtc.moments(folder)):
+        parts.append(image(rtc.qos_map(found), "QoS map: time per tuple of commits and of each continuous query"))
+    return f"<h2>Real-time consistency</h2>{''.join(parts)}"
 
 
 def image(figure: Figure, description: str) -> str:
@@ -190,6 +207,22 @@ def plot_throughput(verdict: Verdict) -> Figure:
     axis.set(xlabel="second of the run", ylabel="per second (log scale)")
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return figure
+
+
+def plot_qos(batches: list[BatchMetrics]) -> Figure:
+    """Commit time and what it leaves for queries, batch by batch."""
+    figure, (times, share) = figure_of(2, 5)
+    at = np.array([batch.until for batch in batches])
+    took = np.array([batch.commit_ms for batch in batches]) / 1000
+    arrived = np.array([batch.until - batch.since for batch in batches])
+    times.plot(at, took, color=COLOURS[0], linewidth=1, label="RTC commit time of a batch")
+    times.plot(at, arrived, color="#5b6570", linewidth=1, label="seconds of the stream in it")
+    times.set(ylabel="s", ylim=(0, None))
+    times.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    share.plot(at, 100 * (1 - np.cumsum(took) / np.cumsum(arrived)), color=COLOURS[2], linewidth=1.5)
+    share.axhline(0, color="#a40000", linestyle="--", linewidth=1)
+    share.set(xlabel="second of the run", ylabel="query time capacity, %\n(mean so far; stable above 0)")
     return figure
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +11,7 @@ import typer
 
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import BadArgument
-from slipstream.session import LOCAL, task_errors
+from slipstream.session import LOCAL, signals_heeded, task_errors
 
 
 def add_to(root: typer.Typer) -> None:
@@ -71,65 +69,45 @@ def archive(
 def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, str, bool, str]) -> dict[str, int]:
     """Archive a stream until it ends; how many trips and rejects there are then."""
     from slipstream.moving import archive as archives
+    from slipstream.tolls import sources
 
     run, speed, encoding, follow, start = how
     files = run is None and encoding == "parquet"
+    ended = sources.at_second(run.manifest.seconds) if run is not None else sources.has_ended
     if run is not None:
         tuples = _replayed(spark, run, speed, out)
     elif files:
         tuples = archives.arriving(spark, Path(source))
     else:
-        tuples = archives.parsed(_chunks(spark, source, out, encoding, follow), encoding)
-    with task_errors(), _stopped_at_the_end() as queries:
+        chunks = sources.chunks(spark, source, out / "checkpoint", encoding, follow=follow)
+        tuples = archives.parsed(chunks, encoding)
+    with task_errors(), signals_heeded(), _stopped_at_the_end() as queries:
         queries.append(archives.archive_stream(tuples, out, start, once=files and not follow))
         if not files:
             queries.append(archives.keep_rejects(tuples, out))
         for query in queries:
-            _await_end(query, run.manifest.seconds if run is not None else None)
+            if files:
+                query.awaitTermination()
+            else:
+                sources.follow(query, ended, lambda _: None)
+                query.processAllAvailable()  # what the end of the stream has ended
     rejects = spark.read.text(str(out / "rejects")).count() if any((out / "rejects").glob("*.csv")) else 0
     return {"trips": archives.open_archive(spark, out).count(), "rejected": rejects}
 
 
 def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
     """The tuples of a run, replayed; a clock that was started goes on where it would be now."""
-    from slipstream.feeds.clock import Clock
     from slipstream.moving import archive as archives
-    from slipstream.tolls import replay, stages
+    from slipstream.tolls import replay, sources, stages
 
-    file = out / "checkpoint" / "clock.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if Clock.read(file) is None:
-        Clock.starting(speed).write(file)
+    clock = out / "checkpoint" / sources.CLOCK
+    sources.start_clock(clock, speed)
     tasks = spark.sparkContext.defaultParallelism
     path, until = str(run.path.absolute()), run.manifest.seconds
-    asked = replay.Replay(path, run.copies, tuple(range(tasks)), 0, until, str(file.absolute()), 60, tasks)
-    spark.dataSource.register(replay.ReplaySource)
-    hops = spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, asked.to_json()).load()
+    asked = replay.Replay(path, run.copies, tuple(range(tasks)), 0, until, str(clock.absolute()), 60, tasks)
+    hops = sources.replayed(spark, asked)
     wanted = hops.where(f"what IN ({stages.TRAIN}, {stages.REJECTS})")
     return archives.unpacked(wanted.withColumn("rejected", wanted.what == stages.REJECTS), until - 1)
-
-
-def _chunks(spark: Any, source: str, out: Path, encoding: str, follow: bool) -> Any:
-    """The stream of chunks that ``slipstream toll`` would read from the same source."""
-    from slipstream.feeds.kafka import Topic
-    from slipstream.tolls import lines, live, topic
-
-    reader: type[lines.LineSource | topic.TopicSource]
-    asked: lines.Lines | topic.Subscription
-    if source.startswith("kafka:"):
-        wanted = topic.Subscription(Topic.parse(source), follow, encoding)
-        asked, reader, option = wanted.until_now(out / "checkpoint" / "topic.json"), topic.TopicSource, topic.OPTION
-    else:
-        path = Path(source)
-        if source.startswith("tcp:"):
-            path, follow = out / "checkpoint" / "received", True
-            live.receive(source, path)
-        elif not path.exists() and not follow:
-            raise BadArgument(f"{path}: no such file or folder.", hint="Give a run, or what tuples arrive in.")
-        asked = lines.Lines(str(path.absolute()), follow, whole_files=encoding == "train")
-        reader, option = lines.LineSource, lines.OPTION
-    spark.dataSource.register(reader)
-    return spark.readStream.format(reader.name()).option(option, asked.to_json()).load()
 
 
 @contextmanager
@@ -141,23 +119,3 @@ def _stopped_at_the_end() -> Iterator[list[Any]]:
     finally:
         for query in queries:
             query.stop()
-
-
-def _await_end(query: Any, until: int | None) -> None:
-    """Wait until a query has taken all of its input and written what that ended."""
-    while query.isActive and not _is_ended(query, until):
-        time.sleep(0.1)
-    if error := query.exception():
-        raise error
-    if query.isActive:
-        query.processAllAvailable()
-
-
-def _is_ended(query: Any, until: int | None) -> bool:
-    """Whether the finished batches reach the end of the source: its last second, or its own word for it."""
-    progress = query.lastProgress
-    offset = progress["sources"][0]["endOffset"] if progress else None
-    place = json.loads(offset) if isinstance(offset, str) else offset
-    if not isinstance(place, dict):
-        return False
-    return bool(place.get("ended")) or (until is not None and int(place.get("second", -1)) >= until)

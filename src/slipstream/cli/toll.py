@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -114,7 +113,7 @@ def _script(file: Path | None) -> str:
 
 def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:
     from slipstream.feeds.run import Run
-    from slipstream.tolls import engine, live
+    from slipstream.tolls import engine
 
     path = Path(input_)
     run = Run.open(path) if (path / "manifest.json").exists() else None
@@ -123,13 +122,7 @@ def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, con
     spark = spark_session("toll", master, conf)
     if run is not None:
         return engine.toll_run(spark, run.multiplied(multiply * run.copies), out, settings)
-    if input_.startswith("kafka:"):
-        return engine.toll_topic(spark, input_, out, settings)
-    if input_.startswith("tcp:"):
-        spool = out / "checkpoint" / "received"
-        live.receive(input_, spool)
-        return engine.toll_lines(spark, spool, out, dataclasses.replace(settings, follow=True))
-    return engine.toll_lines(spark, path, out, settings)
+    return engine.toll_feed(spark, input_, out, settings)
 
 
 def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:

@@ -9,7 +9,7 @@ streaming. In the order of the data:
     keeper, memory, warm, stage          a fragment at work, in memory that workers share, as a processor of Spark
     stream, fill             any streaming DataFrame into a cuboid; files
     files, publish, snapshot, access, ask   whole batches for readers in other processes, and how they read and ask
-    rtc                      what real-time consistency costs
+    metrics, rtc             what every batch took, and what real-time consistency costs
     ticks                    stock-like series to try things on
 
 Stands on ``errors``, ``kernels``, ``failpoints`` and ``session``; knows nothing of roads or tolls.

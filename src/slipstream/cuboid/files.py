@@ -199,3 +199,9 @@ def _damaged(place: Path, error: Exception) -> BadInput:
 def as_line(values: dict[str, Any]) -> bytes:
     """One line of a log."""
     return json.dumps(values).encode() + b"\n"
+
+
+def whole_lines(log: Path) -> list[dict[str, Any]]:
+    """All lines of a log; none where there is no log, and a last one that was cut short does not count."""
+    whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
+    return [json.loads(line) for line in whole.splitlines()]

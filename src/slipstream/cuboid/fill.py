@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.cuboid import files, rtc, stream
+from slipstream.cuboid import files, metrics, rtc, stream
 from slipstream.cuboid.declare import Script
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
@@ -152,7 +152,7 @@ def fill(spark: SparkSession, path: Path, script: Script, out: Path, how: Fillin
     with task_errors():
         query = start(spark, rows, script, out, how)
         try:
-            with rtc.recorded(query, out):
+            with metrics.recorded(query, out):
                 query.awaitTermination()
         finally:
             query.stop()

@@ -11,61 +11,20 @@ side by side, so a query takes as long as its slowest fragment.
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipstream.cuboid.files import FILE, FOLDER, Catalogue, as_line
+from slipstream.cuboid import metrics
+from slipstream.cuboid.files import FILE, FOLDER, Catalogue, whole_lines
 from slipstream.cuboid.keeper import QUERY
+from slipstream.cuboid.metrics import BatchMetrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pyspark.sql.streaming.query import StreamingQuery
-
-PROGRESS = "progress.jsonl"
-#: seconds between looks at a query; Spark remembers its last hundred batches
-_EVERY = 2.0
-
-
-@contextmanager
-def recorded(query: StreamingQuery, out: Path) -> Iterator[None]:
-    """While the block runs, note how long the query's batches take, if the folder has a snapshot."""
-    if not (out / FOLDER / FILE).exists():
-        yield
-        return
-    ended, seen = threading.Event(), set[int]()
-
-    def watch() -> None:
-        while not ended.wait(_EVERY):
-            _note(query, out, seen)
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
-        _note(query, out, seen)
-
-
-def _note(query: StreamingQuery, out: Path, seen: set[int]) -> None:
-    fresh = [found for found in query.recentProgress if found["batchId"] not in seen and found["numInputRows"]]
-    with (out / FOLDER / PROGRESS).open("ab") as log:
-        for found in fresh:
-            seen.add(found["batchId"])
-            start = datetime.fromisoformat(found["timestamp"]).timestamp()
-            took = found["durationMs"]["triggerExecution"] / 1000
-            line = {"batch": found["batchId"], "run": str(query.runId), "start": start, "seconds": took}
-            log.write(as_line(line))
 
 
 @dataclass
@@ -79,6 +38,12 @@ class Moment:
     queries: dict[str, float] = field(default_factory=dict)
     period: float = 0.0  # until the next batch began; of the last one, as long as it took
     run: str = ""  # one start of the query
+
+    @classmethod
+    def of(cls, measured: BatchMetrics) -> Moment:
+        """As long as nothing is known of its queries and of what follows."""
+        seconds = measured.commit_ms / 1000
+        return cls(measured.batch, measured.start, seconds, period=seconds, run=measured.run)
 
     @property
     def commit(self) -> float:
@@ -95,14 +60,11 @@ def moments(folder: Path) -> list[Moment]:
     """The committed batches of a snapshot that were measured, in order."""
     folder = folder / FOLDER if (folder / FOLDER / FILE).exists() else folder
     committed = Catalogue.read(folder).committed(folder)
-    lines = _lines(folder / PROGRESS)
-    found = {
-        line["batch"]: Moment(line["batch"], line["start"], line["seconds"], period=line["seconds"], run=line["run"])
-        for line in lines
-    }
+    measured = {found.batch: found for found in metrics.read(folder.parent)}
+    found = {batch: Moment.of(line) for batch, line in measured.items()}
     found = {batch: found[batch] for batch in sorted(found) if batch <= committed}
     for place in (folder / "metrics").glob("fragment=*.jsonl"):
-        latest = {line["batch"]: line for line in _lines(place)}
+        latest = {line["batch"]: line for line in whole_lines(place)}
         for batch, line in latest.items():
             if (moment := found.get(batch)) is not None:
                 moment.tuples += line["tuples"]
@@ -116,13 +78,6 @@ def moments(folder: Path) -> list[Moment]:
         same = following.run == moment.run
         moment.period = max(following.start - moment.start, moment.seconds) if same else moment.seconds
     return ordered
-
-
-def _lines(place: Path) -> list[dict[str, Any]]:
-    if not place.exists():
-        return []
-    whole = place.read_bytes().rpartition(b"\n")[0]
-    return [json.loads(line) for line in whole.splitlines()]
 
 
 def figures(found: list[Moment]) -> dict[str, Any]:

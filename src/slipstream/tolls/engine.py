@@ -6,9 +6,6 @@ What an interrupted start left behind in the folder is where the next one goes o
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,23 +17,22 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream.cuboid import warm
-from slipstream.cuboid.rtc import recorded
+from slipstream.cuboid.metrics import recorded
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, Clock
-from slipstream.feeds.kafka import Topic
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
 from slipstream.progress import bar
-from slipstream.session import task_errors
-from slipstream.tolls import lines, replay, sink, topic
+from slipstream.session import signals_heeded, task_errors
+from slipstream.tolls import replay, sink, sources
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
-from slipstream.tolls.metrics import Recorder
 from slipstream.tolls.published import Watch, prepare
 from slipstream.tolls.query import assemble, take_in
 from slipstream.tolls.rules import find
+from slipstream.tolls.sources import CLOCK, at_second, has_ended, place_of, start_clock
 from slipstream.tolls.stages import account_stage, by_fragment, toll_stage
 from slipstream.tolls.summary import summarise
 from slipstream.tolls.travel import Past
@@ -46,7 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINT = "checkpoint"
-CLOCK = "clock.json"
 #: empty batches before a clock starts: by then Spark has the query planned and compiled
 REHEARSALS = 8
 
@@ -78,6 +73,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     since = settings.since
     if not 0 <= since < until:
         raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
+    _check_is_free(out)
     layout = _layout(spark, f"run {run.path.name}", out, settings, lateness=0)
     path = str(run.path.absolute())
     forward = ""
@@ -102,47 +98,20 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     )
     _stop_other_clock(out, settings.speed)
     with warm.engine() as name:
-        answers = assemble(_replayed(spark, source), name, layout, path, _watch(out, settings))
+        answers = assemble(sources.replayed(spark, source), name, layout, path, _watch(out, settings))
         return _toll(spark, answers, out, settings, since, until)
 
 
-def _replayed(spark: SparkSession, source: replay.Replay) -> DataFrame:
-    spark.dataSource.register(replay.ReplaySource)
-    return spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, source.to_json()).load()
-
-
-def toll_lines(spark: SparkSession, path: Path, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll Linear Road text, JSON or trains in a file or a folder; with ``follow``, as it grows."""
-    if not path.exists() and not settings.follow:
-        raise BadArgument(f"{path}: no such file or folder.", hint="Give a run, a text file, or a folder of them.")
-    source = lines.Lines(str(path.absolute()), settings.follow, whole_files=settings.encoding == "train")
-    spark.dataSource.register(lines.LineSource)
-    chunks = spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, source.to_json()).load()
-    return _toll_chunks(spark, chunks, f"lines {path.name}", out, settings)
-
-
-def toll_topic(spark: SparkSession, name: str, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll the messages of a Kafka topic: those that are there now, or with ``follow`` all that come."""
-    source = topic.Subscription(Topic.parse(name), settings.follow, settings.encoding)
-    source = source.until_now(out / CHECKPOINT / "topic.json")
-    spark.dataSource.register(topic.TopicSource)
-    chunks = spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, source.to_json()).load()
-    return _toll_chunks(spark, chunks, name, out, settings)
-
-
-def _toll_chunks(
-    spark: SparkSession,
-    chunks: DataFrame,
-    source: str,
-    out: Path,
-    settings: Settings,
-) -> dict[str, Any]:
-    """Toll any stream of chunks (key, seq, chunk, last) whose offsets say when it has ended."""
-    layout = _layout(spark, source, out, settings, lateness=settings.lateness)
+def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
+    """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
+    _check_is_free(out)
+    live = settings.follow or sources.is_live(source)
+    chunks = sources.chunks(spark, source, out / CHECKPOINT, settings.encoding, follow=live)
+    layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness)
     _warm_up(spark, layout.partitions)
-    speed = 1.0 if settings.follow else FULL_SPEED
+    speed = 1.0 if live else FULL_SPEED
     _stop_other_clock(out, speed)
-    _start_clock(out, speed)
+    start_clock(out / CHECKPOINT / CLOCK, speed)
     history = str(settings.history.absolute()) if settings.history else None
     with warm.engine() as name:
         hops = take_in(chunks, name, layout, settings.encoding)
@@ -150,13 +119,22 @@ def _toll_chunks(
         return _toll(spark, answers, out, settings)
 
 
-def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
-    checkpoint = out / CHECKPOINT
-    if out.exists() and not checkpoint.exists() and any(out.iterdir()):
+def _name_of(source: str) -> str:
+    """What a checkpoint remembers of its source: a folder may move, a socket may have another port."""
+    if source.startswith(sources.KAFKA):
+        return source
+    return f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
+
+
+def _check_is_free(out: Path) -> None:
+    if out.exists() and not (out / CHECKPOINT).exists() and any(out.iterdir()):
         raise BadArgument(f"--out {out}: exists and is no engine's folder.", hint="Give another name, or remove it.")
+
+
+def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
     parallel = settings.parallel or spark.sparkContext.defaultParallelism
     wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
-    return wanted.agree_with(checkpoint)
+    return wanted.agree_with(out / CHECKPOINT)
 
 
 def _watch(out: Path, settings: Settings) -> Watch | None:
@@ -176,13 +154,6 @@ def _warm_up(spark: SparkSession, tasks: int) -> None:
     spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
 
 
-def _start_clock(out: Path, speed: float, since: int = 0) -> None:
-    """Start the clock of an engine, unless it runs: after a restart it goes on."""
-    file = out / CHECKPOINT / CLOCK
-    if Clock.read(file) is None:
-        Clock.starting(speed, since).write(file)
-
-
 def _stop_other_clock(out: Path, speed: float) -> None:
     """After a restart at another speed, the clock starts again from where the engine is."""
     file = out / CHECKPOINT / CLOCK
@@ -200,23 +171,33 @@ def _toll(
 ) -> dict[str, Any]:
     """Run the query: of a run the seconds from ``since`` to ``until``, of a feed all it has."""
     began = time.time()
-    recorder = Recorder(out)
     try:
         with _writing(spark, answers, out, settings) as query:
-
-            def watch() -> None:
-                if progress := query.lastProgress:
-                    recorder.record(json.loads(progress.json))
-                settings.watch()
-
             if until is not None:
-                _follow(query, _at_second(since), None, watch)
-                _start_clock(out, settings.speed, max(since, (_offset(query) or {}).get("second", since)))
-            _follow(query, _is_ended if until is None else _at_second(until), until, watch)
+                sources.follow(query, at_second(since), lambda _: settings.watch())
+                reached = int(place_of(query).get("second", since))
+                start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(since, reached))
+            with bar("seconds of the run", until or 0) as advance:
+                ended = has_ended if until is None else at_second(until)
+                sources.follow(query, ended, _looking(settings.watch, advance))
     finally:
         settings.watch()
         summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
     return summary
+
+
+def _looking(watch: Callable[[], None], advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Shows people how far the query is, and does what else is to be done at every look."""
+    shown = 0
+
+    def look(second: int) -> None:
+        nonlocal shown
+        watch()
+        if second > shown:
+            advance(second - shown)
+            shown = second
+
+    return look
 
 
 @contextmanager
@@ -227,7 +208,7 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    with task_errors(), _signals_heeded():
+    with task_errors(), signals_heeded():
         spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
         query = writer.trigger(processingTime="0 seconds").start()
         try:
@@ -236,60 +217,3 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
         finally:
             query.stop()
             spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-
-
-@contextmanager
-def _signals_heeded() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: PySpark alone would end the process in the middle of things."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _follow(
-    query: StreamingQuery,
-    ended: Callable[[dict[str, Any]], bool],
-    until: int | None,
-    watch: Callable[[], None],
-) -> None:
-    """Wait until the query has taken all of its input, showing how far it is."""
-    with bar("seconds of the run", until or 0) as advance:
-        shown = 0
-        while query.isActive:
-            offset = _offset(query)
-            watch()
-            if offset is not None and ended(offset):
-                return
-            if offset is not None and "second" in offset:
-                advance(offset["second"] - shown)
-                shown = offset["second"]
-            time.sleep(0.1)
-    if error := query.exception():
-        raise error
-
-
-def _is_ended(offset: dict[str, Any]) -> bool:
-    return bool(offset["ended"])
-
-
-def _at_second(until: int) -> Callable[[dict[str, Any]], bool]:
-    return lambda offset: int(offset["second"]) >= until
-
-
-def _offset(query: StreamingQuery) -> dict[str, Any] | None:
-    """The offset up to which batches are finished."""
-    progress = query.lastProgress
-    if not progress:
-        return None
-    offset = progress["sources"][0]["endOffset"]
-    found: dict[str, Any] | None = json.loads(offset) if isinstance(offset, str) else offset
-    return found

@@ -27,6 +27,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from slipstream.cuboid.files import whole_lines
 from slipstream.errors import BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
@@ -72,11 +73,8 @@ class Batch:
 def journal(out: Path) -> list[Batch]:
     """The committed batches; an unfinished last line does not count."""
     file = out / JOURNAL
-    if not file.exists():
-        return []
-    whole = file.read_bytes().rpartition(b"\n")[0]
     try:
-        return [Batch(**json.loads(line)) for line in whole.splitlines()]
+        return [Batch(**line) for line in whole_lines(file)]
     except (ValueError, TypeError) as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
 
