@@ -84,7 +84,7 @@ class Engine:
             self.tolls[key] = TollFragment(self.rules)
         elif self.restart:
             self.tolls[key] = TollFragment.load(self.rules, *stores)
-        passed = list(toll_stage(self.tolls[key], hops, tuple(range(self.shards))))
+        passed = list(toll_stage(self.tolls[key], hops, tuple(range(self.shards)), key))
         self.tolls[key].save(*stores)
         return passed
 

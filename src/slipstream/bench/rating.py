@@ -179,7 +179,7 @@ def engine_called(name: str, master: str, conf: Sequence[str], spark: Callable[[
 
 def watched(command: list[str], out: Path) -> tuple[str, float]:
     """Run an engine until it ends or is hopelessly late; returns why it did not end well, and its memory in GiB."""
-    from slipstream.tolls.sink import journal
+    from slipstream.tolls.sink import last_batch
 
     gib = 0.0
     with (out.parent / f"{out.name}.log").open("wb") as log:
@@ -188,13 +188,13 @@ def watched(command: list[str], out: Path) -> tuple[str, float]:
             while process.poll() is None:
                 time.sleep(1)
                 gib = max(gib, memory_of(process.pid))
-                if (done := journal(out)) and _lag(out, done[-1].newest) > HOPELESS:
+                if (last := last_batch(out)) and _lag(out, last.newest) > HOPELESS:
                     return f"more than {HOPELESS:.0f} s behind", gib
         finally:
             _end(process)
     if process.returncode:
-        last = Path(log.name).read_text(errors="replace").strip().splitlines()[-1:]
-        raise Unavailable(f"The engine ended with code {process.returncode}: {' '.join(last)}", hint=f"See {log.name}.")
+        words = Path(log.name).read_text(errors="replace").strip().splitlines()[-1:]
+        raise Unavailable(f"The engine ended with code {process.returncode}: {' '.join(words)}", hint=f"See {log.name}.")
     return "", gib
 
 

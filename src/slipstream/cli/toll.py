@@ -148,19 +148,19 @@ def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
 
 def _printer(out: Path) -> Callable[[], None]:
     """Prints the lines of output.csv as batches are committed."""
-    from slipstream.tolls.sink import TEXT, journal
+    from slipstream.tolls.sink import TEXT, last_batch
 
     shown = 0
 
     def publish() -> None:
         nonlocal shown
-        done = journal(out)
-        if done and done[-1].text_bytes > shown:
+        last = last_batch(out)
+        if last is not None and last.text_bytes > shown:
             with (out / TEXT).open("rb") as file:
                 file.seek(shown)
-                sys.stdout.buffer.write(file.read(done[-1].text_bytes - shown))
+                sys.stdout.buffer.write(file.read(last.text_bytes - shown))
             sys.stdout.buffer.flush()
-            shown = done[-1].text_bytes
+            shown = last.text_bytes
 
     return publish
 

@@ -18,7 +18,7 @@ from slipstream.console.leash import GRACE
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.run import Run
 from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.sink import journal
+from slipstream.tolls.sink import last_batch
 
 
 class Engine:
@@ -80,7 +80,7 @@ def set_clock(out: Path, speed: float, start_up: float) -> None:
     """
     file = out / CHECKPOINT / "clock.json"
     if file.exists():
-        done = journal(out)
-        clock = Clock.starting(speed, since=done[-1].newest + 1 if done else 0)
+        last = last_batch(out)
+        clock = Clock.starting(speed, since=last.newest + 1 if last else 0)
         clock = replace(clock, origin_ms=clock.origin_ms + round(start_up * 1000))
         clock.write(file)

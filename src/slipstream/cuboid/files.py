@@ -89,21 +89,28 @@ class Catalogue:
 
 
 def last_in_journal(file: Path) -> int:
-    """The batch in the last whole line of a journal."""
+    """The batch in the last whole line of a journal; -1 before the first."""
     try:
-        with file.open("rb") as lines:
-            size, reach = lines.seek(0, os.SEEK_END), 1 << 14
-            while True:
-                lines.seek(max(size - reach, 0))
-                whole = lines.read(min(reach, size)).rpartition(b"\n")[0]
-                if b"\n" in whole or reach >= size:
-                    last = whole.rpartition(b"\n")[2]
-                    return int(json.loads(last)["batch"]) if last else -1
-                reach *= 4
-    except FileNotFoundError:
-        return -1
+        last = last_line(file)
+        return int(last["batch"]) if last else -1
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+
+
+def last_line(log: Path) -> dict[str, Any] | None:
+    """The last whole line of a log, without reading the rest: logs grow for as long as a stream runs."""
+    if not log.exists():
+        return None
+    with log.open("rb") as lines:
+        size, reach = lines.seek(0, os.SEEK_END), 1 << 14
+        while True:
+            lines.seek(max(size - reach, 0))
+            whole = lines.read(min(reach, size)).rpartition(b"\n")[0]
+            if b"\n" in whole or reach >= size:
+                last = whole.rpartition(b"\n")[2]
+                found: dict[str, Any] | None = json.loads(last) if last else None
+                return found
+            reach *= 4
 
 
 @contextmanager

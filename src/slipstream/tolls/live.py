@@ -16,7 +16,7 @@ from typing import Any
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.feeds.kafka import PATIENCE, Topic
 from slipstream.tolls.lines import END_MARK
-from slipstream.tolls.sink import TEXT, journal
+from slipstream.tolls.sink import TEXT, last_batch
 
 _POSITION = "slipstream-position"
 
@@ -70,12 +70,12 @@ class Publisher:
 
     def publish(self) -> None:
         """Send what was committed since the last call, in one transaction."""
-        done = journal(self._out)
-        if not done or done[-1].text_bytes <= self._position:
+        last = last_batch(self._out)
+        if last is None or last.text_bytes <= self._position:
             return
         with (self._out / TEXT).open("rb") as file:
             file.seek(self._position)
-            text = file.read(done[-1].text_bytes - self._position)
+            text = file.read(last.text_bytes - self._position)
         position = self._position + len(text)
         try:
             self._producer.begin_transaction()

@@ -80,13 +80,13 @@ class TollStage(Stage[TollFragment]):
     def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, answers and charges out."""
         hops = [Hop(*row) for row in rows]
+        number = self._layout.fragments.index(self.key)
         if hops[0].what == OPENING:
-            return self._open(state, hops[0])
-        return toll_stage(state, hops, self._layout.shards)
+            return self._open(state, hops[0], number)
+        return toll_stage(state, hops, self._layout.shards, number)
 
-    def _open(self, state: TollFragment, opening: Hop) -> Iterator[Hop]:
+    def _open(self, state: TollFragment, opening: Hop, number: int) -> Iterator[Hop]:
         """Begin with the state of a fast-forward, if there is one."""
-        number = self._layout.fragments.index(opening.key)
         if opening.payload:
             forward = Forward.from_json(opening.payload.decode())
             vars(state).update(vars(forward.fragment(number, len(self._layout.fragments))))

@@ -16,6 +16,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from slipstream.cuboid.files import whole_lines
+from slipstream.cuboid.files import last_line, whole_lines
 from slipstream.errors import BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
@@ -72,9 +73,21 @@ class Batch:
 
 def journal(out: Path) -> list[Batch]:
     """The committed batches; an unfinished last line does not count."""
-    file = out / JOURNAL
-    try:
+    with _readable(out / JOURNAL) as file:
         return [Batch(**line) for line in whole_lines(file)]
+
+
+def last_batch(out: Path) -> Batch | None:
+    """The last committed batch."""
+    with _readable(out / JOURNAL) as file:
+        last = last_line(file)
+        return Batch(**last) if last is not None else None
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[Path]:
+    try:
+        yield file
     except (ValueError, TypeError) as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
 
@@ -134,9 +147,8 @@ class AnswerWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Make a batch visible, once."""
         written: list[Written] = [message for message in messages if message is not None]
-        done = journal(self._out)
-        if not done or done[-1].batch < batchId:
-            last = done[-1] if done else Batch(-1, -1, 0, [], 0, 0, 0)
+        last = last_batch(self._out) or Batch(-1, -1, 0, [], 0, 0, 0)
+        if last.batch < batchId:
             self._commit(written, batchId, last)
         for message in written:
             for name in (message.answers, message.rejects):

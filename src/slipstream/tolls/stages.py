@@ -79,10 +79,10 @@ def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
         yield Hop(key, REJECTS, second, len(rejects), 0, payload)
 
 
-def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels) -> Iterator[Hop]:
-    """Take trains into the fragment; pass on notifications and alerts, charges and requests."""
+def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number: int = 0) -> Iterator[Hop]:
+    """Take trains into fragment ``number``; pass on notifications and alerts, charges and requests."""
     hops = list(hops)
-    beside = shards[hops[0].key % len(shards)]
+    beside = shards[number % len(shards)]
     arrived = [trains.decode(hop.second, hop.reports, hop.requests, hop.payload) for hop in hops if hop.what == TRAIN]
     last = max(hop.second for hop in hops)
     entries, charges = state.take(arrived)
