@@ -9,9 +9,9 @@ import pytest
 
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
+from slipstream.cuboid.metrics import read
 from slipstream.errors import BadArgument
 from slipstream.tolls.engine import Settings, toll_run
-from slipstream.tolls.metrics import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
