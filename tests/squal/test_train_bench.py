@@ -73,7 +73,7 @@ def test_trains_and_superboxes(spark, tmp_path: Path) -> None:
         f"output tuples: {out:,}, {out / seconds:,.0f}/s; a batch: {batch:.2f} s   (paper: 3,200 boxes/s, 830 tuples/s)"
     )
     print("train   s a batch   µs a tuple")
-    for train in (1, 10, 100, 1_000, 10_000):
+    for train in (1, 10, 100, 1_000, 10_000, 50_000):
         _, batch, _ = run(spark, tmp_path / str(train), train, 4)
         print(f"{train:>6,} {batch:>10.2f} {batch / train * 1e6:>13,.0f}")
     assert out > 0
