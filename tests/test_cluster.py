@@ -1,0 +1,75 @@
+"""The same commands on a real cluster engine: Spark standalone, a master and two workers, one of them killed midway."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+from services import SCRIPTS, service
+from slipstream.tolls.sink import TEXT, last_batch
+from tolls.test_crashes import without_emit
+
+pytestmark = pytest.mark.long
+LOCAL = "local[2]"
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    yield from service("cluster")
+
+
+def command(*words: object) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "slipstream", *map(str, words)]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    _, errors = process.communicate(timeout=900)
+    assert process.returncode == 0, errors
+
+
+def lose_a_worker() -> None:
+    subprocess.run([SCRIPTS / "cluster.sh", "kill", "2"], check=True)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    """All rows of a folder of Parquet files, in an order of their own."""
+    return sorted(ds.dataset(folder, format="parquet").to_table().to_pylist(), key=repr)
+
+
+def test_a_tolling_run_that_loses_a_worker(cluster: str, tmp_path: Path) -> None:
+    run, here, there = tmp_path / "run", tmp_path / "here", tmp_path / "there"
+    finish(command("simulate", "--minutes", 4, "--seed", 3, "--demand", 2, "--out", run, "--master", cluster))
+    finish(command("toll", run, "--out", here, "--batch-seconds", 30, "--master", LOCAL))
+    tolling = command("toll", run, "--out", there, "--batch-seconds", 30, "--master", cluster)
+    deadline = time.monotonic() + 600
+    while (last := last_batch(there)) is None or last.batch < 3:
+        assert tolling.poll() is None, tolling.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    lose_a_worker()
+    finish(tolling)
+    assert (there / TEXT).stat().st_size > 0
+    assert without_emit(there) == without_emit(here)
+
+
+def test_berlinmod_generated_and_queried_with_a_worker_less(cluster: str, tmp_path: Path) -> None:
+    made = {}
+    for name, master in (("here", LOCAL), ("there", cluster)):
+        data, answers = tmp_path / name, tmp_path / f"{name}-answers"
+        finish(command("berlinmod", "generate", "--scale", "0.0005", "--out", data, "--master", master))
+        asking = command("berlinmod", "run", data, "--as", "tba", "--out", answers, "--master", master)
+        if master == cluster:
+            # somewhere among the first queries; where exactly must not matter
+            time.sleep(45)
+            lose_a_worker()
+        finish(asking)
+        made[name] = {"trips": rows(data / "dataMtrip"), "answers": [rows(one) for one in sorted(answers.iterdir())]}
+    assert made["here"]["trips"]
+    assert made["here"] == made["there"]
