@@ -24,7 +24,7 @@ from slipstream.squal.schemas import check
 from slipstream.squal.statistics import Statistics
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
-SAMPLE = 100_000
+SAMPLE = 200_000
 #: tuples a batch at the most, so that a wild guess does not fill the memory
 LONGEST = 500_000
 MILE = 5280

@@ -49,6 +49,7 @@ def test_shedding_at_three_times_the_capacity(spark, tmp_path: Path) -> None:
         figures,
         figures={name: replace(f, cost=f.cost * scale) for name, f in figures.figures.items()},
         carrying=figures.carrying * scale,
+        reading=figures.reading * scale,
     )
     rates = {load.source: TIMES * capacity}
     print(f"capacity {capacity:,.0f} tuples/s (predicted {guess:,.0f}); the input brings {rates[load.source]:,.0f}")

@@ -194,7 +194,9 @@ def watched(command: list[str], out: Path) -> tuple[str, float]:
             _end(process)
     if process.returncode:
         words = Path(log.name).read_text(errors="replace").strip().splitlines()[-1:]
-        raise Unavailable(f"The engine ended with code {process.returncode}: {' '.join(words)}", hint=f"See {log.name}.")
+        raise Unavailable(
+            f"The engine ended with code {process.returncode}: {' '.join(words)}", hint=f"See {log.name}."
+        )
     return "", gib
 
 

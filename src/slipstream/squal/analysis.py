@@ -1,8 +1,8 @@
 """Static analysis: will the machine hold the load? Asked before the run (section 4.4 of the paper).
 
 From each source's rate r, each box takes r tuples a second at a cost of c(b) each and passes on s(b) of them; the sum
-of r * c over all boxes is the least capacity, in cores, with which queues do not grow. To carry a tuple into the
-network, to an order-sensitive box or out of the network costs something too, the same everywhere. Of the capacity there
+of r * c over all boxes is the least capacity, in cores, with which queues do not grow. To read a tuple costs something
+too, and so does to carry it to an order-sensitive box or out of the network, the same everywhere. Of the capacity there
 is, only the share ``headroom`` is for continuous queries; the rest is for ad hoc ones.
 """
 
@@ -20,7 +20,7 @@ from slipstream.squal.statistics import Statistics
 
 @dataclass(frozen=True)
 class Load:
-    """What a box does in a second; a source or an output only carries."""
+    """What a box does in a second; a source only reads, an output only carries."""
 
     box: str
     rate: float
@@ -49,7 +49,7 @@ class Analysis:
 
     @property
     def carried(self) -> float:
-        """Tuples a second that are carried: into the network, to its order-sensitive boxes, out of it."""
+        """Tuples a second that are carried: to order-sensitive boxes, and out of the network."""
         return sum(load.rate for load in self.loads if load.carried)
 
     @property
@@ -75,7 +75,7 @@ def analyse(
     """Carry the sources' rates (tuples a second) through the network.
 
     ``dropped`` is the share lost before a side of a box or (True) before an output; what all takers of a source lose
-    is not even carried in.
+    is not even read.
     """
     lost = dropped or {}
     flow: dict[Arc, float] = {}
@@ -85,7 +85,7 @@ def analyse(
             raise BadArgument(f"no rate for the source {source.name}.", hint=f"Give --rate {source.name}=1000.")
         flow[Arc(source.name)] = rates[source.name]
         nowhere = min((lost.get(way, 0.0) for way in takers(checked.network, source.name)), default=0.0)
-        loads.append(Load(source.name, rates[source.name] * (1 - nowhere), statistics.carrying))
+        loads.append(Load(source.name, rates[source.name] * (1 - nowhere), statistics.reading, carried=False))
     for node in checked.nodes:
         figures = statistics.of(node.name)
         rate = sum(

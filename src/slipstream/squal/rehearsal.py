@@ -2,8 +2,9 @@
 
 The boxes' own costs do not add up to what a run costs: tuples must be read, shuffled, brought to Python workers and
 back, and delivered. A short run of the very query in batches of two lengths gives the cost of one more tuple (what a
-batch costs at any length, its fixed cost, makes results later, but limits no rate); what the boxes do not explain of it
-is the cost of carrying.
+batch costs at any length, its fixed cost, makes results later, but limits no rate). Then it takes the sample once more,
+all tuples marked to be dropped at once: that is the cost of reading. What neither the boxes nor reading explain is the
+cost of carrying.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from slipstream.squal import shedding
 from slipstream.squal.analysis import analyse
 from slipstream.squal.execution import Execution, told
 from slipstream.squal.inputs import cut
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
 #: the trains of a rehearsal, in sixteenths of the sample: two to warm up, then short ones and long ones in turn
 TRAINS = (1, 1, 1, 5, 1, 6, 1)
 WARM = 2
+
+
+class Marginal(NamedTuple):
+    """Seconds that one more tuple takes in a run of the network, all sources taken together."""
+
+    whole: float
+    reading: float  # of one that is dropped at once
 
 
 def rehearse(
@@ -47,8 +56,10 @@ def rehearse(
     shares = {name: rate / max(total, 1) for name, rate in rates.items()}
     cores = spark.sparkContext.defaultParallelism
     boxes = analyse(checked, found, shares, cores=cores)
-    whole = marginal(spark, checked, samples, tables) * cores
-    return replace(found, carrying=max(whole - boxes.min_cap, 0.0) / boxes.carried)
+    whole, reading = (seconds * cores for seconds in marginal(spark, checked, samples, tables))
+    return replace(
+        found, carrying=max(whole - reading - boxes.min_cap, 0.0) / max(boxes.carried, 1e-9), reading=reading
+    )
 
 
 def marginal(
@@ -56,18 +67,23 @@ def marginal(
     checked: Checked,
     samples: Mapping[str, pa.Table],
     tables: Mapping[str, DataFrame] | None = None,
-) -> float:
-    """Seconds that one more tuple takes in a run of the network, all sources taken together."""
+) -> Marginal:
+    """Run the network on the samples, then once more with every tuple dropped."""
     with tempfile.TemporaryDirectory(prefix="slipstream-rehearsal-") as folder:
         run = Execution.lay_out(Path(folder) / "run", checked.network)
+        everything = {str(place): 1.0 for place in run.places}
         for name, table in samples.items():
-            for number, train in enumerate(parts(table, TRAINS)):
+            trains = parts(table, TRAINS)
+            dropped = [shedding.stamp(train, run.places, everything, {}) for train in trains]
+            for number, train in enumerate(trains + dropped):
                 write_train(run.folder / "in" / name, number, train)
         query = run.start(spark, tables, available_now=True)
         with told(checked.network):
             query.awaitTermination()
         batches = [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in query.recentProgress]
-    return slope([batch for batch in batches if batch[0]][WARM:])
+    taken = [batch for batch in batches if batch[0]]
+    half = len(taken) // 2
+    return Marginal(slope(taken[WARM:half]), slope(taken[half:]))
 
 
 def parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:

@@ -1,8 +1,8 @@
 """What the boxes of a network cost and let through, measured on a sample of its inputs.
 
 The cost c(b) of a box is seconds of one core a tuple, its selectivity s(b) output tuples an input tuple. Expressions
-are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to carry a tuple from one
-to the other is found by a rehearsal of the whole network (``rehearsal``).
+are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to read a tuple and to carry
+it from one to the other is found by a rehearsal of the whole network (``rehearsal``).
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ class Figures:
 class Statistics:
     """Figures of boxes by name; what was not measured costs a microsecond and lets everything through.
 
-    ``carrying`` is seconds of a core to carry one tuple to where it is kept or delivered.
+    ``carrying`` is seconds of a core to carry one tuple to an order-sensitive box or out of the network, ``reading`` to
+    take one in.
     """
 
     figures: Mapping[str, Figures] = field(default_factory=dict)
     carrying: float = 0.0
+    reading: float = 0.0
 
     def of(self, name: str) -> Figures:
         """The figures of a box."""
