@@ -235,7 +235,7 @@ class _Validation:
         if not row.answers and row.unreadable:
             raise BadInput(
                 f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
-                hint="docs/linear-road.md has the output formats; --order paper|original chooses between two.",
+                hint="docs/how-to/engine-builders.md has the output formats; --order paper|original chooses.",
             )
         if not row.answers:
             raise BadInput(f"{where}: empty.", hint="The engine wrote no answer; there is nothing to check.")
