@@ -98,15 +98,15 @@ class Tally:
 
     kind: int
     name: str
-    limit: int
+    limit: int  # seconds
     expected: int = 0
     given: int = 0
-    missing: int = 0
-    extra: int = 0
-    wrong: int = 0
+    missing: int = 0  # asked for, not answered
+    extra: int = 0  # answered, never asked for
+    wrong: int = 0  # answered with other values
     late: int = 0
     duplicated: int = 0
-    response: ResponseTimes | None = None
+    response: ResponseTimes | None = None  # median, p99, max
 
     @property
     def clean(self) -> bool:
