@@ -42,7 +42,7 @@ lock: $(READY) ## renew requirements.lock from pyproject.toml
 
 docs: $(READY) ## write docs/reference from the code, and the site into build/site
 	$(BIN)/python scripts/write_reference.py
-	$(BIN)/mkdocs build --quiet --clean
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "build/site/index.html"
 
 clean: ## remove what the targets made

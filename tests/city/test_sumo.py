@@ -20,7 +20,7 @@ from slipstream.errors import BadInput
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import export_text
 
-DOC = (Path(__file__).parents[2] / "docs" / "sumo.md").read_text()
+DOC = (Path(__file__).parents[2] / "docs" / "how-to" / "sumo.md").read_text()
 MAP = """
 [edges.e]
 expressway = 1
