@@ -106,7 +106,7 @@ def test_the_reference_is_what_the_program_says(tmp_path: Path) -> None:
 def test_every_figure_has_a_meaning(tmp_path: Path) -> None:
     told = summary.summarise(tmp_path, began=0.0, clock=None)
     assert set(told) | {"rtc"} == set(summary.MEANING)
-    assert set(rtc.figures([rtc.Moment(0, 0.0, 1.0, tuples=1)])) == set(rtc.MEANING)
+    assert set(rtc.figures([rtc.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(rtc.MEANING)
 
 
 @pytest.mark.long
