@@ -21,8 +21,8 @@ demo: $(READY) ## a few minutes of heavy traffic with an accident, and its pictu
 	@scripts/demo.sh
 
 lint: $(READY) ## format, style, types and the import rules
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -40,8 +40,10 @@ lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --group dev pyproject.toml --output-file requirements.lock
 
-docs: $(READY) ## write docs/reference/cli.md from the program's own help
+docs: $(READY) ## write docs/reference from the code, and the site into build/site
 	$(BIN)/python scripts/write_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+	@echo "build/site/index.html"
 
 clean: ## remove what the targets made
 	rm -rf .venv build dist runs web/node_modules src/slipstream/console/static .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -1,41 +1,35 @@
-"""Write docs/reference/cli.md: the program's own help, command by command."""
+"""Write the pages of docs/reference that follow from the code: ``make docs``.
+
+What a page says about a format or a figure is read from the docstring, the schema or the dataclass that the program
+itself uses, so it cannot fall behind.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
-os.environ |= {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
-
-from typer.main import get_command
-from typer.testing import CliRunner
-
-from slipstream.cli import app
-
-HEADER = "# Commands\n\nWritten by `make docs` from the program's own help.\n"
+from reference import api, cli, formats, metrics, operators
 
 
-def commands(group: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """All commands, groups before what is in them."""
-    found = [path]
-    for name, command in sorted(getattr(group, "commands", {}).items()):
-        found += commands(command, (*path, name))
-    return found
-
-
-def help_of(path: tuple[str, ...]) -> str:
-    """What ``slipstream ... --help`` prints."""
-    text = CliRunner().invoke(app, [*path, "--help"], prog_name="slipstream").stdout
-    lines = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
-    return f"\n## {' '.join(('slipstream', *path))}\n\n```text\n{lines}\n```\n"
+def pages() -> dict[str, str]:
+    """The name of each page, and what stands on it."""
+    return {
+        "cli.md": cli.page(),
+        "formats.md": formats.page(),
+        "metrics.md": metrics.page(),
+        "operators.md": operators.page(),
+        **api.pages(),
+    }
 
 
 def main() -> None:
-    """Write the page to the file named, or to its place in docs."""
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/cli.md")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(HEADER + "".join(map(help_of, commands(get_command(app)))), encoding="utf-8")
+    """Write all pages into the folder named, or to their place in docs."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference")
+    for name, text in pages().items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
 
 
 main()

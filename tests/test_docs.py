@@ -1,4 +1,4 @@
-"""The commands in README.md and docs do what they say: blocks marked ``sh run`` are run in an empty folder."""
+"""The pages do what they say: every block of code is run or says why not, every link leads somewhere."""
 
 from __future__ import annotations
 
@@ -10,41 +10,115 @@ from pathlib import Path
 
 import pytest
 
+from pages import RUNNABLE, Block, blocks
+from slipstream.cuboid import rtc
+from slipstream.tolls import summary
+
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```sh run\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+TOP = [ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING")]
+PAGES = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
+#: a command that hides from the tests in an indented block
+HIDDEN = re.compile(r"^ {4}(?:slipstream|python|make|scripts/\S+) ", re.MULTILINE)
 
 
-def blocks(page: Path) -> list[str]:
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
-def test_the_commands_of(page: Path, tmp_path: Path) -> None:
+def with_blocks(*marks: str) -> list[Path]:
+    return [page for page in PAGES if any(block.mark in marks for block in blocks(page))]
+
+
+def run(page: Path, folder: Path, *marks: str) -> None:
+    """Run a page in a folder of its own, as somebody does who has Slipstream installed and the examples at hand."""
+    (folder / "examples").symlink_to(ROOT / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests" / "pages.py", page, *marks],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", with_blocks("run"), ids=name_of)
+def test_the_blocks_of(page: Path, tmp_path: Path) -> None:
+    run(page, tmp_path, "run")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", with_blocks("long"), ids=name_of)
+def test_the_long_blocks_of(page: Path, tmp_path: Path) -> None:
+    run(page, tmp_path, "run", "long")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_is_run_or_says_why_not(page: Path) -> None:
     for block in blocks(page):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        assert block.language, f"no language: {block.text}"
+        checked = block.mark in ("run", "long") or block.excused
+        assert checked or block.language not in RUNNABLE, f"neither run, long nor `shown: why`:\n{block.text}"
+        assert block.language != "py", "write python"
+    assert not HIDDEN.search(page.read_text(encoding="utf-8")), "commands stand in blocks with a language"
+
+
+@pytest.mark.parametrize("mark", ["", "shown", "shown:", "never"])
+def test_a_mark_without_a_reason_is_no_excuse(mark: str) -> None:
+    assert not Block("sh", mark, "").excused
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+    "block", ["sh run\nfalse\n", "python run\nassert False\n", "sh run\nslipstream describe none\n"]
 )
+def test_a_block_that_fails_is_noticed(block: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```{block}```\n")
+    with pytest.raises(AssertionError):
+        run(page, tmp_path, "run")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    for link in LINK.findall(page.read_text(encoding="utf-8")):
-        assert (page.parent / link).exists(), link
+    for link, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
 
 
 def test_the_reference_is_what_the_program_says(tmp_path: Path) -> None:
-    script = ROOT / "scripts" / "write_reference.py"
-    subprocess.run([sys.executable, script, tmp_path / "cli.md"], check=True)
-    written = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    assert (tmp_path / "cli.md").read_text(encoding="utf-8") == written, "run `make docs`"
+    subprocess.run([sys.executable, ROOT / "scripts" / "write_reference.py", tmp_path], check=True)
+    for written in sorted(tmp_path.rglob("*.md")):
+        kept = ROOT / "docs" / "reference" / written.relative_to(tmp_path)
+        assert written.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), f"{kept}: run `make docs`"
+
+
+def test_every_figure_has_a_meaning(tmp_path: Path) -> None:
+    told = summary.summarise(tmp_path, began=0.0, clock=None)
+    assert set(told) | {"rtc"} == set(summary.MEANING)
+    assert set(rtc.figures([rtc.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(rtc.MEANING)
+
+
+@pytest.mark.long
+def test_the_site_is_built_and_asks_nothing_of_other_hosts(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    loads = re.compile(r"<(?:script|img|iframe)[^>]*\bsrc=\"?(?:https?:)?//|<link[^>]*\bhref=\"?(?:https?:)?//")
+    for page in tmp_path.rglob("*.html"):
+        assert not loads.search(page.read_text(encoding="utf-8")), page

@@ -20,7 +20,7 @@ from slipstream.errors import BadInput
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import export_text
 
-DOC = (Path(__file__).parents[2] / "docs" / "sumo.md").read_text()
+DOC = (Path(__file__).parents[2] / "docs" / "how-to" / "sumo.md").read_text()
 MAP = """
 [edges.e]
 expressway = 1
@@ -190,6 +190,6 @@ def test_a_bad_map_is_told_by_edge_and_key(tmp_path: Path, text: str, complaint:
     (tmp_path / "map.toml").write_text(text)
     with pytest.raises(BadInput, match=complaint) as refusal:
         read_map(tmp_path / "map.toml")
-    assert "docs/sumo.md" in refusal.value.hint
+    assert "docs/how-to/sumo.md" in refusal.value.hint
     with pytest.raises(BadInput, match="No such file"):
         read_map(tmp_path / "other.toml")

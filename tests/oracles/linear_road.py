@@ -1,7 +1,7 @@
 """Linear Road by the book: every tuple in turn, with dicts and exact fractions.
 
-Written from docs/linear-road.md and from nothing else: it imports no part of the package, so that the toll engine
-and the validator can both be held against it. Slow on purpose; short enough to be read beside the rules.
+Written from docs/reference/linear-road.md and from nothing else: it imports no part of the package, so that the toll
+engine and the validator can both be held against it. Slow on purpose; short enough to be read beside the rules.
 """
 
 from __future__ import annotations

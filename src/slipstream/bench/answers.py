@@ -1,8 +1,8 @@
 """What a correct engine answers to a run: Linear Road as set-based SQL over all of it.
 
 Another algorithm than a stream engine's on purpose. Nothing goes tuple by tuple and no state is carried: reports are
-sorted by vehicle once, windows look one report back and ahead, minutes are joined with minutes. docs/linear-road.md
-has the rules; each query below is one of its paragraphs.
+sorted by vehicle once, windows look one report back and ahead, minutes are joined with minutes. The rules
+are in docs/reference/linear-road.md; each query below is one of its paragraphs.
 
 A multiplied run's copies do not meet, so its answers are those of the stored run, shifted.
 """

@@ -88,14 +88,14 @@ class Drive:
     """What a drive did; lags are seconds of the wall clock."""
 
     tuples: int
-    seconds: int
-    fast_forwarded: int
+    seconds: int  # of the run
+    fast_forwarded: int  # seconds that were delivered at once
     speed: float
     took: float
     max_lag: float
     p99_lag: float
-    latest_second: int
-    origin_epoch_ms: int
+    latest_second: int  # the one that left with the largest lag
+    origin_epoch_ms: int  # the wall clock at second 0 of the run
 
     @property
     def void(self) -> bool:

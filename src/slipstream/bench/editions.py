@@ -1,4 +1,4 @@
-"""The editions of Linear Road as the validator knows them: docs/linear-road.md in numbers."""
+"""The editions of Linear Road as the validator knows them: docs/reference/linear-road.md in numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 -- Linear Road in SQL on PostgreSQL: the paper's "System X", a database that is polled.
 -- One call of process_second() handles all tuples of a second; seconds must come in their order.
--- docs/linear-road.md has the rules. All tables are unlogged: nothing survives a crash, as the paper allowed.
+-- docs/reference/linear-road.md has the rules. All tables are unlogged: nothing survives a crash, as the paper allowed.
 
 drop schema if exists linear_road cascade;
 create schema linear_road;

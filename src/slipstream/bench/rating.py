@@ -60,10 +60,10 @@ class Try:
     expressways: int
     seconds: int
     held: bool
-    responses: dict[str, Response]
-    why: str = ""
+    responses: dict[str, Response]  # p50, p99, max and limit by kind
+    why: str = ""  # it did not hold
     validated: bool = False
-    gib: float = 0.0
+    gib: float = 0.0  # memory of all processes at the most
 
     @property
     def word(self) -> str:
@@ -244,14 +244,14 @@ class Rating:
     expressways: int
     cores: int
     per_core: float
-    window: Window
+    window: Window  # seconds of the run
     run: str
-    output: str
+    output: str  # of the confirmed try
     tries: tuple[Try, ...]
     stable: bool
-    commit_seconds: float
-    capacity: float
-    statement: str
+    commit_seconds: float  # mean over the confirmed window
+    capacity: float  # share of time left for queries over it
+    statement: str  # what was fast-forwarded and multiplied
     machine: str
     versions: dict[str, str]
 

@@ -98,15 +98,15 @@ class Tally:
 
     kind: int
     name: str
-    limit: int
+    limit: int  # seconds
     expected: int = 0
     given: int = 0
-    missing: int = 0
-    extra: int = 0
-    wrong: int = 0
+    missing: int = 0  # asked for, not answered
+    extra: int = 0  # answered, never asked for
+    wrong: int = 0  # answered with other values
     late: int = 0
     duplicated: int = 0
-    response: ResponseTimes | None = None
+    response: ResponseTimes | None = None  # median, p99, max
 
     @property
     def clean(self) -> bool:
@@ -235,7 +235,7 @@ class _Validation:
         if not row.answers and row.unreadable:
             raise BadInput(
                 f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
-                hint="docs/linear-road.md has the output formats; --order paper|original chooses between two.",
+                hint="docs/how-to/engine-builders.md has the output formats; --order paper|original chooses.",
             )
         if not row.answers:
             raise BadInput(f"{where}: empty.", hint="The engine wrote no answer; there is nothing to check.")

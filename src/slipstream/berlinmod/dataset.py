@@ -51,16 +51,16 @@ MTRIP = pa.schema([*_VEHICLE[:2], ("TripId", pa.int64()), ("Trip", types.MPOINT.
 class Manifest:
     """What ``manifest.json`` says."""
 
-    source: str
+    source: str  # what made it, in words
     vehicles: int
     trips: int
-    units: int
+    units: int  # pieces of straight movement
     begin: str
     end: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-    nodes: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)  # of the generator
+    nodes: int = 0  # of the street network, where it is known
     edges: int = 0
-    metres: float = 0.0
+    metres: float = 0.0  # of its streets
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -3,7 +3,7 @@
 Traffic engineers simulate with SUMO; a small TOML file says which SUMO edge is which piece of which expressway, and
 this module does the rest: metres to feet, metres per second to miles per hour, one report every 30 seconds from a
 vehicle's first appearance, whole numbers for vehicle names in the order in which they appear. The format of the map
-is told in docs/sumo.md.
+is told in docs/how-to/sumo.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MPH_PER_METRE_PER_SECOND = 3600 * FEET_PER_METRE / MILE
 ENTRY_LANE, EXIT_LANE = 0, 4
 RAMPS = {"entry": ENTRY_LANE, "exit": EXIT_LANE}
 
-_MAP = "docs/sumo.md tells what a map looks like."
+_MAP = "docs/how-to/sumo.md tells what a map looks like."
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def import_(
     out: Annotated[Path, typer.Option("--out", help="The folder of the new run.", show_default=False)],
     kind: Annotated[Source, typer.Option("--from", help="What the file is.")] = Source.LINEAR_ROAD,
     map_file: Annotated[
-        Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/sumo.md).")
+        Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/how-to/sumo.md).")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -49,7 +49,9 @@ def import_(
     `slipstream import fcd.xml.gz --from sumo --map map.toml --out runs/sumo`
     """
     if (kind is Source.SUMO) != (map_file is not None):
-        raise BadArgument("--map goes with --from sumo, and the other way round.", hint="docs/sumo.md shows a map.")
+        raise BadArgument(
+            "--map goes with --from sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
+        )
     show(_summary(_imported(file, out, map_file)), as_json=as_json, title="Imported")
 
 

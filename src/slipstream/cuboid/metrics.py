@@ -30,12 +30,12 @@ class BatchMetrics:
     """One batch: when it began, the seconds of the run it took in (-1 of a source without), and what it cost."""
 
     batch: int
-    start: float
-    since: int
-    until: int
-    commit_ms: int
-    phases_ms: dict[str, int]
-    state_bytes: int
+    start: float  # seconds of the Unix clock
+    since: int  # the second of the run at which it begins
+    until: int  # the second at which it ends, not included
+    commit_ms: int  # from trigger to commit
+    phases_ms: dict[str, int]  # where that went, in Spark's words
+    state_bytes: int  # in RocksDB's files and its memory, over all operators
     run: str  # one start of the query
 
     @classmethod

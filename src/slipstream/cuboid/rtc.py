@@ -80,6 +80,22 @@ def moments(folder: Path) -> list[Moment]:
     return ordered
 
 
+#: what ``figures`` tells
+MEANING = {
+    "batches": "measured batches",
+    "tuples": "tuples in them",
+    "arrival_rate_per_s": "λ",
+    "interarrival_us": "1/λ",
+    "commit_us": "δ: making a tuple consistent",
+    "query_us": "L_q of each continuous query",
+    "query_time_capacity_us": "QTC = 1/λ - (δ + Σ L_q)",
+    "capacity_left": "QTC as a share of 1/λ",
+    "commit_seconds_per_batch": "mean δ of a batch",
+    "longest_batch_seconds": "from start to commit",
+    "stable": "whether QTC > 0",
+}
+
+
 def figures(found: list[Moment]) -> dict[str, Any]:
     """The quantities over a run, per tuple in microseconds."""
     tuples, period = sum(m.tuples for m in found), sum(m.period for m in found)

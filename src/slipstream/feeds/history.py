@@ -93,12 +93,12 @@ class Index:
     """What ``history.json`` says."""
 
     seed: int
-    xways: tuple[int, ...]
+    xways: tuple[int, ...]  # those it has means for
     vid_stride: int
     vehicles: int
-    rows: dict[str, int]
-    checks: dict[str, Check]
-    versions: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, int]  # of each table
+    checks: dict[str, Check]  # file -> its size and SHA-256
+    versions: dict[str, str] = field(default_factory=dict)  # of the programs that made it
 
     def to_json(self) -> str:
         """The index as text; the same history gives the same text."""

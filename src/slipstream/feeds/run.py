@@ -47,11 +47,11 @@ class Expressway:
     """One expressway's file: how much is in it and what it must hash to."""
 
     xway: int
-    file: str
-    counts: dict[str, int]
-    first_second: int
+    file: str  # relative to the run
+    counts: dict[str, int]  # tuples of each kind
+    first_second: int  # -1 without tuples
     last_second: int
-    sha256: str
+    sha256: str  # of the fifteen columns of every minute, one after another
 
     @property
     def tuples(self) -> int:
@@ -64,33 +64,33 @@ class Accident:
     """Two vehicles stopped at one place in a travel lane."""
 
     xway: int
-    dir: int
+    dir: int  # 0 east, 1 west
     lane: int
-    pos: int
+    pos: int  # feet from the western end
     vids: tuple[int, int]
-    stopped: int
-    detected: int
-    cleared: int
+    stopped: int  # second in which both stood
+    detected: int  # second of the fourth report of both from there; -1 not yet
+    cleared: int  # second from which on the road is free; -1 not yet
 
 
 @dataclass(frozen=True)
 class Manifest:
     """What ``manifest.json`` says."""
 
-    source: str
-    seconds: int
+    source: str  # what made it, in words
+    seconds: int  # its length; the last second is one less
     expressways: tuple[Expressway, ...]
     vehicles: int
-    vid_stride: int
-    qid_stride: int
+    vid_stride: int  # what a copy adds to vehicle numbers
+    qid_stride: int  # what a copy adds to request numbers
     seed: int | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)  # of the simulator
     trips: int | None = None
     accidents: tuple[Accident, ...] = ()
-    multiply: int = 1
-    has_lines: bool = False
-    final_newline: bool = True
-    versions: dict[str, str] = field(default_factory=dict)
+    multiply: int = 1  # how many times the run is presented
+    has_lines: bool = False  # whether tuples keep the number of their line, to be exported in that order
+    final_newline: bool = True  # of the text it was imported from
+    versions: dict[str, str] = field(default_factory=dict)  # of the programs that made it
 
     @property
     def counts(self) -> dict[str, int]:

@@ -23,12 +23,12 @@ class Layout:
     """What must stay the same from the first start of an engine to its last restart."""
 
     source: str
-    fragments: tuple[int, ...]
+    fragments: tuple[int, ...]  # the keys by which Spark knows them
     shards: tuple[int, ...]
     partitions: int
     rules: str
-    lateness: int
-    state_version: int = STATE_VERSION
+    lateness: int  # seconds
+    state_version: int = STATE_VERSION  # of the bytes in the state store
 
     @classmethod
     def new(cls, spark: SparkSession, source: str, *, parallel: int, rules: str, lateness: int) -> Layout:

@@ -1,4 +1,4 @@
-"""Rule sets: what a segment costs, as data and one function. docs/linear-road.md has them in words."""
+"""Rule sets: what a segment costs, as data and one function. docs/reference/linear-road.md has them in words."""
 
 from __future__ import annotations
 

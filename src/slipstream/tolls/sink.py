@@ -63,12 +63,12 @@ class Batch:
     """A line of the journal: a committed batch, and how long the text files were after it."""
 
     batch: int
-    newest: int
-    emit_ms: int
+    newest: int  # the last second with an answer
+    emit_ms: int  # when it became visible, in milliseconds of the run
     answers: list[list[int]]  # kind, time, number
     rejects: int
-    text_bytes: int
-    rejects_bytes: int
+    text_bytes: int  # of output.csv after it
+    rejects_bytes: int  # of rejects.csv after it
 
 
 def journal(out: Path) -> list[Batch]:

@@ -15,6 +15,18 @@ from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.tolls.answers import LIMITS, NAMES
 from slipstream.tolls.sink import journal
 
+#: what stands in ``summary.json``
+MEANING = {
+    "batches": "committed batches",
+    "seconds": "the newest second with an answer, plus one",
+    "wall_seconds": "how long this start took",
+    "speed": "1 real time, 0 no clock",
+    "rejects": "rejected lines and tuples",
+    "answers": "answers of each kind",
+    "response_seconds": "with a clock: p50, p99, max and limit of each kind",
+    "rtc": "with a snapshot: real-time consistency",
+}
+
 
 def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]:
     """Write ``summary.json`` and return what is in it."""

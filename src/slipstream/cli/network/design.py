@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
-from slipstream.cli.network.options import File, Functions, Inputs, Tables, measured, register
+from slipstream.cli.network.options import File, Functions, Inputs, Tables, measured, measured_again, register
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import say
@@ -214,7 +214,7 @@ def _optimised(spark: Any, checked: Checked, inputs: list[str] | None, tables: l
     before = measured(spark, checked, inputs, tables)
     better = optimise(checked, before, lambda network: check(network, spark))
     again = check(better.network, spark)
-    after = measured(spark, again, inputs, tables)
+    after = measured_again(spark, again, inputs, tables, before)
     costs = [_cost(one, figures, _cores(spark)) for one, figures in ((checked, before), (again, after))]
     if not as_json:
         Console().print(_boxes(plan(checked), "before"))

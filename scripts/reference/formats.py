@@ -1,0 +1,141 @@
+"""File formats: what lies in which folder, field by field."""
+
+from __future__ import annotations
+
+from reference.tables import WRITTEN, cuboid, fields, first_line, layout, record, table
+from slipstream.berlinmod import dataset
+from slipstream.cuboid import files as snapshots
+from slipstream.cuboid import fill
+from slipstream.feeds import clock, history, run, trains, tuples
+from slipstream.moving import types
+from slipstream.squal import execution, points
+from slipstream.tolls import answers, published, sink
+from slipstream.tolls import layout as engine
+
+
+def page() -> str:
+    """The page."""
+    parts = (
+        "# File formats\n\n" + WRITTEN,
+        "All but the images and deltas of a snapshot is Parquet, JSON, CSV or NumPy's own format: it can be read "
+        "without Slipstream. Checkpoints are Spark's.\n",
+        *_tuples(),
+        *_run(),
+        *_history(),
+        *_engine(),
+        *_snapshot(),
+        *_network(),
+        *_trajectories(),
+    )
+    return "\n".join(parts)
+
+
+def _tuples() -> tuple[str, ...]:
+    rows = [
+        (f"`{f.name}`", f.meaning, f.least, f.most if f.most < 2**31 - 1 else "", ", ".join(_carriers(f.name)))
+        for f in tuples.RANGES.values()
+    ]
+    requests = ", ".join(f"`{name}`" for name in trains.REQUEST_FIELDS)
+    return (
+        "## The tuple\n",
+        "Fifteen 32-bit integers, -1 where a field does not apply; as text, a line with commas between them.\n",
+        table(("field", "meaning", "least", "most", "carried by"), rows),
+        "What happens to a tuple outside these ranges: [Linear Road's rules](linear-road.md#what-is-rejected).\n",
+        "### Trains\n",
+        "Encoding `train`: the tuples of one second as columns of bytes. "
+        f"Position reports take {trains._REPORT_BYTES} bytes each (vid, xway, spd, lane + 8 dir, pos); "
+        f"requests follow with {requests}, 4 bytes each.\n",
+    )
+
+
+def _carriers(name: str) -> list[str]:
+    if name == "type":
+        return ["all"]
+    return [tuples.KINDS[kind] for kind, carried in tuples.CARRIES.items() if name in carried]
+
+
+def _run() -> tuple[str, ...]:
+    return (
+        "## A run\n",
+        layout(run),
+        f"`manifest.json` has `format` `{run.FORMAT}`, `version` {run.VERSION}, `counts` and\n",
+        fields(run.Manifest),
+        "Each of `expressways`:\n",
+        fields(run.Expressway),
+        "Each of `accidents`:\n",
+        fields(run.Accident),
+    )
+
+
+def _history() -> tuple[str, ...]:
+    return (
+        "## The history of a run\n",
+        layout(history),
+        f"`history.json` has `format` `{history.FORMAT}`, `version` {history.VERSION} and\n",
+        fields(history.Index),
+    )
+
+
+def _engine() -> tuple[str, ...]:
+    kinds = [
+        (kind, name.replace("_", " "), ", ".join(sink.PAPER.get(kind, sink.TRAVEL)), f"{answers.LIMITS[kind]} s")
+        for kind, name in enumerate(answers.NAMES)
+    ]
+    return (
+        "## The toll engine's folder\n",
+        layout(sink),
+        "The five kinds of answers, the order of their fields in `output.csv`, and their limits in the 2004 edition:\n",
+        table(("kind", "answer", "fields", "limit"), kinds),
+        "What `a` and `b` are:\n",
+        "```text\n" + (answers.__doc__ or "").partition("\n\n")[2].strip() + "\n```\n",
+        "The columns of the Parquet files (`kind` is stored as `int32`):\n",
+        record(answers.ANSWER),
+        "A line of the journal `batches.jsonl`:\n",
+        fields(sink.Batch),
+        f"`checkpoint/{engine.FILE}`, what must stay the same from start to start:\n",
+        fields(engine.Layout),
+        f"`checkpoint/clock.json`. {first_line(clock.Clock)}\n",
+        fields(clock.Clock),
+        "`metrics.jsonl` and `summary.json`: [metrics](metrics.md).\n",
+    )
+
+
+def _snapshot() -> tuple[str, ...]:
+    cuboids = [part for name, schema in published.CUBOIDS.items() for part in (f"`{name}`:\n", cuboid(schema))]
+    return (
+        "## A snapshot of cuboids\n",
+        layout(snapshots),
+        f"An image has a header of {snapshots._PAGE} bytes (JSON), the rows, and the hash index (`int32`) from the "
+        "next page on. A delta has a line of JSON, the rows, and the keys it forgot (`int64`).\n",
+        "`slipstream cuboid run` writes\n",
+        layout(fill),
+        "### The toll engine's cuboids\n",
+        *cuboids,
+    )
+
+
+def _network() -> tuple[str, ...]:
+    return (
+        "## The folder of a network\n",
+        layout(execution),
+        "A connection point or a view:\n",
+        layout(points),
+        "The network file itself: [networks](../networks.md#the-file).\n",
+    )
+
+
+def _trajectories() -> tuple[str, ...]:
+    named = (types.POINT, types.IPOINT, types.PERIODS, types.MPOINT, types.MREAL, types.MBOOL, types.LINE, types.REGION)
+    columns = {"dataScar": dataset.SCAR.names, "dataMcar": dataset.MCAR.names, "dataMtrip": dataset.MTRIP.names}
+    return (
+        "## Trajectories\n\nThe types of the algebra as Spark SQL has them; times are timestamps, places metres.\n",
+        table(("type", "in Spark SQL"), [(f"`{kind.name}`", f"`{kind.sql}`") for kind in named]),
+        "An archive (`slipstream archive`) is `DATA/trips`: `vid`, `xway`, `dir`, `Trip` (an mpoint), `Dropped`.\n",
+        "### A BerlinMOD data set\n",
+        layout(dataset),
+        table(
+            ("table", "columns"), [(f"`{name}`", ", ".join(f"`{c}`" for c in held)) for name, held in columns.items()]
+        ),
+        f"`manifest.json` has `format` `{dataset.FORMAT}`, `version` {dataset.VERSION} and\n",
+        fields(dataset.Manifest),
+    )

@@ -1,0 +1,93 @@
+"""Metrics: every figure that a run leaves behind or the console tells, with its meaning."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from reference.tables import WRITTEN, fields, first_line, meanings, table
+from slipstream.bench import driver, rating, validator
+from slipstream.console.monitor import Stream
+from slipstream.cuboid import metrics, rtc
+from slipstream.squal import monitor
+from slipstream.tolls import summary
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join(
+        (
+            "# Metrics\n\n" + WRITTEN,
+            *_engine(),
+            *_console(),
+            *_networks(),
+            *_kit(),
+        )
+    )
+
+
+def _engine() -> tuple[str, ...]:
+    return (
+        "## The toll engine\n",
+        f"`OUT/{metrics.FILE}`, a line of JSON a batch:\n",
+        fields(metrics.BatchMetrics),
+        "`OUT/summary.json`:\n",
+        meanings(summary.MEANING),
+        "### Real-time consistency\n",
+        "`slipstream cuboid metrics OUT` and `rtc` in the summary, of a run with a snapshot; microseconds a tuple "
+        "where the name ends in `_us`:\n",
+        meanings(rtc.MEANING),
+    )
+
+
+def _console() -> tuple[str, ...]:
+    rows = [
+        (f"`{name(metric)}`", metric.type, ", ".join(f"`{label}`" for label in labels(metric)), metric.documentation)
+        for metric in Stream(_city()).collect()
+    ]
+    return (
+        "## The console: `/metrics`\n\nIn Prometheus' form. A quantity that is not known yet is left out.\n",
+        table(("metric", "type", "labels", ""), rows),
+    )
+
+
+def name(metric: Any) -> str:
+    """As it is scraped: counters end in _total."""
+    return f"{metric.name}_total" if metric.type == "counter" else str(metric.name)
+
+
+def labels(metric: Any) -> list[str]:
+    """The labels of a metric, from one of its samples."""
+    return list(metric.samples[0].labels)
+
+
+def _city() -> Any:
+    """A city of which everything is known, so that every metric shows."""
+    recent = SimpleNamespace(p50=1.0, p99=1.0, most=1.0)
+    kind = SimpleNamespace(kind="toll", answers=1, limit=5, recent=recent)
+    known = dict.fromkeys(("arrival_rate", "commit", "capacity", "stable", "lag"), 1.0)
+    health = SimpleNamespace(**known, kinds=(kind,))
+    return SimpleNamespace(engine_runs=True, state=SimpleNamespace(committed=1, cars=1, accidents=(), health=health))
+
+
+def _networks() -> tuple[str, ...]:
+    told = (monitor.__doc__ or "").partition("\n\n")[2].replace("\n", " ").strip()
+    return (
+        "## Networks\n",
+        f"`OUT/monitor.jsonl`. {told} `slipstream network monitor` shows it; the names are in "
+        "[networks](../networks.md#quality-of-service).\n",
+    )
+
+
+def _kit() -> tuple[str, ...]:
+    return (
+        "## The benchmark kit\n",
+        f"`slipstream drive --json`. {first_line(driver.Drive)}\n",
+        fields(driver.Drive),
+        "`slipstream validate --json` has for every kind of answer\n",
+        fields(validator.Tally),
+        "`slipstream rate` writes `rating.json`:\n",
+        fields(rating.Rating),
+        "Each of `tries`:\n",
+        fields(rating.Try),
+    )

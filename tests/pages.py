@@ -1,0 +1,117 @@
+"""The code blocks of a page, and a runner for them: ``python tests/pages.py PAGE MARK...`` in an empty folder.
+
+A block says in its first line how it is checked:
+
+    ```sh run                       by `make test`
+    ```sh long                      by `make test-long`, after the page's `run` blocks
+    ```sh shown: needs a cluster    by nobody, and why
+
+One process runs a page from its first block to its last, so that what a block leaves (files, names, views) is there
+for the next, and so that Spark starts once. Lines that are ``slipstream`` commands and nothing else are called in this
+process; everything else is bash's, and so is all of README.md: what is read first is typed as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+RUNNABLE = ("sh", "python", "sql")
+_BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: what only a shell understands, in a line or for the rest of a block
+_SHELL, _SCRIPT = re.compile(r"[|<>;*]"), re.compile(r"[$&]")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A code block: its language, what it says about checking, and its text."""
+
+    language: str
+    mark: str
+    text: str
+
+    @property
+    def excused(self) -> bool:
+        """Whether it says why it is not run."""
+        return bool(re.fullmatch(r"shown: \S.*", self.mark))
+
+
+def blocks(page: Path) -> list[Block]:
+    """The code blocks of a page."""
+    found = _BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [Block(language, mark.strip(), text) for language, mark, text in found]
+
+
+def run_page(page: Path, marks: list[str]) -> None:
+    """Run those blocks of a page that bear one of the marks."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.mark in marks:
+            print(f"--- {block.language}\n{block.text}", flush=True)
+            _run(block, names, typed=page.name == "README.md")
+
+
+def _run(block: Block, names: dict[str, Any], *, typed: bool) -> None:
+    if block.language == "python":
+        exec(compile(block.text, "block", "exec"), names)
+    elif block.language == "sql":
+        _sql(block.text)
+    elif typed or _SCRIPT.search(block.text):
+        _bash(block.text)
+    else:
+        _shell(block.text)
+
+
+def _sql(text: str) -> None:
+    from slipstream import session
+    from slipstream.moving import register
+
+    spark = session.build("docs")
+    register(spark)
+    for statement in filter(str.strip, text.split(";")):
+        spark.sql(statement).show()
+
+
+def _shell(text: str) -> None:
+    for ours, lines in groupby(text.replace("\\\n", " ").splitlines(), key=_is_ours):
+        together = "\n".join(lines)
+        if not ours:
+            _bash(together)
+            continue
+        for line in together.splitlines():
+            _slipstream(shlex.split(line, comments=True))
+
+
+def _is_ours(line: str) -> bool:
+    words = shlex.split(line, comments=True) if line.startswith("slipstream ") else []
+    outside_quotes = re.sub(r"'[^']*'|\"[^\"]*\"|#.*", "", line)
+    return bool(words) and not _SHELL.search(outside_quotes)
+
+
+def _bash(text: str) -> None:
+    subprocess.run(["bash", "-euo", "pipefail", "-c", text], check=True)
+
+
+def _slipstream(words: list[str]) -> None:
+    from slipstream.cli import run
+
+    with patch.object(sys, "argv", words):
+        try:
+            run()
+        except SystemExit as left:
+            if left.code:
+                raise RuntimeError(f"{shlex.join(words)}: exit code {left.code}") from left
+
+
+if __name__ == "__main__":
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    run_page(Path(sys.argv[1]), sys.argv[2:])
