@@ -17,7 +17,7 @@ from slipstream.squal.schemas import check
 from slipstream.squal.statistics import Figures, Statistics
 
 #: the length of the batches of the runs
-TRAIN = 50_000
+TRAIN = 400_000
 
 
 @pytest.mark.bench
