@@ -27,6 +27,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from slipstream.documents import json_of
 from slipstream.errors import BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
@@ -68,17 +69,38 @@ class Batch:
     text_bytes: int
     rejects_bytes: int
 
+    def check(self, before: Batch) -> None:
+        """Refuse what cannot follow the line before it."""
+        counts = (self.batch, self.newest, self.emit_ms, self.rejects, self.text_bytes, self.rejects_bytes)
+        if not all(type(count) is int for count in counts) or not isinstance(self.answers, list):
+            raise ValueError(f"batch {self.batch}: a count is not a number")
+        if not all(isinstance(row, list) and len(row) == 3 for row in self.answers):
+            raise ValueError(f"batch {self.batch}: answers are counted by kind and time")
+        if self.batch <= before.batch:
+            raise ValueError(f"batch {self.batch} after batch {before.batch}")
+
+
+_NONE = Batch(-1, -1, 0, [], 0, 0, 0)
+
 
 def journal(out: Path) -> list[Batch]:
     """The committed batches; an unfinished last line does not count."""
     file = out / JOURNAL
     if not file.exists():
         return []
-    whole = file.read_bytes().rpartition(b"\n")[0]
     try:
-        return [Batch(**json.loads(line)) for line in whole.splitlines()]
+        batches = [Batch(**json_of(line)) for line in _whole_lines(file).splitlines()]
+        for before, batch in zip([_NONE, *batches], batches, strict=False):
+            batch.check(before)
     except (ValueError, TypeError) as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+    return batches
+
+
+def _whole_lines(file: Path) -> bytes:
+    """What a file holds up to its last line end: a line that a crash cut short was never written."""
+    whole, end, _ = (file.read_bytes() if file.exists() else b"").rpartition(b"\n")
+    return whole + end
 
 
 @dataclass
@@ -138,7 +160,7 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         written: list[Written] = [message for message in messages if message is not None]
         done = journal(self._out)
         if not done or done[-1].batch < batchId:
-            last = done[-1] if done else Batch(-1, -1, 0, [], 0, 0, 0)
+            last = done[-1] if done else _NONE
             self._commit(written, batchId, last)
         for message in written:
             for name in (message.answers, message.rejects):
@@ -163,10 +185,8 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
         entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)
-        with (self._out / JOURNAL).open("ab") as file:
-            file.write(json.dumps(asdict(entry)).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        line = json.dumps(asdict(entry)).encode() + b"\n"
+        append(self._out / JOURNAL, len(_whole_lines(self._out / JOURNAL)), (line,))
         failpoint("sink.after-journal")
 
     def _show(self, files: list[Path], batch: int, emit_ms: int) -> None:
@@ -246,6 +266,11 @@ def plain_text(files: list[Path], emit: int) -> bytes:
 def append(file: Path, length: int, pieces: Any) -> int:
     """Cut a file to its committed length and append; returns the new length."""
     with file.open("ab") as out:
+        if out.tell() < length:
+            raise BadInput(
+                f"{file}: {out.tell():,} bytes, {length:,} were committed.",
+                hint="Start afresh in another --out folder.",
+            )
         out.truncate(length)
         out.seek(length)
         for piece in pieces:
