@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.berlinmod.network import Network
+from slipstream.documents import fitted, json_of
 from slipstream.errors import BadArgument, BadInput
 from slipstream.moving import register, types
 from slipstream.moving.columns import MPoints, frozen, read, write
@@ -84,11 +85,11 @@ class Dataset:
                 f"{path}: no such data set.", hint="`slipstream berlinmod generate --out DATA` makes one."
             )
         try:
-            body = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+            body = json_of((path / "manifest.json").read_bytes())
             if (body.pop("format"), body.pop("version")) != (FORMAT, VERSION):
                 raise ValueError("another format")
-            return cls(path, Manifest(**body))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return cls(path, fitted(Manifest, body))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput(
                 f"{path}: not a BerlinMOD data set ({error}).",
                 hint="`slipstream berlinmod generate` and `load` make data sets.",

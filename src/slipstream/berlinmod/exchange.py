@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import pairwise
@@ -52,6 +53,8 @@ _POINTS = ("tripid", "vehicleid", "t", "point")
 
 Row = dict[str, str]
 
+_MEND = "Mend the line, or leave it out."
+
 
 def _file(folder: Path, name: str) -> Path | None:
     """The file of that name, gzipped or not."""
@@ -63,14 +66,17 @@ def _rows(folder: Path, name: str, *columns: str) -> list[Row]:
     path = _file(folder, name)
     if path is None:
         raise BadInput(f"{folder}: no {name}.", hint="Give the folder that holds the files of the format.")
-    reader = csv.reader(io.StringIO(text_of(path)))
-    head = [column.strip().lower() for column in next(reader, [])]
+    reader = csv.reader(io.StringIO(text_of(path), newline=""))
+    try:
+        head, *body = [[column.strip().lower() for column in next(reader, [])], *reader]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.", hint=_MEND) from error
     if missing := [column for column in columns if column.lower() not in head]:
         raise BadInput(f"{path}, line 1: no column {missing[0]}.", hint=f"Expected {', '.join(columns)}.")
     rows = []
-    for line, row in enumerate(reader, 2):
+    for line, row in enumerate(body, 2):
         if len(row) != len(head):
-            raise BadInput(f"{path}, line {line}: {len(row)} fields, the first line has {len(head)}.")
+            raise BadInput(f"{path}, line {line}: {len(row)} fields, the first line has {len(head)}.", hint=_MEND)
         rows.append({**dict(zip(head, row, strict=True)), "where": f"{path}, line {line}"})
     return rows
 
@@ -83,19 +89,34 @@ def _time(row: Row, column: str) -> int:
     try:
         return micros(datetime.fromisoformat(text))
     except ValueError as error:
-        raise BadInput(f"{row['where']}: {column} {text!r} is not a date and time.") from error
+        raise BadInput(f"{row['where']}: {column} {text!r} is not a date and time.", hint=_MEND) from error
 
 
 def _number(row: Row, column: str) -> float:
+    """A finite number."""
+    text = row.get(column, "")
     try:
-        return float(row[column])
-    except ValueError as error:
-        raise BadInput(f"{row['where']}: {column} {row[column]!r} is not a number.") from error
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadInput(f"{row['where']}: {column} {text[:40]!r} is not a number.", hint=_MEND)
+    return number
+
+
+def _whole(row: Row, column: str) -> int:
+    """A number that names something."""
+    number = _number(row, column)
+    if number != int(number) or abs(number) >= 2**31:
+        raise BadInput(f"{row['where']}: {column} {row[column][:40]!r} is not a whole number of 32 bits.", hint=_MEND)
+    return int(number)
 
 
 def _cars(rows: Iterable[Row], moid: str, kind: str) -> pa.Table:
-    made = [(int(_number(row, moid)), row["licence"], row["model"], row[kind]) for row in rows]
+    made = [(_whole(row, moid), row["licence"], row["model"], row[kind]) for row in rows]
     numbers = [number for number, *_ in made]
+    if not numbers:
+        raise BadInput("There is no vehicle.", hint="One row per vehicle.")
     if len(set(numbers)) != len(numbers):
         raise BadInput(f"{moid} is not unique among the vehicles.", hint="One row per vehicle.")
     return pa.table([pa.array(column) for column in zip(*made, strict=True)], schema=MCAR)
@@ -106,8 +127,9 @@ def _polygon(
 ) -> dict[str, Any] | None:
     """A region, or nothing and a reason among the rejects."""
     try:
-        shape = shapely.Polygon(rings[0], rings[1:])
-        reason = "" if shape.is_valid else shapely.is_valid_reason(shape)
+        with np.errstate(all="ignore"):
+            shape = shapely.Polygon(rings[0], rings[1:])
+            reason = "" if shape.is_valid else shapely.is_valid_reason(shape)
     except (ValueError, IndexError, shapely.errors.GEOSException) as error:
         reason = str(error)
     if reason:
@@ -126,7 +148,7 @@ def _regions(made: dict[int, tuple[str, list[list[tuple[float, float]]]]], rejec
 
 
 def _ids(rows: list[Row], column: str) -> list[int]:
-    return [int(_number(row, column)) for row in rows]
+    return [_whole(row, column) for row in rows]
 
 
 def _sample(ids: list[int], **columns: pa.Array) -> pa.Table:
@@ -185,7 +207,7 @@ def _published_regions(folder: Path) -> dict[int, tuple[str, list[list[tuple[flo
     made: dict[int, tuple[str, list[list[tuple[float, float]]]]] = {}
     for row in rows:
         place = (_number(row, x), _number(row, y))
-        made.setdefault(int(_number(row, "id")), (row["where"], [[]]))[1][0].append(place)
+        made.setdefault(_whole(row, "id"), (row["where"], [[]]))[1][0].append(place)
     return made
 
 
@@ -198,7 +220,7 @@ def _mobilitydb_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[st
     where = [_geometry(row) for row in points]
     cut = [(row["period"].strip('[]()" ').replace('"', "").split(","), row["where"]) for row in spans]
     ends = [{"begin": parts[0].strip(), "end": parts[-1].strip(), "where": line} for parts, line in cut]
-    shapes = {int(_number(row, "regionid")): (row["where"], _rings(_geometry(row))) for row in regions}
+    shapes = {_whole(row, "regionid"): (row["where"], _rings(_geometry(row))) for row in regions}
     return _samples(
         (_ids(points, "pointid"), Points(np.array([g.x for g in where]), np.array([g.y for g in where]))),
         (_ids(times, "instantid"), _times(times, "instant")),
@@ -221,11 +243,13 @@ def _geometry(row: Row) -> Any:
 
 def _shape(text: str) -> tuple[Any, str]:
     """A geometry and the number of its reference system, where it says so."""
-    if text[:1] in ("0", "1"):
-        shape = shapely.from_wkb(text)
-        return shape, str(shapely.get_srid(shape))
     head, _, wkt = text.rpartition(";")
-    return shapely.from_wkt(wkt), head.upper().removeprefix("SRID=")
+    with np.errstate(all="ignore"):
+        shape = shapely.from_wkb(text) if text[:1] in ("0", "1") else shapely.from_wkt(wkt)
+    if shape is None or shape.is_empty or not np.isfinite(shapely.get_coordinates(shape)).all():
+        raise shapely.errors.ShapelyError("no place, or one that is not finite")
+    srid = shapely.get_srid(shape)
+    return shape, str(srid) if srid else head.upper().removeprefix("SRID=")
 
 
 def _road_segments(folder: Path) -> Iterator[Street]:

@@ -6,6 +6,7 @@ compiled shortest-path search walks plain arrays. Coordinates are metres in a pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,10 @@ from slipstream.kernels import Floats, Ints
 
 SIDE, MAIN, FREEWAY = 30.0, 50.0, 70.0
 KMH = 3.6
+#: km/h; a street with a lower limit is closed
+SLOWEST = 1e-3
+#: metres from the origin: once around the earth, with some way to spare
+FARTHEST = 1e8
 
 Place = tuple[float, float]
 
@@ -74,7 +79,10 @@ class Network:
 
 def build(streets: Iterable[Street], where: str = "streets") -> Network:
     """The largest connected network of open streets, split at crossings and street ends."""
-    pieces = _split(_segments(streets))
+    segments = _segments(streets)
+    if bad := next((piece for piece in segments if not all(abs(v) <= FARTHEST for v in (*piece[0], *piece[1]))), None):
+        raise BadInput(f"{where}: a street from {bad[0]} to {bad[1]}.", hint=f"Places are within {FARTHEST:,.0f} m.")
+    pieces = _split(segments)
     if not pieces:
         raise BadInput(f"{where}: no open street.", hint="A street needs a positive speed limit and two places.")
     return _assemble(_largest(_chains(pieces)))
@@ -91,7 +99,7 @@ def _segments(streets: Iterable[Street]) -> list[_Piece]:
     """(from, to, vmax, street) of every open segment that has a length."""
     out = []
     for number, street in enumerate(streets):
-        if street.vmax > 0:
+        if SLOWEST <= street.vmax < math.inf:
             for x0, y0, x1, y1 in street.segments:
                 a, b = _key((x0, y0)), _key((x1, y1))
                 if a != b:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
+import math
 import re
+import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, cast
 
 from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.network import FREEWAY, MAIN, SIDE, Network, Street, build
+from slipstream.documents import json_of
 from slipstream.errors import BadArgument, BadInput
 from slipstream.moving.tracks import flat
 
@@ -51,7 +53,7 @@ def text_of(path: Path) -> str:
     try:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
-    except (OSError, UnicodeDecodeError, EOFError) as error:
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise BadInput(
             f"{path}: cannot be read as text ({error}).", hint="Give a text file, gzipped or not."
         ) from error
@@ -100,23 +102,40 @@ def secondo_streets(path: Path) -> Iterator[Street]:
 
 def secondo_regions(path: Path) -> list[tuple[float, list[list[tuple[float, float]]]]]:
     """Weighted regions: (weight, outer rings) by priority."""
-    rows = sorted(nested_list(path)[4], key=lambda row: row[0])
-    return [(weight, [[(x, y) for x, y in face[0]] for face in faces]) for _, weight, faces in rows]
+    try:
+        rows = sorted(nested_list(path)[4], key=lambda row: float(row[0]))
+        regions = [
+            (_finite(row[1], least=0), [[(_finite(x), _finite(y)) for x, y in face[0]] for face in row[2]])
+            for row in rows
+        ]
+    except (IndexError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{path}: not (Priority Weight ((((x y) ...)) ...)) ({error}).",
+            hint="The file must hold a relation with attributes Priority, Weight and GeoData.",
+        ) from error
+    return regions
+
+
+def _finite(value: Any, least: float = -math.inf) -> float:
+    number = float(value)
+    if not math.isfinite(number) or number < least:
+        raise ValueError(f"{number} is out of range")
+    return number
 
 
 def csv_streets(path: Path) -> Iterator[Street]:
     """``Id,Vmax,X1,Y1,X2,Y2``: rows with one Id are one street."""
-    rows = csv.DictReader(io.StringIO(text_of(path)))
+    rows = csv.DictReader(io.StringIO(text_of(path), newline=""))
     wanted = ("Id", "Vmax", "X1", "Y1", "X2", "Y2")
-    if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
-        raise BadInput(f"{path}: no column {missing[0]}.", hint=f"The first line must be {','.join(wanted)}.")
     streets: dict[str, tuple[float, list[tuple[float, float, float, float]]]] = {}
-    for line, row in enumerate(rows, 2):
-        try:
+    try:
+        if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
+            raise BadInput(f"{path}: no column {missing[0]}.", hint=f"The first line must be {','.join(wanted)}.")
+        for row in rows:
             vmax, *ends = (float(row[name]) for name in wanted[1:])
-        except (TypeError, ValueError) as error:
-            raise BadInput(f"{path}, line {line}: {error}.", hint="Numbers in metres and km/h.") from error
-        streets.setdefault(row["Id"], (vmax, []))[1].append((ends[0], ends[1], ends[2], ends[3]))
+            streets.setdefault(row["Id"], (vmax, []))[1].append((ends[0], ends[1], ends[2], ends[3]))
+    except (TypeError, ValueError, csv.Error) as error:
+        raise BadInput(f"{path}, line {rows.line_num}: {error}.", hint="Numbers in metres and km/h.") from error
     return (Street(vmax, segments) for vmax, segments in streets.values())
 
 
@@ -127,10 +146,10 @@ def _street_of(places: list[tuple[float, float]], vmax: float) -> Street:
 def geojson_streets(path: Path) -> Iterator[Street]:
     """A FeatureCollection of LineStrings with a ``vmax`` (or ``maxspeed``) property; degrees unless a CRS in metres."""
     try:
-        body = json.loads(text_of(path))
-        features = body["features"]
-        crs = body.get("crs", {}).get("properties", {}).get("name", "OGC:CRS84")
-    except (json.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
+        body = json_of(text_of(path))
+        features = list(body["features"])
+        crs = str(body.get("crs", {}).get("properties", {}).get("name", "OGC:CRS84"))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise BadInput(f"{path}: not a GeoJSON FeatureCollection.", hint="Export lines as GeoJSON.") from error
     if crs not in _DEGREES and crs != "metres":
         raise BadInput(
@@ -144,7 +163,7 @@ def geojson_streets(path: Path) -> Iterator[Street]:
                 raise ValueError(f"a {geometry['type']}, not a LineString")
             places = [(float(p[0]), float(p[1])) for p in geometry["coordinates"]]
             lines.append((places, float(values.get("vmax", values.get("maxspeed", SIDE)))))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             raise BadInput(f"{path}, feature {number}: {error}.", hint="LineStrings with a vmax in km/h.") from error
     if crs == "metres":
         return (_street_of(places, vmax) for places, vmax in lines)
@@ -161,7 +180,7 @@ def osm_streets(path: Path) -> Iterator[Street]:
         for way in osmium.FileProcessor(str(path)).with_locations().with_filter(osmium.filter.KeyFilter("highway")):
             if isinstance(way, osmium.osm.Way) and (vmax := HIGHWAYS.get(way.tags.get("highway") or "")):
                 lines.append(([(n.lon, n.lat) for n in way.nodes if n.location.valid()], vmax))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, osmium.InvalidLocationError) as error:
         raise BadInput(f"{path}: {error}.", hint="Give an OpenStreetMap extract (.osm.pbf or .osm).") from error
     lat0 = sum(p[1] for places, _ in lines for p in places) / max(1, sum(len(places) for places, _ in lines))
     return (_street_of([flat(*p, lat0) for p in places], vmax) for places, vmax in lines)

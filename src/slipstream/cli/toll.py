@@ -90,13 +90,14 @@ def toll(
 
 def _check(rules: str, encoding: str, speed: float, batch_seconds: int, parallel: int) -> None:
     """Refuse what cannot be, before Spark starts."""
+    from slipstream.feeds.clock import FASTEST
     from slipstream.feeds.parse import PARSERS
     from slipstream.tolls.rules import find
 
     find(rules)
     checks = (
         (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
-        (speed >= 0, f"--speed {speed}: below 0.", "1 is real time, 0 as fast as possible."),
+        (0 <= speed <= FASTEST, f"--speed {speed}: out of range.", "1 is real time, 0 as fast as possible."),
         (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
         (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
     )

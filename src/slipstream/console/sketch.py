@@ -107,9 +107,9 @@ def _parts(sketch: Sketch) -> Sketch:
 
 def _with_probe(sketch: Sketch) -> Sketch:
     """A network needs an output to be checked; a sketch may have none."""
-    if sketch.get("outputs") != {}:
-        return sketch
     sources = sketch.get("sources") or {}
+    if sketch.get("outputs") != {} or not isinstance(sources, dict):
+        return sketch
     return sketch | {"sources": {**sources, _PROBE: {"x": "integer"}}, "outputs": {_PROBE: {"from": _PROBE}}}
 
 

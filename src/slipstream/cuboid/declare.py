@@ -10,6 +10,7 @@ said). A pattern has its oldest element first, as one would draw it. Errors poin
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -18,7 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from slipstream.cuboid.functions import Pattern
-from slipstream.cuboid.schema import AST, KEY, Plain, Schema
+from slipstream.cuboid.schema import AST, KEY, MOST_ELEMENTS, Plain, Schema
 from slipstream.errors import BadArgument
 
 #: SQL's names, and those of small unsigned numbers, which most of what vehicles report is
@@ -34,7 +35,6 @@ TYPES = {
     "FLOAT": "f4",
     "DOUBLE": "f8",
 }
-MOST_ELEMENTS = 10_000
 
 
 def complain(text: str, start: int, end: int, message: str) -> NoReturn:
@@ -83,7 +83,7 @@ def tokenise(text: str) -> list[Token]:
     try:
         return list(Spark().tokenize(text))
     except SqlglotError as error:
-        raise BadArgument(f"Not SQL: {error}") from error
+        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket there has no end.") from error
 
 
 class _Statement:
@@ -159,7 +159,7 @@ class _Statement:
 
     def _depth(self) -> int:
         word = self._word("a number of elements")
-        if not word.isdigit() or not 1 <= int(word) <= MOST_ELEMENTS:
+        if not word.isdecimal() or len(word) > 9 or not 1 <= int(word) <= MOST_ELEMENTS:
             self._complain(f"AST({word}): the number of elements is 1 to {MOST_ELEMENTS:,}", back=1)
         return int(word)
 
@@ -174,6 +174,8 @@ class _Statement:
                 found.append(sign * float(word))
             except ValueError:
                 self._complain(f"{word} is not a number", back=1)
+            if not math.isfinite(found[-1]):
+                self._complain(f"{word} is no finite number", back=1)
             if self._is(")"):
                 self._at += 1
                 self._end()

@@ -155,7 +155,8 @@ class Compiler:
     def _literal(self, node: exp.Literal) -> Value:
         if node.is_string:
             self.complain(node, f"text {node.sql('spark')}: cuboids hold numbers")
-        given = float(node.this) if any(c in node.this for c in ".eE") else int(node.this)
+        is_whole = node.this.isdecimal() and len(node.this) <= 18  # what 64 bits hold
+        given = int(node.this) if is_whole else float(node.this)
         return Value(NUMBER, lambda _: np.asarray(given))
 
     def _bracket(self, node: exp.Bracket) -> Value:
@@ -168,7 +169,7 @@ class Compiler:
                 self.complain(node, "only [:] is a range of elements")
             return stream
         back = place.this if isinstance(place, exp.Neg) else place
-        if not (isinstance(back, exp.Literal) and not back.is_string and back.this.isdigit()):
+        if not (isinstance(back, exp.Literal) and not back.is_string and back.this.isdecimal() and len(back.this) < 10):
             self.complain(node, "an element's place is a number: [0] is the latest, [-5] the sixth latest")
         number = int(back.this)
         if number and not isinstance(place, exp.Neg):

@@ -27,9 +27,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from slipstream.cuboid.fragment import Fragment, Parts
+from slipstream.cuboid.fragment import EMPTY, Fragment, Parts
 from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import Schema
+from slipstream.documents import json_of
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Longs
 
@@ -71,13 +72,13 @@ class Catalogue:
                 f"{folder}: no snapshot.", hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` make one."
             )
         try:
-            body = json.loads(place.read_text(encoding="utf-8"))
+            body = json_of(place.read_bytes())
             if body["version"] != VERSION:
                 raise ValueError(f"version {body['version']}, this program reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
-            patterns = {name: Pattern(name, tuple(values)) for name, values in body["patterns"].items()}
-            return cls(cuboids, patterns, body["journal"], body["checkpoint"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
+            return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadArgument) as error:
             raise BadInput(f"{place}: cannot be read ({error}).", hint="Make the snapshot anew.") from error
 
     def committed(self, folder: Path) -> int:
@@ -108,7 +109,7 @@ def last_line(log: Path) -> dict[str, Any] | None:
             whole = lines.read(min(reach, size)).rpartition(b"\n")[0]
             if b"\n" in whole or reach >= size:
                 last = whole.rpartition(b"\n")[2]
-                found: dict[str, Any] | None = json.loads(last) if last else None
+                found: dict[str, Any] | None = json_of(last) if last else None
                 return found
             reach *= 4
 
@@ -160,15 +161,20 @@ def _slots_at(header: dict[str, int]) -> int:
 
 def open_image(place: Path, schema: Schema) -> Fragment:
     """A fragment on a private mapping of an image: what is changed in it stays with this process."""
-    with place.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     try:
-        header = json.loads(mapped[:_PAGE])
+        with place.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        header = json_of(mapped[:_PAGE])
         if header["itemsize"] != schema.dtype.itemsize:
             raise ValueError("rows of another size")
         rows = np.frombuffer(mapped, schema.dtype, header["room"], _PAGE)
         slots = np.frombuffer(mapped, np.int32, header["places"], _slots_at(header))
-    except (ValueError, KeyError) as error:
+        # kernels look places up without asking whether they are there
+        if not 0 <= header["rows"] <= rows.size < slots.size or slots.size & (slots.size - 1):
+            raise ValueError("an index of another size")
+        if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:
+            raise ValueError("an index that leads nowhere")
+    except (ValueError, KeyError, TypeError) as error:
         raise _damaged(place, error) from error
     fragment = Fragment(schema, 0)
     size = np.array([header["rows"]], np.int32)
@@ -191,10 +197,12 @@ def read_delta(place: Path) -> tuple[bytes, Longs]:
     """Rows and forgotten keys."""
     head, _, body = place.read_bytes().partition(b"\n")
     try:
-        header = json.loads(head)
+        header = json_of(head)
         rows = body[: header["bytes"]]
         gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
-    except (ValueError, KeyError) as error:
+        if len(rows) + gone.nbytes != len(body):
+            raise ValueError(f"{len(body)} bytes, {len(rows) + gone.nbytes} expected")
+    except (ValueError, KeyError, TypeError) as error:
         raise _damaged(place, error) from error
     return rows, gone
 
@@ -211,4 +219,18 @@ def as_line(values: dict[str, Any]) -> bytes:
 def whole_lines(log: Path) -> list[dict[str, Any]]:
     """All lines of a log; none where there is no log, and a last one that was cut short does not count."""
     whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
-    return [json.loads(line) for line in whole.splitlines()]
+    return [json_of(line) for line in whole.splitlines()]
+
+
+def whole_length(log: Path) -> int:
+    """The bytes of a log up to its last line end: a line that a crash cut short was never written."""
+    if not log.exists():
+        return 0
+    with log.open("rb") as lines:
+        start = lines.seek(0, os.SEEK_END)
+        while start:
+            end, start = start, max(start - (1 << 14), 0)
+            lines.seek(start)
+            if (found := lines.read(end - start).rfind(b"\n")) >= 0:
+                return start + found + 1
+    return 0

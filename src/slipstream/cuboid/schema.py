@@ -11,6 +11,10 @@ import numpy as np
 from slipstream.errors import BadArgument
 
 KEY = "key"
+#: NumPy's names of the types that attributes may have
+DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8")
+#: of an atomic stream that is kept
+MOST_ELEMENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,10 @@ class Schema:
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) != len(names) or KEY in names:
-            raise BadArgument(f"Cuboid {self.name}: attribute names must differ from each other and from '{KEY}'.")
+            raise BadArgument(
+                f"Cuboid {self.name}: attribute names must differ from each other and from '{KEY}'.",
+                hint="Rename one of them.",
+            )
 
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
@@ -108,5 +115,13 @@ class Schema:
         >>> Schema.from_json(car.to_json()) == car
         True
         """
-        attributes = tuple(AST(*form) if len(form) > 2 else Plain(*form) for form in body["attributes"])
-        return cls(body["name"], attributes, body["key"], body["newest"])
+        attributes = tuple(_attribute(*form) for form in body["attributes"])
+        return cls(str(body["name"]), attributes, str(body["key"]), str(body["newest"]))
+
+
+def _attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:
+    """An attribute from plain values, which may be anything."""
+    sound = isinstance(name, str) and name and dtype in DTYPES and ticks in DTYPES
+    if not sound or type(depth) is not int or not 0 <= depth <= MOST_ELEMENTS:
+        raise ValueError(f"no attribute {[name, dtype, depth, ticks]}")
+    return AST(name, dtype, depth, ticks) if depth else Plain(name, dtype)

@@ -128,15 +128,15 @@ def _tree(text: str) -> exp.Select:
     try:
         tree = parse_one(text, dialect="spark")
     except ParseError as error:
-        found = error.errors[0]
+        found = error.errors[0] if error.errors else {"description": "a question is a SELECT"}
         lines = text.splitlines() or [""]
         line = min(int(found.get("line") or 1), len(lines))
         highlight = str(found.get("highlight") or "")
         ahead = sum(len(before) + 1 for before in lines[: line - 1])
         at = ahead + max(int(found.get("col") or 1) - max(len(highlight), 1), 0)
         complain(text, at, at + max(len(highlight), 1) - 1, str(found.get("description")))
-    except SqlglotError as error:
-        raise BadArgument(f"Not SQL: {error}") from error
+    except (SqlglotError, RecursionError) as error:
+        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket there has no end.") from error
     if not isinstance(tree, exp.Select):
         raise BadArgument("Only SELECT asks a question.", hint="SELECT ... FROM cuboid WHERE ...")
     if tree.args.get("from_") is None:
@@ -193,7 +193,7 @@ class _Plan:
             item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql("spark").lower()
             for item in items
         ]
-        limit = int(tree.args["limit"].expression.this) if tree.args.get("limit") else None
+        limit = _limit(compiler, tree.args["limit"]) if tree.args.get("limit") else None
         return cls(query.schema, names, values, where, grouped, groups, compiler.aggregates, having, order, limit)
 
     def part(self, view: View) -> Part:
@@ -250,6 +250,14 @@ class _Plan:
         return Groups(columns or [np.empty(size)])
 
 
+def _limit(compiler: Compiler, node: exp.Expr) -> int:
+    """How many rows are asked for."""
+    given = node.expression
+    if not isinstance(given, exp.Literal) or given.is_string or not given.this.isdecimal() or len(given.this) > 18:
+        compiler.complain(node, "LIMIT takes a whole number, 0 or more")
+    return int(given.this)
+
+
 def _items(tree: exp.Select, schema: Schema) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for item in tree.expressions:
@@ -265,7 +273,8 @@ def _named(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) ->
     if (
         isinstance(node, exp.Literal)
         and not node.is_string
-        and node.this.isdigit()
+        and node.this.isdecimal()
+        and len(node.this) < 10
         and 1 <= int(node.this) <= len(items)
     ):
         return items[int(node.this) - 1].unalias()

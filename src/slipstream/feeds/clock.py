@@ -11,9 +11,12 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from slipstream.documents import fitted, json_of
 from slipstream.errors import BadInput
 
 FULL_SPEED = 0.0
+#: times real time: a clock that goes faster is a mistake
+FASTEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,13 @@ class Clock:
     def read(cls, file: Path) -> Clock | None:
         """The clock in a file, if it has started."""
         try:
-            return cls(**json.loads(file.read_text(encoding="utf-8")))
+            clock = fitted(cls, json_of(file.read_bytes()))
+            if not (0 <= clock.speed <= FASTEST and 0 <= clock.since < 2**31 and abs(clock.origin_ms) < 2**53):
+                raise ValueError("a time that cannot be")
+            return clock
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
 
     def write(self, file: Path) -> None:

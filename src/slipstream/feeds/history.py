@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.documents import fitted, json_of
 from slipstream.errors import BadInput
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
@@ -109,10 +110,9 @@ class Index:
     def read(cls, file: Path) -> Index:
         """Read and check an index."""
         try:
-            body = json.loads(file.read_text(encoding="utf-8"))
+            body = json_of(file.read_bytes())
             made_by = body.pop("format"), body.pop("version")
-            checks = {name: Check(**check) for name, check in body.pop("checks").items()}
-            index = cls(**{**body, "xways": tuple(body["xways"]), "checks": checks})
+            index = fitted(cls, body)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{file}: not the index of a history ({error}).", hint=_AGAIN) from error
         if made_by != (FORMAT, VERSION):

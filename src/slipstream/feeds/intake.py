@@ -68,9 +68,9 @@ class Intake:
     @classmethod
     def decode(cls, lateness: int, blob: bytes) -> Intake:
         """The state from bytes."""
-        values = np.frombuffer(blob, np.int32)
-        if (values.size - 1) % len(FIELDS):
+        if (len(blob) - 4) % (4 * len(FIELDS)):
             raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
+        values = np.frombuffer(blob, np.int32)
         columns = values[1:].reshape(len(FIELDS), -1)
         return cls(lateness, int(values[0]), dict(zip(FIELDS, columns, strict=True)))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,8 +30,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream import __version__, staging
+from slipstream.documents import fitted, json_of
 from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.tuples import FIELDS, KINDS, POSITION
+from slipstream.feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +54,7 @@ class Expressway:
     first_second: int  # -1 without tuples
     last_second: int
     sha256: str  # of the fifteen columns of every minute, one after another
+    footer: str = ""  # its digest; of runs from before it was kept, nothing
 
     @property
     def tuples(self) -> int:
@@ -107,11 +110,11 @@ class Manifest:
     def from_json(cls, text: str, where: str) -> Manifest:
         """Read and check a manifest; ``where`` names the file in messages."""
         try:
-            body = json.loads(text)
-        except json.JSONDecodeError as error:
+            body = json_of(text)
+        except ValueError as error:
+            line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             raise BadInput(
-                f"{where}, line {error.lineno}: not JSON ({error.msg}).",
-                hint="The run is damaged; make it again.",
+                f"{where}{line}: not JSON ({getattr(error, 'msg', error)}).", hint="The run is damaged; make it again."
             ) from error
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
             raise BadInput(f"{where}: not a Slipstream run.", hint="`slipstream simulate` and `import` make runs.")
@@ -122,17 +125,25 @@ class Manifest:
             )
         body.pop("counts", None)
         try:
-            body["expressways"] = tuple(Expressway(**e) for e in body["expressways"])
-            body["accidents"] = tuple(Accident(**{**a, "vids": tuple(a["vids"])}) for a in body["accidents"])
-            manifest = cls(**body)
-            sound = manifest.multiply >= 1 and manifest.seconds >= 0 and len(manifest.counts) == len(KINDS)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            manifest = fitted(cls, body)
+            manifest.check()
+        except ValueError as error:
             raise BadInput(
                 f"{where}: {error}.", hint="The manifest was changed by hand; make the run again."
             ) from error
-        if not sound:
-            raise BadInput(f"{where}: multiply or seconds out of range.", hint="Make the run again.")
         return manifest
+
+    def check(self) -> None:
+        """Refuse a manifest that says what cannot be."""
+        if min(self.seconds, self.vehicles, self.vid_stride, self.qid_stride, self.multiply - 1) < 0:
+            raise ValueError("seconds, vehicles, multiply or a stride is out of range")
+        if not self.expressways or len({e.xway for e in self.expressways}) < len(self.expressways):
+            raise ValueError("no expressway, or one twice")
+        for e in self.expressways:
+            if e.xway < 0 or e.file != file_name(e.xway) or min(e.counts.values(), default=0) < 0:
+                raise ValueError(f"expressway {e.xway} has another file, or fewer than no tuples")
+            if not -1 <= e.first_second <= e.last_second < self.seconds:
+                raise ValueError(f"expressway {e.xway} goes on to second {e.last_second} of {self.seconds}")
 
 
 def versions() -> dict[str, str]:
@@ -151,6 +162,26 @@ def file_name(xway: int) -> str:
     return f"{TUPLES}/expressway-{xway:05d}.parquet"
 
 
+def _footer_digest(file: Path) -> str:
+    """The digest of a Parquet file's footer, which says where everything is: a damaged one can end the process."""
+    with file.open("rb") as contents:
+        contents.seek(-8, 2)
+        (length,) = struct.unpack("<I", contents.read(4))
+        contents.seek(-8 - length, 2)
+        return hashlib.sha256(contents.read()).hexdigest()
+
+
+def _goes_by_minutes(footer: pq.FileMetaData, expressway: Expressway) -> bool:
+    """Whether every row group is a minute, one after another, from the first second to the last."""
+    place = FIELDS.index("time")
+    spans = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
+    if not all(span is not None and span.has_min_max and span.min // MINUTE == span.max // MINUTE for span in spans):
+        return False
+    minutes = [span.min // MINUTE for span in spans]
+    ends = (spans[0].min, spans[-1].max) if spans else (-1, -1)
+    return minutes == sorted(set(minutes)) and ends == (expressway.first_second, expressway.last_second)
+
+
 def _digest_into(digest: hashlib._Hash, minute: pa.Table) -> None:
     for name in FIELDS:
         digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
@@ -163,7 +194,8 @@ class ExpresswayWriter:
         self.xway = xway
         self.file = file_name(xway)
         self._schema = schema
-        self._writer = pq.ParquetWriter(folder / self.file, schema, compression="zstd", use_dictionary=True)
+        self._place = folder / self.file
+        self._writer = pq.ParquetWriter(self._place, schema, compression="zstd", use_dictionary=True)
         self._digest = hashlib.sha256()
         self._counts = dict.fromkeys(KINDS.values(), 0)
         self._first, self._last = -1, -1
@@ -185,7 +217,8 @@ class ExpresswayWriter:
     def close(self) -> Expressway:
         """Finish the file and say what is in it."""
         self._writer.close()
-        return Expressway(self.xway, self.file, self._counts, self._first, self._last, self._digest.hexdigest())
+        digests = self._digest.hexdigest(), _footer_digest(self._place)
+        return Expressway(self.xway, self.file, self._counts, self._first, self._last, *digests)
 
 
 @contextmanager
@@ -225,23 +258,34 @@ class Run:
         for expressway in self.manifest.expressways:
             file = self.path / expressway.file
             try:
-                rows = pq.read_metadata(file).num_rows
-            except (OSError, pa.ArrowException) as error:
+                if expressway.footer and _footer_digest(file) != expressway.footer:
+                    raise ValueError("another footer")
+                footer = pq.read_metadata(file)
+                columns = footer.schema.to_arrow_schema()
+            except (OSError, ValueError, pa.ArrowException) as error:
                 raise BadInput(f"{file}: missing or cut short.", hint="The run is damaged; make it again.") from error
-            if rows != expressway.tuples:
+            if footer.num_rows != expressway.tuples:
                 raise BadInput(
-                    f"{file}: {rows:,} tuples, the manifest says {expressway.tuples:,}.",
+                    f"{file}: {footer.num_rows:,} tuples, the manifest says {expressway.tuples:,}.",
                     hint="Make the run again.",
                 )
+            if [(f.name, f.type) for f in columns][: len(FIELDS)] != [(f.name, f.type) for f in SCHEMA]:
+                raise BadInput(f"{file}: not the columns of a run.", hint="Make the run again.")
+            if not _goes_by_minutes(footer, expressway):
+                raise BadInput(f"{file}: other minutes than the manifest says.", hint="Make the run again.")
 
     def verify(self) -> None:
         """Read every tuple and compare with the digests in the manifest."""
         for expressway in self.manifest.expressways:
             digest = hashlib.sha256()
-            file = pq.ParquetFile(self.path / expressway.file)
-            for group in range(file.num_row_groups):
-                _digest_into(digest, file.read_row_group(group))
-            if digest.hexdigest() != expressway.sha256:
+            try:
+                file = pq.ParquetFile(self.path / expressway.file)
+                for group in range(file.num_row_groups):
+                    _digest_into(digest, file.read_row_group(group))
+                found = digest.hexdigest()
+            except (OSError, ValueError, pa.ArrowException) as error:
+                found = str(error)
+            if found != expressway.sha256:
                 raise BadInput(
                     f"{self.path / expressway.file}: contents differ from the manifest.",
                     hint="Make the run again.",
@@ -264,6 +308,14 @@ class Run:
 
     def multiplied(self, copies: int) -> Run:
         """The same stored run, presented ``copies`` times."""
+        manifest = self.manifest
+        strides = {"expressways": self.xway_stride, "vehicles": manifest.vid_stride, "requests": manifest.qid_stride}
+        for what, stride in strides.items():
+            if copies * stride > 2**31:
+                raise BadArgument(
+                    f"{self.path}, {copies} times: the numbers of {what} would be above 32 bits.",
+                    hint="Give a smaller --multiply.",
+                )
         return Run(self.path, replace(self.manifest, multiply=copies))
 
     @cached_property
@@ -315,7 +367,8 @@ class Run:
         """All tuples of the run, multiplied, as a Spark DataFrame with the fifteen columns."""
         from pyspark.sql import functions as sf
 
-        stored = spark.read.parquet(str(self.path / TUPLES)).select(*FIELDS)
+        files = [str(self.path / expressway.file) for expressway in self.manifest.expressways]
+        stored = spark.read.parquet(*files).select(*FIELDS)
         if self.copies == 1:
             return stored
         manifest = self.manifest

@@ -125,7 +125,9 @@ def complain(line: bytes) -> str:
         shown = value[:40].decode(errors="replace")
         if not re.fullmatch(rb"-?[0-9]+", value):
             return f"field {place} ({name}) is {shown!r}, not a whole number"
-        if not -(2**31) <= int(value) < 2**31:
+        digits = value.lstrip(b"-0") or b"0"
+        # of more digits Python would not make a number at all
+        if len(digits) > 10 or int(digits) >= 2**31 + value.startswith(b"-"):
             return f"field {place} ({name}) is {shown}, more than 32 bits hold"
     return ""
 

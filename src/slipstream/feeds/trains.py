@@ -67,15 +67,16 @@ def frame(tuples: Mapping[str, Ints]) -> bytes:
 
 def unframe(chunk: bytes) -> tuple[list[dict[str, Ints]], bytes]:
     """The tuples of framed trains, and the rest that cannot be read."""
-    parts = []
-    while len(chunk) >= _HEADER.size:
-        magic, second, reports, requests = _HEADER.unpack_from(chunk)
-        size = _HEADER.size + max(reports, 0) * _REPORT_BYTES + max(requests, 0) * 4 * len(REQUEST_FIELDS)
-        if magic != _MAGIC or reports < 0 or requests < 0 or len(chunk) < size:
+    parts, place = [], 0
+    while len(chunk) - place >= _HEADER.size:
+        magic, second, reports, requests = _HEADER.unpack_from(chunk, place)
+        first = place + _HEADER.size
+        end = first + max(reports, 0) * _REPORT_BYTES + max(requests, 0) * 4 * len(REQUEST_FIELDS)
+        if magic != _MAGIC or reports < 0 or requests < 0 or len(chunk) < end:
             break
-        parts.append(tuples_of(decode(second, reports, requests, chunk[_HEADER.size : size])))
-        chunk = chunk[size:]
-    return parts, chunk
+        parts.append(tuples_of(decode(second, reports, requests, chunk[first:end])))
+        place = end
+    return parts, chunk[place:]
 
 
 def decode(second: int, reports: int, requests: int, train: bytes) -> Train:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from slipstream.documents import json_of
 from slipstream.errors import BadInput
 from slipstream.moving.value import MovingPoint, instant
 
@@ -112,7 +113,7 @@ def to_mfjson(m: MovingPoint) -> str:
 def from_mfjson(text: str) -> MovingPoint:
     """From Moving Features JSON: a MovingPoint with its sequences, or with one sequence in itself."""
     try:
-        body: dict[str, Any] = json.loads(text)
+        body: dict[str, Any] = json_of(text)
         if body["type"] != "MovingPoint":
             raise ValueError(f"a {body['type']}")
         parts = body.get("sequences", [body])
@@ -124,7 +125,7 @@ def from_mfjson(text: str) -> MovingPoint:
             for part in parts
             if "datetimes" in part
         ]
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
         raise BadInput(f"MF-JSON: interpolation {body['interpolation']}.", hint="Only linear movement is known.")

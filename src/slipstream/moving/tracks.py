@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from defusedxml import ElementTree
+from defusedxml.common import DefusedXmlException
 
 from slipstream.errors import BadInput, Unavailable
 from slipstream.moving.value import MovingPoint, instant, micros
@@ -34,7 +35,7 @@ def read_gpx(path: Path) -> MovingPoint:
     """The tracks of a GPX file; each segment is a sequence."""
     try:
         root: Any = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, OSError) as error:
+    except (ElementTree.ParseError, DefusedXmlException, LookupError, ValueError, OSError) as error:
         raise BadInput(f"{path}: {error}.", hint="Give a GPX file.") from error
     segments = [
         [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
@@ -47,9 +48,16 @@ def read_gpx(path: Path) -> MovingPoint:
 
 def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
     try:
-        return datetime.fromisoformat(point.findtext("{*}time")), float(point.get("lon")), float(point.get("lat"))
+        t, lon, lat = (
+            datetime.fromisoformat(point.findtext("{*}time")),
+            float(point.get("lon")),
+            float(point.get("lat")),
+        )
     except (TypeError, ValueError) as error:
         raise BadInput(f"{path}, track point {number}: no time, lon or lat.", hint="A track needs times.") from error
+    if not (-180 <= lon <= 180 and -90 <= lat <= 90):
+        raise BadInput(f"{path}, track point {number}: lon {lon}, lat {lat}.", hint="GPX is in degrees.")
+    return t, lon, lat
 
 
 def _checked(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
@@ -69,8 +77,8 @@ def read_csv(path: Path, *, who: str = "id", t: str = "t", x: str = "x", y: str 
                 raise BadInput(f"{path}, line 1: no column {min(missing)}.", hint=f"Expected {who}, {t}, {x}, {y}.")
             for line, row in enumerate(reader, 2):
                 rows.setdefault(row[who], []).append(_csv_vertex(path, line, row[t], row[x], row[y]))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error}).") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: cannot be read ({error}).", hint="Give a CSV file in UTF-8.") from error
     return {name: _checked([vertices], path) for name, vertices in rows.items()}
 
 

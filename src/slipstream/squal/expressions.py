@@ -22,8 +22,9 @@ def parse(text: str) -> exp.Expr:
     """The syntax tree of one expression."""
     try:
         tree = parse_one(text, dialect=_DIALECT)
-    except SqlglotError as error:
-        raise BadInput(f"{text!r} is not an SQL expression.", hint=str(error).splitlines()[0]) from error
+    except (SqlglotError, RecursionError) as error:
+        said = str(error).splitlines() or ["Write an expression."]
+        raise BadInput(f"{text[:200]!r} is not an SQL expression.", hint=said[0]) from error
     if isinstance(tree, exp.Query | exp.DDL | exp.Command):
         raise BadInput(f"{text!r} is a statement.", hint="A box takes an expression over its input's columns.")
     return tree

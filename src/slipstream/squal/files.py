@@ -17,6 +17,7 @@ import difflib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from reprlib import repr  # of what strangers write, only so much
 from typing import Any
 
 import yaml
@@ -44,6 +45,8 @@ from slipstream.squal.algebra import (
 from slipstream.squal.qos import DELAY, DROP, Graph, Quality
 
 VERSION = 1
+#: what whole numbers and others hold alike
+_LARGEST = 2**53
 
 
 class _Loader(yaml.SafeLoader):
@@ -75,10 +78,10 @@ def loads(text: str, where: str = "network") -> Network:
     """Read a network from text; ``where`` names it in messages."""
     try:
         body = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
+        problem = getattr(error, "problem", None) or f"not YAML ({type(error).__name__})"
         raise BadInput(f"{where}{line}: {problem}.", hint="Mend the YAML there.") from error
     return _Reader(where).network(body)
 
@@ -175,7 +178,7 @@ class _Reader:
         )
         if fields["version"] != VERSION:
             raise BadInput(
-                f"{where}: network format {fields['version']!r}, this program reads {VERSION}.",
+                f"{where}: network format {repr(fields['version'])}, this program reads {VERSION}.",
                 hint="Use the version that wrote it.",
             )
         return Network(
@@ -201,7 +204,7 @@ class _Reader:
             if key not in needed | allowed:
                 near = difflib.get_close_matches(str(key), needed | allowed, 1)
                 guess = f"Did you mean {near[0]!r}?" if near else f"It takes: {', '.join(sorted(needed | allowed))}."
-                raise BadInput(f"{where}: no field {key!r} here.", hint=guess)
+                raise BadInput(f"{where}: no field {repr(key)} here.", hint=guess)
         for key in sorted(needed):
             if key not in body:
                 raise BadInput(f"{where}: {key!r} is missing.", hint=f"It needs: {', '.join(sorted(needed))}.")
@@ -209,7 +212,9 @@ class _Reader:
 
     def _text(self, where: str, value: Any) -> str:
         if not isinstance(value, str):
-            raise BadInput(f"{where}: {value!r} is not text.", hint="Put it in quotes if it looks like something else.")
+            raise BadInput(
+                f"{where}: {repr(value)} is not text.", hint="Put it in quotes if it looks like something else."
+            )
         return value
 
     def _texts(self, where: str, body: Any) -> dict[str, str]:
@@ -223,7 +228,9 @@ class _Reader:
 
     def _number(self, where: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise BadInput(f"{where}: {value!r} is not a number.", hint="Give a number.")
+            raise BadInput(f"{where}: {repr(value)} is not a number.", hint="Give a number.")
+        if not abs(value) <= _LARGEST:
+            raise BadInput(f"{where}: {repr(value)} is out of range.", hint="Give a number up to 2^53.")
         return value
 
     def _node(self, where: str, name: str, body: Any) -> Node:
@@ -298,7 +305,7 @@ class _Reader:
         arc = self._arc(f"{where}.from", fields["from"])
         view = fields.get("view", False)
         if not isinstance(view, bool):
-            raise BadInput(f"{where}.view: {view!r} is neither true nor false.", hint="Write view: true.")
+            raise BadInput(f"{where}.view: {repr(view)} is neither true nor false.", hint="Write view: true.")
         return Output(name, arc, quality, view, *self._kept(where, fields))
 
     def _graph(self, where: str, body: Any) -> Graph:

@@ -25,11 +25,12 @@ def read_table(path: Path, schema: Schema) -> pa.Table:
     wanted = pa.schema([field for field in arrow_schema(schema) if field.name not in (SEQ, TS)])
     try:
         table = _read(path, wanted)
-    except (pa.ArrowException, OSError) as error:
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {str(error).splitlines()[0]}", hint=f"It must have: {', '.join(schema)}.") from error
-    missing = [name for name in schema if name not in table.column_names]
+    missing = [name for name in schema if name not in names]
     if missing:
-        raise BadInput(f"{path}: no column {missing[0]!r}.", hint=f"It has: {', '.join(table.column_names)}.")
+        raise BadInput(f"{path}: no column {missing[0]!r}.", hint=f"It has: {', '.join(names)}.")
     try:
         return table.select(wanted.names).cast(wanted)
     except pa.ArrowInvalid as error:

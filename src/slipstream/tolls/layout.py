@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.cuboid.stream import spread
+from slipstream.documents import fitted, json_of
 from slipstream.errors import BadInput
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class Layout:
     def read(cls, file: Path) -> Layout:
         """Read a stored layout."""
         try:
-            body = json.loads(file.read_text(encoding="utf-8"))
-            return cls(**{**body, "fragments": tuple(body["fragments"]), "shards": tuple(body["shards"])})
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            layout = fitted(cls, json_of(file.read_bytes()))
+            if not layout.fragments or not layout.shards or layout.partitions < 1:
+                raise ValueError("no fragments, shards or partitions")
+            return layout
+        except (OSError, ValueError) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error

@@ -28,7 +28,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from slipstream.cuboid.files import last_line, whole_lines
+from slipstream.cuboid.files import last_line, whole_length, whole_lines
 from slipstream.errors import BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
@@ -70,18 +70,38 @@ class Batch:
     text_bytes: int  # of output.csv after it
     rejects_bytes: int  # of rejects.csv after it
 
+    def check(self, before: Batch) -> None:
+        """Refuse what cannot follow the line before it."""
+        counts = (self.batch, self.newest, self.emit_ms, self.rejects, self.text_bytes, self.rejects_bytes)
+        if not all(type(count) is int for count in counts) or not isinstance(self.answers, list):
+            raise ValueError(f"batch {self.batch}: a count is not a number")
+        if not all(isinstance(row, list) and len(row) == 3 for row in self.answers):
+            raise ValueError(f"batch {self.batch}: answers are counted by kind and time")
+        if self.batch <= before.batch:
+            raise ValueError(f"batch {self.batch} after batch {before.batch}")
+
+
+_NONE = Batch(-1, -1, 0, [], 0, 0, 0)
+
 
 def journal(out: Path) -> list[Batch]:
     """The committed batches; an unfinished last line does not count."""
     with _readable(out / JOURNAL) as file:
-        return [Batch(**line) for line in whole_lines(file)]
+        batches = [Batch(**line) for line in whole_lines(file)]
+        for before, batch in zip([_NONE, *batches], batches, strict=False):
+            batch.check(before)
+        return batches
 
 
 def last_batch(out: Path) -> Batch | None:
     """The last committed batch."""
     with _readable(out / JOURNAL) as file:
         last = last_line(file)
-        return Batch(**last) if last is not None else None
+        if last is None:
+            return None
+        batch = Batch(**last)
+        batch.check(_NONE)
+        return batch
 
 
 @contextmanager
@@ -147,7 +167,7 @@ class AnswerWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Make a batch visible, once."""
         written: list[Written] = [message for message in messages if message is not None]
-        last = last_batch(self._out) or Batch(-1, -1, 0, [], 0, 0, 0)
+        last = last_batch(self._out) or _NONE
         if last.batch < batchId:
             self._commit(written, batchId, last)
         for message in written:
@@ -173,10 +193,8 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
         entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)
-        with (self._out / JOURNAL).open("ab") as file:
-            file.write(json.dumps(asdict(entry)).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        line = json.dumps(asdict(entry)).encode() + b"\n"
+        append(self._out / JOURNAL, whole_length(self._out / JOURNAL), (line,))
         failpoint("sink.after-journal")
 
     def _show(self, files: list[Path], batch: int, emit_ms: int) -> None:
@@ -256,6 +274,11 @@ def plain_text(files: list[Path], emit: int) -> bytes:
 def append(file: Path, length: int, pieces: Any) -> int:
     """Cut a file to its committed length and append; returns the new length."""
     with file.open("ab") as out:
+        if out.tell() < length:
+            raise BadInput(
+                f"{file}: {out.tell():,} bytes, {length:,} were committed.",
+                hint="Start afresh in another --out folder.",
+            )
         out.truncate(length)
         out.seek(length)
         for piece in pieces:

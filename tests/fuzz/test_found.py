@@ -1,0 +1,178 @@
+"""What fuzzing found: inputs that ended in a traceback, a crash, a hang, wrong data, or an error without advice."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuzz import lines
+from fuzz.campaign import ACCEPTED, REFUSED, REJECTED, Reader, outcome_of
+from fuzz.test_fuzz import all_readers
+from slipstream.errors import BadArgument, BadInput
+from slipstream.feeds.parse import parse_trains
+from slipstream.feeds.text import import_text
+from slipstream.tolls.sink import JOURNAL, AnswerWriter, Sink, append, journal
+
+DEEP = b"[" * 2000
+LONG = b"9" * 5000
+LAUGHS = b'<!DOCTYPE a [<!ENTITY x "xxxx">]>'
+
+FOUND: list[tuple[str, bytes, str]] = [
+    ("Linear Road JSON", b'{"type": 2, "time": 1, "vid": 5, "qid": 1, "vid": 7}', REJECTED),
+    ("import of text", b"0,0," + LONG + b",32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n", REFUSED),
+    ("import of text", b"2,1,5,-1,-1,-1,-1,-1,-1," + b"0" * 5000 + b"7,-1,-1,-1,-1,-1\n", ACCEPTED),
+    ("network", b"network: " + LONG, REFUSED),
+    ("network", b"network: " + DEEP, REFUSED),
+    ("network", b"network: 2024-02-30", REFUSED),
+    ("SQL in boxes", b"(" * 5000, REFUSED),
+    ("SQL in boxes", b"", REFUSED),
+    ("Streamonas-SQL declarations", b"CREATE PATTERN w AS (9, inf)", REFUSED),
+    ("Streamonas-SQL declarations", b"CREATE CUBOID c (a INT KEY, b INT, b INT)", REFUSED),
+    ("Streamonas-SQL declarations", b"CREATE CUBOID c (a INT KEY, b AST(" + LONG + b"))", REFUSED),
+    ("Streamonas-SQL declarations", b"SELECT 'no end", REFUSED),
+    ("Streamonas-SQL queries", b"", REFUSED),
+    ("Streamonas-SQL queries", b"SELECT vid FROM car LIMIT -1", REFUSED),
+    ("Streamonas-SQL queries", b"SELECT vid FROM car LIMIT 1.5", REFUSED),
+    ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE pos < " + LONG, ACCEPTED),
+    ("Streamonas-SQL queries", b"SELECT speed[-" + LONG + b"] FROM car", REFUSED),
+    ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE " + b"(" * 5000, REFUSED),
+    ("recording as CSV", b"sid,time,pos,\xe0name,armed\n0,0,1.5,x,true\n", REFUSED),
+    ("tracks as CSV", b"id,t,x,y\n\xff", REFUSED),
+    ("tracks as GPX", LAUGHS + b"<gpx>&x;</gpx>", REFUSED),
+    ("track as MF-JSON", DEEP, REFUSED),
+    ("streets as CSV", b"Id,Vmax,X1,Y1,X2,Y2\n1,50,0,0,inf,0\n", REFUSED),
+    ("streets as CSV", b"Id,Vmax,X1,Y1,X2,Y2\n1\r50,0,0,100,0\n", REFUSED),
+    ("streets as CSV", b"Id,Vmax,X1,Y1,X2,Y2\n1,1e-320,0,0,100,0\n", REFUSED),
+    ("streets as GeoJSON", b'{"features": [' + LONG + b"]}", REFUSED),
+    ("streets as GeoJSON", b'{"features": [], "crs": {"properties": {"name": []}}}', REFUSED),
+    ("streets as GeoJSON", b'{"features": [{"properties": [1], "geometry": {"type": "LineString"}}]}', REFUSED),
+    ("streets as GeoJSON", DEEP, REFUSED),
+    ("streets of OpenStreetMap", b'<osm version="0.6"><node id="1" lat="52.5" lon="256"/></osm>', REFUSED),
+    ("streets of OpenStreetMap", b'<osm version="0.6"><way id="x"/></osm>', REFUSED),
+    ("regions of SECONDO", b"(a b c d ((1 0.5 (((0 0) (1))))))", REFUSED),
+    ("regions of SECONDO", b"(a b c d ((1 -1 ((((0 0) (1 1)))))))", REFUSED),
+    ("BerlinMOD datamcar.csv", b"Moid,Licence,Type,Model\n", REFUSED),
+    ("BerlinMOD datamcar.csv", b"Moid,Licence,Type,Model\n4294967296,B,car,VW\n", REFUSED),
+    ("BerlinMOD querypoints.csv", b"Id,Pos_x,Pos_y\n1,inf,0\n", REFUSED),
+    ("BerlinMOD queryinstants.csv", b"Id,Instant\n1,2007-05\n", REFUSED),
+    ("BerlinMOD queryregions.csv", b"Id,Vertex_x\n1,0\n", REFUSED),
+    ("BerlinMOD querylicences.csv", b"Id,Licence\n1\rB\n", REFUSED),
+    ("BerlinMOD points.csv", b"pointid,geom\n1,POINT(1 1e309)\n", REFUSED),
+    ("BerlinMOD points.csv", b"pointid,geom\n1,POINT EMPTY\n", REFUSED),
+    ("points of MobilityDB", b"POINT(1 1e309)", REJECTED),
+    ("run manifest", b'{"format": "slipstream-run", "version": 1, "seconds":' + DEEP, REFUSED),
+    ("BerlinMOD manifest", DEEP, REFUSED),
+    ("engine's clock", b'{"speed": [1.0], "origin_ms": 5}', REFUSED),
+    ("engine's clock", b'{"speed": 1e308, "origin_ms": 5}', REFUSED),
+    ("catalogue of a snapshot", b"[]", REFUSED),
+    ("image of a snapshot", b"", REFUSED),
+    ("intake of the state store", b"12345", REFUSED),
+    (
+        "POST /network/check",
+        b'{"document": {"network": "x", "version": 1, "sources": [1], "boxes": {}, "outputs": {}}}',
+        "ok",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Reader]]:
+    with all_readers(tmp_path_factory.mktemp("found")) as made:
+        yield {reader.name: reader for reader in made}
+
+
+@pytest.mark.parametrize(("name", "data", "outcome"), FOUND, ids=[f"{n} {k}" for k, (n, _, _) in enumerate(FOUND)])
+def test_what_fuzzing_found_is_refused_with_advice(
+    readers: dict[str, Reader], name: str, data: bytes, outcome: str
+) -> None:
+    expected = {ACCEPTED, REFUSED} if outcome == "ok" else {outcome}
+    assert outcome_of(readers[name], data) in expected
+
+
+def changed(readers: dict[str, Reader], name: str, **values: Any) -> bytes:
+    """The valid document of a reader with other values."""
+    return json.dumps(json.loads(readers[name].corpus[0]) | values).encode()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"vid_stride": "108"},
+        {"vid_stride": [1]},
+        {"multiply": 0},
+        {"seconds": 1},
+        {"expressways": []},
+        {"vehicles": float("nan")},
+    ],
+)
+def test_a_manifest_that_says_what_cannot_be_is_refused(readers: dict[str, Reader], values: dict[str, Any]) -> None:
+    assert outcome_of(readers["run manifest"], changed(readers, "run manifest", **values)) == REFUSED
+
+
+def test_a_manifest_cannot_name_an_expressway_twice_or_another_file(readers: dict[str, Reader]) -> None:
+    first, second = json.loads(readers["run manifest"].corpus[0])["expressways"]
+    for expressways in ([first, first], [{**first, "file": second["file"]}], [{**first, "first_second": 7}]):
+        data = changed(readers, "run manifest", expressways=expressways)
+        assert outcome_of(readers["run manifest"], data) == REFUSED
+
+
+@pytest.mark.parametrize("values", [{"partitions": -1}, {"fragments": []}, {"shards": [0.5]}, {"lateness": None}])
+def test_a_damaged_layout_is_refused(readers: dict[str, Reader], values: dict[str, Any]) -> None:
+    assert outcome_of(readers["engine's layout"], changed(readers, "engine's layout", **values)) == REFUSED
+
+
+def test_a_journal_with_a_batch_twice_is_refused(readers: dict[str, Reader]) -> None:
+    line = readers["engine's journal"].corpus[0].splitlines(keepends=True)[0]
+    assert outcome_of(readers["engine's journal"], line + line) == REFUSED
+    assert outcome_of(readers["engine's journal"], line.replace(b'"rejects": 0', b'"rejects": "0"')) == REFUSED
+
+
+def test_an_image_whose_index_leads_nowhere_is_refused(readers: dict[str, Reader]) -> None:
+    image = readers["image of a snapshot"].corpus[0]
+    everywhere = np.full(4, 7, np.int32).tobytes()
+    assert outcome_of(readers["image of a snapshot"], image[:-16] + everywhere) == REFUSED
+
+
+def test_a_run_whose_numbers_do_not_fit_twice_cannot_be_multiplied(tmp_path: Path) -> None:
+    (tmp_path / "feed.dat").write_text(f"2,1,{2**31 - 1},-1,-1,-1,-1,-1,-1,1,-1,-1,-1,-1,-1\n")
+    run = import_text(tmp_path / "feed.dat", tmp_path / "run")
+    with pytest.raises(BadArgument, match="vehicles would be above 32 bits"):
+        run.multiplied(2)
+
+
+def test_a_footer_that_was_changed_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "feed.dat").write_bytes(lines._text(lines.ROWS))
+    run = import_text(tmp_path / "feed.dat", tmp_path / "run")
+    file = run.path / run.manifest.expressways[0].file
+    whole = bytearray(file.read_bytes())
+    whole[-60] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(BadInput, match="missing or cut short"):
+        type(run).open(run.path)
+
+
+def test_many_small_trains_take_time_in_proportion_to_their_number() -> None:
+    chunk = struct.pack("<4siii", b"LRT1", 1, 0, 0) * 20_000
+    reader = Reader("trains", "bytes", [chunk], lambda data: ACCEPTED if not parse_trains(data).rejects else REJECTED)
+    assert outcome_of(reader, chunk) == ACCEPTED
+
+
+def test_the_journal_goes_on_after_a_line_that_a_crash_cut_short(tmp_path: Path) -> None:
+    writer = AnswerWriter(Sink(str(tmp_path), str(tmp_path / "clock.json")))
+    writer.commit([], 0)
+    with (tmp_path / JOURNAL).open("ab") as file:
+        file.write(b'{"batch": 1, "newe')
+    writer.commit([], 1)
+    assert [batch.batch for batch in journal(tmp_path)] == [0, 1]
+
+
+def test_a_text_file_shorter_than_what_was_committed_is_not_filled_up(tmp_path: Path) -> None:
+    (tmp_path / "output.csv").write_bytes(b"0,1\n")
+    with pytest.raises(BadInput, match="4 bytes, 9 were committed"):
+        append(tmp_path / "output.csv", 9, [b"x"])
