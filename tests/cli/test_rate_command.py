@@ -23,12 +23,17 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ["slipstream", "postgres"])
-def test_a_real_rating_of_a_small_run(slipstream: Slipstream, tmp_path: Path, engine: str, server: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "window"),
+    [("slipstream", ("--window", "2m")), ("slipstream", ("--full",)), ("postgres", ("--window", "2m"))],
+)
+def test_a_real_rating_of_a_small_run(
+    slipstream: Slipstream, tmp_path: Path, engine: str, window: tuple[str, ...], server: str
+) -> None:
     """Five minutes of half an expressway, at most twice: any machine holds that."""
     made = slipstream("simulate", "--expressways", 0.5, "--minutes", 5, "--out", tmp_path / "run")
     assert made.code == 0, made.err
-    options = ["--to", 2, "--window", "2m", "--probe", "1m", "--out", tmp_path / "rating", "--engine", engine]
+    options = ["--to", 2, *window, "--probe", "1m", "--out", tmp_path / "rating", "--engine", engine]
     rated = slipstream("rate", "--run", tmp_path / "run", *options, "--json")
     assert rated.code == 0, rated.err
     assert rated.json["expressways"] == 2
