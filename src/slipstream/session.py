@@ -181,7 +181,8 @@ def _for_people(text: str) -> SlipstreamError:
     if "No space left on device" in text:
         return Unavailable("The disk is full.", hint=hint)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
+    named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
+    cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])
     return Unavailable(f"A Spark task failed: {cause}", hint=hint)
 
 

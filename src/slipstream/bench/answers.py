@@ -178,9 +178,13 @@ def is_valid() -> str:
     return " or ".join(f"({kind})" for kind in kinds)
 
 
-def rows_to_compute(run: Run) -> int:
-    """How many tuples the answers are computed from."""
-    return sum(run.manifest.counts.values()) // run.copies
+def rows_to_sort(run: Run, seconds: int) -> int:
+    """The most rows that are sorted at once: tuples that answers are computed from, or answers of so many seconds.
+
+    Cars of free roads enter a segment with every other report, so about every other tuple has an answer.
+    """
+    tuples = sum(run.manifest.counts.values())
+    return max(tuples // run.copies, tuples * seconds // run.manifest.seconds // 2)
 
 
 @dataclass

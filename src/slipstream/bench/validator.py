@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.bench.answers import STEPS_THAT_TAKE_LONG, CorrectAnswers, rows_to_compute
+from slipstream.bench.answers import STEPS_THAT_TAKE_LONG, CorrectAnswers, rows_to_sort
 from slipstream.bench.comparison import PROBLEMS, Comparison, Scope
 from slipstream.bench.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream.bench.outputs import Order, read_outputs
@@ -184,7 +184,7 @@ def validate(
             f"--since {since}, --until {until}: no second of the run lies between them.",
             hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
         )
-    with workspace(spark, rows_to_compute(run)) as space:
+    with workspace(spark, rows_to_sort(run, end - since)) as space:
         scope = Scope(tuple(kinds), since, end, cut=until is not None, timed=response_times)
         given = read_outputs(spark, outputs, order)
         return _Validation(CorrectAnswers(space, run, edition, end), given, outputs, scope).verdict(examples)
