@@ -21,6 +21,7 @@ ROWS_A_TASK = 1_500_000
 _PARTS = "spark.sql.shuffle.partitions"
 _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _BROADCAST_LATER = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+_COALESCE = "spark.sql.adaptive.coalescePartitions.enabled"
 
 
 class Workspace:
@@ -63,8 +64,9 @@ class Workspace:
 def workspace(spark: SparkSession, rows: int) -> Iterator[Workspace]:
     """A workspace whose shuffles have as many parts as ``rows`` need to be sorted in memory."""
     parts = max(int(spark.conf.get(_PARTS) or "2"), rows // ROWS_A_TASK + 1)
-    # Spark takes frames that were kept for as small as they are compressed, and runs out of memory broadcasting them
-    wanted = {_PARTS: str(parts), _BROADCAST: "-1", _BROADCAST_LATER: "-1"}
+    # Spark takes frames for as small as they are compressed, which copies of one expressway are very well, and runs out
+    # of memory broadcasting what was kept, or sorting parts that it put together
+    wanted = {_PARTS: str(parts), _BROADCAST: "-1", _BROADCAST_LATER: "-1", _COALESCE: "false"}
     before = {name: spark.conf.get(name, None) for name in wanted}
     space = Workspace(spark)
     try:
