@@ -49,6 +49,8 @@ CHECKPOINT = "checkpoint"
 CLOCK = "clock.json"
 #: empty batches before a clock starts: by then Spark has the query planned and compiled
 REHEARSALS = 8
+#: what to do after almost anything
+GO_ON = "What was committed is kept. Mend that, and the same command goes on where it was."
 
 
 @dataclass(frozen=True)
@@ -200,23 +202,29 @@ def _toll(
 ) -> dict[str, Any]:
     """Run the query: of a run the seconds from ``since`` to ``until``, of a feed all it has."""
     began = time.time()
-    recorder = Recorder(out)
-    try:
-        with _writing(spark, answers, out, settings) as query:
-
-            def watch() -> None:
-                if progress := query.lastProgress:
-                    recorder.record(json.loads(progress.json))
-                settings.watch()
-
-            if until is not None:
-                _follow(query, _at_second(since), None, watch)
-                _start_clock(out, settings.speed, max(since, (_offset(query) or {}).get("second", since)))
-            _follow(query, _is_ended if until is None else _at_second(until), until, watch)
-    finally:
-        settings.watch()
-        summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
+    with task_errors(GO_ON, out / CHECKPOINT):
+        try:
+            with _writing(spark, answers, out, settings) as query:
+                _take_all(query, out, settings, since, until)
+        finally:
+            settings.watch()
+            summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
     return summary
+
+
+def _take_all(query: StreamingQuery, out: Path, settings: Settings, since: int, until: int | None) -> None:
+    """Follow a query from the openings to the end of its input."""
+    recorder = Recorder(out)
+
+    def watch() -> None:
+        if progress := query.lastProgress:
+            recorder.record(json.loads(progress.json))
+        settings.watch()
+
+    if until is not None:
+        _follow(query, _at_second(since), None, watch)
+        _start_clock(out, settings.speed, max(since, (_offset(query) or {}).get("second", since)))
+    _follow(query, _is_ended if until is None else _at_second(until), until, watch)
 
 
 @contextmanager
@@ -227,7 +235,7 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    with task_errors(), _signals_heeded():
+    with _signals_heeded():
         spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
         query = writer.trigger(processingTime="0 seconds").start()
         try:
