@@ -1,24 +1,50 @@
-"""Named places at which a test can stop a process and kill it: before a write, after it, before a commit, after it.
+"""Named places at which a process can be stopped and killed, or a disk made to fail: before a write, after it, before a
+commit, after it.
 
 Random kills find little; a kill at the worst moment finds the bug at once. With ``SLIPSTREAM_FAILPOINT=name:file`` set,
-the first process to come to ``name`` makes ``file`` and waits there to be killed. Otherwise nothing happens.
+the first process to come to ``name`` while the folder of ``file`` is there makes ``file`` and waits there to be killed;
+whoever makes the folder chooses the moment. With ``name:file:ENOSPC`` it goes on with that error instead. Otherwise
+nothing happens.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
 VARIABLE = "SLIPSTREAM_FAILPOINT"
 
+#: the places of a toll engine, in the order in which a batch comes to them
+POINTS = (
+    "tolls.before-save",
+    "tolls.after-save",
+    "accounts.before-save",
+    "accounts.after-save",
+    "sink.before-write",
+    "sink.after-write",
+    "sink.before-text",
+    "sink.between-texts",
+    "sink.after-text",
+    "sink.after-show",
+    "sink.before-journal",
+    "sink.after-journal",
+)
+
+#: the places where answers go on to a topic
+TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")
+
 
 def failpoint(name: str) -> None:
-    """Stop here if a test asked for it, once."""
-    wanted, _, file = os.environ.get(VARIABLE, "").partition(":")
-    if wanted != name:
+    """Stop or fail here if that was asked for, once."""
+    asked = os.environ.get(VARIABLE)
+    if asked is None or not asked.startswith(f"{name}:"):
         return
+    file, _, error = asked.removeprefix(f"{name}:").partition(":")
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
+    except (FileExistsError, FileNotFoundError):
         return
+    if error:
+        raise OSError(getattr(errno, error), os.strerror(getattr(errno, error)), file)
     time.sleep(600)

@@ -161,25 +161,59 @@ def _spark_talks_to(log: Path) -> Iterator[None]:
         atexit.register(log.unlink, missing_ok=True)
 
 
+#: what to do when a job failed that leaves nothing behind
+NOTHING_KEPT = "Nothing was kept. `slipstream doctor` checks memory and disk."
+
+#: what Spark says of files of a checkpoint that were cut short or changed
+_DAMAGED = re.compile(
+    r"ChecksumException|Incomplete log file|malformed|EOFException|MalformedInput|JsonParse|MappingException|"
+    r"CANNOT_LOAD_STATE|checksum|corrupt|STATE_STORE_\w*(MISSING|INVALID|UNEXPECTED)|Error reading (delta|snapshot)|"
+    r"END_OF_STREAM|Invalid .* log|does not exist\.? *\n.*checkpoint",
+    re.IGNORECASE,
+)
+
+
 @contextmanager
-def task_errors() -> Iterator[None]:
-    """Turn what a Spark job of ours failed with into an error for people: one of ours, a full disk, or its cause."""
+def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Iterator[None]:
+    """Turn what a Spark job of ours failed with into an error for people: one of ours, a full disk, or its cause.
+
+    ``hint`` says what to do then; a query that has a ``checkpoint`` may find it damaged.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise _for_people(str(error)) from error
+        raise _for_people(str(error), hint, checkpoint) from error
+    except ConnectionError as error:
+        raise Unavailable("Spark's JVM has gone away.", hint=hint) from error
+    except OSError as error:
+        if checkpoint is None:
+            raise
+        raise Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint) from error
 
 
-def _for_people(text: str) -> SlipstreamError:
+def _for_people(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     for kind in (BadArgument, BadInput, CheckFailed, Unavailable):
-        if ours := re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)$", text, re.MULTILINE):
-            return kind(ours.group(1))
-    hint = "Nothing was kept. `slipstream doctor` checks memory and disk."
-    if "No space left on device" in text:
-        return Unavailable("The disk is full.", hint=hint)
+        if ours := re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)\n?([A-Z`].*[.`])?$", text, re.MULTILINE):
+            # its own hint is on the next line; what follows a message without one are Java's frames
+            return kind(ours.group(1), hint=ours.group(2) or hint)
+    for known, message in (
+        ("No space left on device", "The disk is full."),
+        ("Read-only file system", "The disk is read-only."),
+        ("Permission denied", "A folder may not be written."),
+        ("Py4JNetworkError", "Spark's JVM has gone away."),
+        ("Answer from Java side is empty", "Spark's JVM has gone away."),
+    ):
+        if known in text:
+            return Unavailable(message, hint=hint)
+    if checkpoint is not None and (found := _DAMAGED.search(text)):
+        line = next((line for line in text.splitlines() if found.group(0).splitlines()[0] in line), "")
+        return BadInput(
+            f"{checkpoint}: damaged ({line.strip()[:300]}).",
+            hint="Put its files back from a copy, or start afresh in another --out folder.",
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
     cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])

@@ -17,6 +17,7 @@ from fuzz.test_fuzz import all_readers
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.parse import parse_trains
 from slipstream.feeds.text import import_text
+from slipstream.squal.qos import Graph
 from slipstream.tolls.sink import JOURNAL, AnswerWriter, Sink, append, journal
 
 DEEP = b"[" * 2000
@@ -42,6 +43,18 @@ FOUND: list[tuple[str, bytes, str]] = [
     ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE pos < " + LONG, ACCEPTED),
     ("Streamonas-SQL queries", b"SELECT speed[-" + LONG + b"] FROM car", REFUSED),
     ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE " + b"(" * 5000, REFUSED),
+    (
+        "Streamonas-SQL queries",
+        b"SELECT vid, delta(speed, 1e309), delta(speed, 9223372036854775807) FROM car",
+        ACCEPTED,
+    ),
+    (
+        "SUMO floating-car data",
+        b'<fcd-export><timestep time="0"><vehicle id="a" lane="up_'
+        + LONG
+        + b'" pos="1" speed="1"/></timestep></fcd-export>',
+        REFUSED,
+    ),
     ("recording as CSV", b"sid,time,pos,\xe0name,armed\n0,0,1.5,x,true\n", REFUSED),
     ("tracks as CSV", b"id,t,x,y\n\xff", REFUSED),
     ("tracks as GPX", LAUGHS + b"<gpx>&x;</gpx>", REFUSED),
@@ -120,6 +133,11 @@ def test_a_manifest_cannot_name_an_expressway_twice_or_another_file(readers: dic
     for expressways in ([first, first], [{**first, "file": second["file"]}], [{**first, "first_second": 7}]):
         data = changed(readers, "run manifest", expressways=expressways)
         assert outcome_of(readers["run manifest"], data) == REFUSED
+
+
+def test_a_utility_at_no_number_is_refused() -> None:
+    with pytest.raises(BadInput, match="not a graph of utility"):
+        Graph(((0, 1), (float("nan"), 1), (30, 0)))
 
 
 @pytest.mark.parametrize("values", [{"partitions": -1}, {"fragments": []}, {"shards": [0.5]}, {"lateness": None}])

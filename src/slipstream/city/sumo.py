@@ -186,7 +186,7 @@ def _steps(source: Path) -> Iterator[Element]:
 
 def _seen(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Seen:
     what = f"second {second}, vehicle {vehicle.get('id')!r}"
-    if not index.isdigit() or int(index) >= len(edge.lanes):
+    if not index.isdecimal() or len(index) > 4 or int(index) >= len(edge.lanes):
         raise BadInput(
             f"{source}, {what}: lane {vehicle.get('lane')!r}, the map gives its edge {len(edge.lanes)} lanes.",
             hint="List a Linear Road lane for each SUMO lane of the edge: lanes = [1, 2, 3].",

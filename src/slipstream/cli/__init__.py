@@ -17,6 +17,7 @@ from slipstream.cli import (
     archive,
     bench,
     berlinmod,
+    chaos,
     city,
     cuboid,
     describe,
@@ -30,6 +31,9 @@ from slipstream.cli import (
 from slipstream.cli import console as console_page
 from slipstream.errors import SlipstreamError
 from slipstream.progress import console
+
+#: the exit code after Ctrl-C or SIGTERM
+STOPPED = 130
 
 app = typer.Typer(
     name="slipstream",
@@ -52,6 +56,7 @@ for family in (
     archive,
     bench,
     rate,
+    chaos,
     console_page,
     doctor,
 ):
@@ -90,9 +95,11 @@ def run() -> None:
         if error.hint:
             console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        console.print("slipstream: stopped.")
-        sys.exit(130)
+    except SystemExit as left:
+        # Ctrl-C comes out of Typer as this, without a word
+        if left.code == STOPPED:
+            console.print("slipstream: stopped. The same command goes on where it was, or starts again.")
+        raise
     except BrokenPipeError:
         # the reader of a pipe (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -117,8 +117,9 @@ def correlation(ring: Ring, other: Ring | Pattern) -> Floats:
 
 
 def _delta(ring: Ring, back: float = 1) -> Floats:
-    """How much the latest element is above the one ``back`` before it."""
-    return np.asarray(_last(ring) - element(ring.values, ring.counts, int(back)))
+    """How much the latest element is above the one ``back`` before it; nothing where none is kept."""
+    depth = ring.values.shape[1]
+    return np.asarray(_last(ring) - element(ring.values, ring.counts, int(back) if 0 <= back < depth else depth))
 
 
 def _count(ring: Ring) -> Floats:

@@ -33,7 +33,7 @@ class Graph:
         points = tuple((float(x), float(y)) for x, y in self.points)
         object.__setattr__(self, "points", points)
         xs = [x for x, _ in points]
-        if not points or xs != sorted(set(xs)) or not all(0 <= y <= 1 for _, y in points):
+        if not points or not np.isfinite(xs).all() or xs != sorted(set(xs)) or not all(0 <= y <= 1 for _, y in points):
             raise BadInput(
                 f"QoS graph {points}: not a graph of utility.",
                 hint="Give points [x, utility] with growing x and utilities from 0 to 1.",

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint"
 #: empty batches before a clock starts: by then Spark has the query planned and compiled
 REHEARSALS = 8
+#: what to do after almost anything
+GO_ON = "What was committed is kept. Mend that, and the same command goes on where it was."
 
 
 @dataclass(frozen=True)
@@ -171,19 +173,25 @@ def _toll(
 ) -> dict[str, Any]:
     """Run the query: of a run the seconds from ``since`` to ``until``, of a feed all it has."""
     began = time.time()
-    try:
-        with _writing(spark, answers, out, settings) as query:
-            if until is not None:
-                sources.follow(query, at_second(since), lambda _: settings.watch())
-                reached = int(place_of(query).get("second", since))
-                start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(since, reached))
-            with bar("seconds of the run", until or 0) as advance:
-                ended = has_ended if until is None else at_second(until)
-                sources.follow(query, ended, _looking(settings.watch, advance))
-    finally:
-        settings.watch()
-        summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
+    with task_errors(GO_ON, out / CHECKPOINT):
+        try:
+            with _writing(spark, answers, out, settings) as query:
+                _take_all(query, out, settings, since, until)
+        finally:
+            settings.watch()
+            summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
     return summary
+
+
+def _take_all(query: StreamingQuery, out: Path, settings: Settings, since: int, until: int | None) -> None:
+    """Follow a query from the openings to the end of its input."""
+    if until is not None:
+        sources.follow(query, at_second(since), lambda _: settings.watch())
+        reached = int(place_of(query).get("second", since))
+        start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(since, reached))
+    with bar("seconds of the run", until or 0) as advance:
+        ended = has_ended if until is None else at_second(until)
+        sources.follow(query, ended, _looking(settings.watch, advance))
 
 
 def _looking(watch: Callable[[], None], advance: Callable[[int], None]) -> Callable[[int], None]:
@@ -208,7 +216,7 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    with task_errors(), signals_heeded():
+    with signals_heeded():
         spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
         query = writer.trigger(processingTime="0 seconds").start()
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.errors import BadArgument, Unavailable
+from slipstream.failpoints import failpoint
 from slipstream.feeds.kafka import PATIENCE, Topic
 from slipstream.tolls.lines import END_MARK
 from slipstream.tolls.sink import TEXT, last_batch
@@ -78,10 +79,13 @@ class Publisher:
             text = file.read(last.text_bytes - self._position)
         position = self._position + len(text)
         try:
+            failpoint("topic.before-send")
             self._producer.begin_transaction()
             for line in text.splitlines():
                 self._produce(line, position)
+            failpoint("topic.before-commit")
             self._producer.commit_transaction(PATIENCE)
+            failpoint("topic.after-commit")
         except self._error as error:
             raise Unavailable(
                 f"kafka:{self._topic.servers}/{self._topic.name}: the broker went away.",

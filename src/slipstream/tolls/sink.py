@@ -153,6 +153,7 @@ class AnswerWriter(DataSourceStreamArrowWriter):
                 elif what == REJECTS:
                     rejects.append(payload)
                     rejected += count
+        failpoint("sink.before-write")
         staging = self._out / _STAGING
         staging.mkdir(parents=True, exist_ok=True)
         name = uuid.uuid4().hex
@@ -161,6 +162,7 @@ class AnswerWriter(DataSourceStreamArrowWriter):
             pq.write_table(as_table(whole), staging / f"{name}.parquet", compression="zstd")
         if rejects:
             (staging / f"{name}.rejects").write_bytes(b"".join(rejects))
+        failpoint("sink.after-write")
         counts = _counts(whole)
         return Written(f"{name}.parquet" if whole.size else "", f"{name}.rejects" if rejects else "", rejected, counts)
 
@@ -185,11 +187,13 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         failpoint("sink.before-text")
         if self._sink.text:
             text = append(self._out / TEXT, last.text_bytes, (plain_text(files, emit_ms // 1000),))
+        failpoint("sink.between-texts")
         lines = (self._out / _STAGING / message.rejects for message in written if message.rejects)
         rejects = append(self._out / REJECTED, last.rejects_bytes, (file.read_bytes() for file in lines))
         failpoint("sink.after-text")
         if files:
             self._show(files, batch, emit_ms)
+            failpoint("sink.after-show")
         failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
         entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)

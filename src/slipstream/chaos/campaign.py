@@ -1,0 +1,314 @@
+"""Chains of faults on engines, each chain on one folder from the first second of a run to the last.
+
+Starting an engine takes longer than anything else here, so one start takes several faults that do not end it and then
+one that does. After every fault what is committed is compared with the undisturbed run; so a fault that does harm is
+known at once, not at the end of its chain.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from slipstream.chaos import faults
+from slipstream.chaos.comparison import Outputs, check_the_check, difference
+from slipstream.chaos.engine import Engine
+from slipstream.chaos.faults import Damage, Fault, Site
+from slipstream.errors import BadArgument, CheckFailed
+from slipstream.failpoints import POINTS
+from slipstream.progress import say
+
+SAME, ADVISED = "same", "stopped with advice"
+#: the file system that a full disk is tried on
+_DISK = "512m"
+#: batches between two faults of one start
+_GAP = (0, 3)
+#: faults of one start that do not end it
+_SOFT = 4
+
+
+@dataclass(frozen=True)
+class Record:
+    """One fault and what came of it."""
+
+    kind: str
+    chain: int
+    outcome: str
+    said: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing was lost, doubled or wrong, and nobody was left without advice."""
+        return self.outcome in (SAME, ADVISED)
+
+
+Make = Callable[[Site], Fault]
+
+
+#: what is killed at these places too while the others live on
+_PARTLY = ("tolls.after-save", "sink.after-show", "sink.before-journal", "sink.after-journal")
+
+#: the kinds of faults by the names that ``--kinds`` takes
+KINDS: dict[str, list[Make]] = {
+    "failpoints": [
+        *(partial(faults.KillAt, point=point) for point in POINTS),
+        *(
+            partial(faults.KillAt, point=point, who=who)
+            for point in _PARTLY
+            for who in (faults.DRIVER, faults.JVM, faults.WORKERS)
+        ),
+    ],
+    "kill": [partial(faults.Kill, who=who) for who in (faults.EVERYTHING, faults.DRIVER, faults.JVM)],
+    "signal": [partial(faults.Signal, number=number) for number in (signal.SIGTERM, signal.SIGINT)],
+    "worker": [faults.KillWorker],
+    "pause": [partial(faults.Pause, who=who) for who in (faults.DRIVER, faults.JVM, faults.WORKERS)],
+    "clock": [partial(faults.Skew, seconds=seconds) for seconds in (3600, -3600, 400 * 86400, -86400)],
+    "disk": [faults.FullDisk],
+    "read-only": [faults.ReadOnly],
+    "damage": [partial(Damage, what=what, how=how) for what in faults.NEWEST for how in ("cut", "changed")],
+}
+#: of 100 faults; the rest of what a start takes are those that do not end it
+SHARES = {
+    "failpoints": 24,
+    "kill": 8,
+    "signal": 6,
+    "worker": 30,
+    "pause": 2,
+    "clock": 14,
+    "disk": 3,
+    "read-only": 3,
+    "damage": 10,
+}
+
+
+@dataclass
+class Campaign:
+    """Faults on engines that toll a run, in a folder."""
+
+    run: Path
+    folder: Path
+    wanted: int
+    seed: int
+    kinds: Sequence[str] = tuple(SHARES)
+    batch_seconds: int = 3
+    pause_s: float = 60.0
+    jitter_s: float = 1.0  # at most so long after a commit
+    program: Sequence[str] = (sys.executable, "-m", "slipstream")
+    records: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise BadArgument(f"--kinds {kind}: unknown.", hint=f"There are: {', '.join(KINDS)}.")
+        self._chance = random.Random(self.seed)
+        self._chain = 0
+
+    def carry_out(self) -> list[Record]:
+        """All of it; returns what came of every fault."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        expected = self.undisturbed()
+        todo = plan(self._chance, self.kinds, self.wanted)
+        while todo:
+            before = len(self.records)
+            with self._site() as site:
+                self._run_chain(site, todo, expected)
+            if len(self.records) == before:
+                raise CheckFailed(
+                    "An engine ended before any fault could strike.", hint="Give a longer run, or smaller batches."
+                )
+        return self.records
+
+    def undisturbed(self) -> Outputs:
+        """What an engine puts out that nobody disturbs, once the comparison has shown that it can tell."""
+        out = self.folder / "undisturbed"
+        shutil.rmtree(out, ignore_errors=True)
+        engine = self._start(out, {})
+        engine.wait_for_end(3600)
+        if engine.code != 0:
+            raise CheckFailed(f"The undisturbed engine ended with code {engine.code}: {engine.said}", hint="Mend that.")
+        expected = Outputs.read(out)
+        check_the_check(expected)
+        return expected
+
+    def _start(self, out: Path, environment: dict[str, str]) -> Engine:
+        command = [*self.program, "toll", str(self.run), "--out", str(out)]
+        # a task is tried four times, as on a cluster, so that a worker may die
+        command += ["--batch-seconds", str(self.batch_seconds), "--master", "local[2,4]"]
+        return Engine(command, out, self.folder / "engine.log", environment)
+
+    @contextmanager
+    def _site(self) -> Iterator[Site]:
+        """A folder for a chain; where it can be mounted, a small file system of its own."""
+        self._chain += 1
+        place = self.folder / f"chain-{self._chain:03d}"
+        scratch = self.folder / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
+        mounted = "disk" in self.kinds and os.geteuid() == 0 and _mount(place)
+        try:
+            yield Site(place / "out", scratch, self._chance, self.pause_s)
+        finally:
+            if mounted:
+                subprocess.run(["umount", "--lazy", place], check=False)
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _run_chain(self, site: Site, todo: list[Make], expected: Outputs) -> None:
+        """Start engine after engine on one folder until the run is over, or no fault is left."""
+        while todo:
+            makes = _one_start(todo, fresh=not site.out.exists())
+            batch = [make(site) for make in makes]
+            if batch[0].before:
+                self._harm(site, batch[0], expected)
+            striking = [fault for fault in batch if not fault.before]
+            over = self._run_engine(site, striking, expected)
+            # what the end of the run was quicker than strikes in another chain
+            todo[:0] = [make for make, fault in zip(makes, batch, strict=True) if not fault.struck]
+            if over:
+                return
+        self._finish(site, expected)
+
+    def _harm(self, site: Site, fault: Fault, expected: Outputs) -> None:
+        """Start an engine on damaged files: it refuses them, or it knows how to do without."""
+        fault.struck = fault.harm()
+        if not fault.struck:
+            return
+        engine = self._start(site.out, {})
+        before = engine.commits()
+        went_on = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
+        refused = engine.code not in (None, 0)
+        engine.end()
+        outcome, said = self._judged(engine, went_on, refused, site, fault, expected)
+        if refused:
+            fault.heal()
+            # once the file is back, nothing of what was committed may be missing
+            problem = difference(expected, Outputs.read(site.out), whole=False)
+            outcome, said = (f"wrong: {problem}", said) if problem else (outcome, said)
+        self._record(fault, outcome, said)
+
+    def _run_engine(self, site: Site, struck: list[Fault], expected: Outputs) -> bool:
+        """One start of an engine and the faults that strike it; whether the run is over."""
+        environment: dict[str, str] = {}
+        for fault in struck:
+            environment |= fault.environment()
+        engine = self._start(site.out, environment)
+        try:
+            for fault in struck:
+                reached = engine.commits() + self._chance.randint(*_GAP)
+                if not engine.wait_for(lambda reached=reached: engine.commits() > reached):  # type: ignore[misc]
+                    break
+                time.sleep(self._chance.random() * self.jitter_s)
+                if engine.code is not None:
+                    break
+                self._strike(site, fault, engine, expected)
+                if fault.ends:
+                    return False
+            ended = engine.wait_for_end(3600)
+            return self._over(site, engine, ended, struck, expected)
+        finally:
+            engine.end()
+            for fault in struck:
+                fault.heal()
+
+    def _strike(self, site: Site, fault: Fault, engine: Engine, expected: Outputs) -> None:
+        fault.strike(engine)
+        fault.struck = True
+        if not fault.ends:
+            before = engine.commits()
+            went_on = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
+            by_itself = engine.code not in (None, 0)
+            outcome, said = self._judged(engine, went_on, by_itself, site, fault, expected)
+        else:
+            ended = engine.wait_for_end()
+            by_itself = engine.code not in (None, -signal.SIGKILL)
+            engine.end()
+            outcome, said = self._judged(engine, ended, by_itself, site, fault, expected)
+        self._record(fault, outcome, said)
+
+    def _judged(
+        self, engine: Engine, moved: bool, by_itself: bool, site: Site, fault: Fault, expected: Outputs
+    ) -> tuple[str, str]:
+        """What came of a fault: what is committed is compared, and what was said is read."""
+        if not moved:
+            return f"hung after {fault.kind}", engine.said[-500:]
+        if by_itself and not engine.has_advised:
+            return f"no advice, code {engine.code}", engine.said[-2000:]
+        if not isinstance(fault, Damage):
+            problem = difference(expected, Outputs.read(site.out), whole=False)
+            if problem:
+                return f"wrong: {problem}", engine.said[-500:]
+        return (ADVISED if by_itself else SAME), engine.said[-500:] if by_itself else ""
+
+    def _over(self, site: Site, engine: Engine, ended: bool, struck: list[Fault], expected: Outputs) -> bool:
+        """Whether the run is over; if so, everything must be there."""
+        if not ended or engine.code != 0:
+            if not engine.has_advised:
+                self.records.append(
+                    Record("end of a chain", self._chain, f"no advice, code {engine.code}", engine.said)
+                )
+            return False
+        problem = difference(expected, Outputs.read(site.out), whole=True)
+        if problem:
+            last = struck[-1].kind if struck else "nothing"
+            self.records.append(Record(f"end of a chain, after {last}", self._chain, f"wrong: {problem}"))
+        return True
+
+    def _finish(self, site: Site, expected: Outputs) -> None:
+        """Let a chain go to the end of its run undisturbed."""
+        for _ in range(3):
+            if self._run_engine(site, [], expected):
+                return
+        self.records.append(Record("end of a chain", self._chain, "does not come to an end"))
+
+    def _record(self, fault: Fault, outcome: str, said: str) -> None:
+        self.records.append(Record(fault.kind, self._chain, outcome, said))
+        say(f"{len(self.records)}/{self.wanted}  chain {self._chain}  {fault.kind}: {outcome}")
+        if not self.records[-1].is_good:
+            say(said)
+
+
+def plan(chance: random.Random, kinds: Sequence[str], wanted: int) -> list[Make]:
+    """So many faults by their shares, every kind in turn, in an order that chance gives."""
+    whole = sum(SHARES[kind] for kind in kinds)
+    made: list[Make] = []
+    for kind in kinds:
+        count = max(1, round(wanted * SHARES[kind] / whole))
+        variants = KINDS[kind]
+        made += [variants[n % len(variants)] for n in range(count)]
+    chance.shuffle(made)
+    while len(made) < wanted:
+        made.append(chance.choice(KINDS[chance.choice(list(kinds))]))
+    return made[:wanted]
+
+
+_NOWHERE = Site(Path(), Path(), random.Random(0))
+
+
+def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
+    """Take from the plan what one start of an engine can take: some that do not end it, then one that does.
+
+    Damage comes before a start, and not in a ``fresh`` folder, where there is nothing yet to damage.
+    """
+    hard = [make for make in todo if make(_NOWHERE).ends and not (fresh and make(_NOWHERE).before)]
+    chosen = [make for make in todo if not make(_NOWHERE).ends][:_SOFT]
+    if hard:
+        chosen.insert(0 if hard[0](_NOWHERE).before else len(chosen), hard[0])
+    for make in chosen:
+        todo.remove(make)
+    # nothing but damage is left: something must be there first
+    return chosen or [faults.Kill]
+
+
+def _mount(place: Path) -> bool:
+    options = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(place)]
+    return subprocess.run(options, check=False, capture_output=True).returncode == 0

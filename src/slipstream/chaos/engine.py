@@ -1,0 +1,142 @@
+"""A toll engine as a process, watched from outside: its relatives, its journal, what it said and how it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from slipstream.tolls.sink import JOURNAL
+
+#: seconds in which an engine must commit something, or end after what must end it
+PATIENCE_S = 300.0
+_LOOK_S = 0.05
+
+
+class Engine:
+    """One start of ``slipstream toll``."""
+
+    def __init__(self, command: Sequence[str], out: Path, log: Path, environment: Mapping[str, str]) -> None:
+        self.out = out
+        self._log = log
+        with log.open("wb") as said:
+            self._process = subprocess.Popen(
+                command,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The driver's."""
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """How it ended, if it did."""
+        return self._process.poll()
+
+    @property
+    def said(self) -> str:
+        """What it said to people."""
+        return self._log.read_text(errors="replace").strip()
+
+    @property
+    def has_advised(self) -> bool:
+        """Whether it ended by itself and said what was wrong and what to do, without a traceback."""
+        message = self.said[self.said.find("slipstream: ") :] if "slipstream: " in self.said else ""
+        stopped = self.code == 130 and "stopped" in message
+        return "Traceback" not in self.said and (stopped or (self.code in range(1, 6) and "\n" in message))
+
+    def family(self) -> list[psutil.Process]:
+        """The driver, its JVM and the Python workers, the oldest first."""
+        try:
+            driver = psutil.Process(self.pid)
+            return [driver, *driver.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def jvm(self) -> psutil.Process | None:
+        """Spark's JVM."""
+        return next((process for process in self.family() if _says(process, "org.apache.spark.deploy")), None)
+
+    def workers(self) -> list[psutil.Process]:
+        """Python workers: what the daemon forked, not the daemon."""
+        found = [process for process in self.family() if _says(process, "pyspark.daemon")]
+        daemons = {process.pid for process in found if _is_daemon(process, found)}
+        return [process for process in found if process.pid not in daemons]
+
+    def kill(self, victims: Sequence[psutil.Process]) -> None:
+        """Kill processes at once and for good."""
+        for victim in victims:
+            _send(victim, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill what is left of it, and wait until nothing is."""
+        family = self.family()
+        self.kill(family)
+        self._process.wait()
+        psutil.wait_procs(family, timeout=30)
+        for relative in _of_session(self.pid):
+            _send(relative, signal.SIGKILL)
+
+    def commits(self) -> int:
+        """How many batches are in the journal."""
+        file = self.out / JOURNAL
+        return file.read_bytes().count(b"\n") if file.exists() else 0
+
+    def wait_for(self, condition: Callable[[], bool], patience: float = PATIENCE_S) -> bool:
+        """Wait until something holds; it does not if the engine ends or the time is over."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if condition():
+                return True
+            if self.code is not None:
+                return condition()
+            time.sleep(_LOOK_S)
+        return False
+
+    def wait_for_end(self, patience: float = PATIENCE_S) -> bool:
+        """Wait until the driver has ended."""
+        return self.wait_for(lambda: self.code is not None, patience)
+
+
+def _says(process: psutil.Process, word: str) -> bool:
+    try:
+        return any(word in argument for argument in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _is_daemon(process: psutil.Process, others: Sequence[psutil.Process]) -> bool:
+    """A daemon is not the child of one."""
+    try:
+        return process.ppid() not in {other.pid for other in others}
+    except psutil.Error:
+        return False
+
+
+def _send(process: psutil.Process, number: int) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.Error:
+        # it is gone already
+        return
+
+
+def _of_session(session: int) -> Iterator[psutil.Process]:
+    """Processes that an engine started and that outlived it."""
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.pid != session:
+                yield process
+        except (psutil.Error, OSError):
+            continue

@@ -1,0 +1,195 @@
+"""The harness that disturbs engines: it sees what broken sinks do, and finds nothing wrong with the sound one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from chaos import toy
+from slipstream.chaos import campaign as campaigns
+from slipstream.chaos import faults
+from slipstream.chaos.campaign import ADVISED, SAME, Campaign, Record, plan
+from slipstream.chaos.comparison import Outputs, check_the_check, difference
+from slipstream.chaos.engine import Engine
+from slipstream.chaos.report import as_markdown, bad_ones
+from slipstream.errors import BadArgument, CheckFailed
+from slipstream.failpoints import POINTS, VARIABLE, failpoint
+from slipstream.tolls.sink import AnswerWriter, Sink
+
+SINK_POINTS = [point for point in POINTS if point.startswith("sink.")]
+
+
+def put_out(out: Path, writer_of: Callable[[Sink], AnswerWriter], batches: int = 5) -> Outputs:
+    out.mkdir(exist_ok=True)
+    toy.run(writer_of(Sink(str(out), str(out / "clock.json"))), out)
+    return Outputs.read(out)
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy, "BATCHES", 5)
+    monkeypatch.setattr(toy, "PACE_S", 0)
+
+
+def interrupted(
+    out: Path, point: str, writer_of: Callable[[Sink], AnswerWriter], monkeypatch: pytest.MonkeyPatch
+) -> Outputs:
+    """An engine that fails at a point, and is started again."""
+    monkeypatch.setenv(VARIABLE, f"{point}:{out.parent / 'reached'}:EIO")
+    with pytest.raises(OSError, match="Input/output error"):
+        put_out(out, writer_of)
+    return put_out(out, writer_of)
+
+
+@pytest.mark.usefixtures("brief")
+@pytest.mark.parametrize("point", SINK_POINTS)
+def test_the_sink_stands_a_failure_at(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = put_out(tmp_path / "undisturbed", AnswerWriter)
+    found = interrupted(tmp_path / "out", point, AnswerWriter, monkeypatch)
+    assert difference(expected, found, whole=True) == ""
+
+
+@pytest.mark.usefixtures("brief")
+@pytest.mark.parametrize("broken", [toy.Doubling, toy.Losing])
+def test_a_broken_sink_is_caught(broken: type[AnswerWriter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = put_out(tmp_path / "undisturbed", broken)
+    check_the_check(expected)
+    found = interrupted(tmp_path / "out", "sink.before-journal", broken, monkeypatch)
+    assert difference(expected, found, whole=True)
+
+
+@pytest.mark.usefixtures("brief")
+def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
+    right = put_out(tmp_path / "out", AnswerWriter)
+    check_the_check(right)
+    lines, row = right.lines, next(iter(right.rows))
+    assert "line 1" in difference(right, replace(right, lines=["9,9", *lines[1:]]), whole=False)
+    assert "14 lines, 15 expected" in difference(right, replace(right, lines=lines[:-1]), whole=True)
+    assert "'nothing' expected" in difference(right, replace(right, lines=[*lines, "0,1"]), whole=False)
+    assert "too many" in difference(right, replace(right, rows=right.rows + Counter([row])), whole=False)
+    assert "rows, output.csv has" in difference(right, replace(right, rows=right.rows - Counter([row])), whole=True)
+    assert "rejects.csv" in difference(right, replace(right, rejects=[b"x"]), whole=False)
+    with pytest.raises(CheckFailed, match="no answers"):
+        check_the_check(Outputs([], [], Counter()))
+
+
+def test_emit_does_not_count(tmp_path: Path) -> None:
+    for name, emit in (("one", 5), ("two", 9)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "output.csv").write_text(f"0,7,1,{emit},30,2\n3,1,{emit},8,90\n")
+        (tmp_path / name / "rejects.csv").touch()
+        (tmp_path / name / "batches.jsonl").write_text(
+            '{"batch": 0, "newest": 1, "emit_ms": 5000, "answers": [], "rejects": 0, '
+            f'"text_bytes": {(tmp_path / name / "output.csv").stat().st_size}, "rejects_bytes": 0}}\n'
+        )
+    one, two = (Outputs.read(tmp_path / name) for name in ("one", "two"))
+    assert one == two
+    assert one.lines == ["0,7,1,30,2", "3,1,8,90"]
+
+
+def test_a_failpoint_waits_until_it_is_armed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, f"here:{tmp_path / 'armed' / 'reached'}:ENOSPC")
+    failpoint("here")
+    (tmp_path / "armed").mkdir()
+    failpoint("elsewhere")
+    with pytest.raises(OSError, match="No space left on device"):
+        failpoint("here")
+    failpoint("here")
+
+
+def test_a_plan_has_every_kind_and_comes_of_its_seed() -> None:
+    made = [plan(random.Random(7), tuple(campaigns.SHARES), 200) for _ in range(2)]
+    assert made[0] == made[1]
+    assert len(made[0]) == 200
+    site = faults.Site(Path(), Path(), random.Random(0))
+    kinds = {make(site).kind for make in made[0]}
+    assert {f"kill everything at {point}" for point in POINTS} <= kinds
+    assert {"SIGTERM", "SIGINT", "kill JVM", "kill driver", "kill a Python worker", "state file cut"} <= kinds
+    assert len(plan(random.Random(1), ("kill",), 5)) == 5
+
+
+def test_advice_is_told_from_a_traceback_and_from_silence(tmp_path: Path) -> None:
+    scripts = {
+        "import sys; sys.stderr.write('slipstream: The disk is full.\\nMake room.\\n'); sys.exit(4)": True,
+        "import sys; sys.stderr.write('slipstream: stopped.\\n'); sys.exit(130)": True,
+        "import sys; sys.stderr.write('slipstream: no.\\n'); sys.exit(4)": False,
+        "raise KeyError('x')": False,
+        "import sys; sys.exit(1)": False,
+    }
+    for script, advised in scripts.items():
+        engine = Engine([sys.executable, "-c", script], tmp_path, tmp_path / "log", {})
+        assert engine.wait_for_end(60)
+        assert engine.has_advised == advised, script
+
+
+def test_damage_is_done_and_undone(tmp_path: Path) -> None:
+    offsets = tmp_path / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    for name in ("0", "1"):
+        (offsets / name).write_text('{"second": 45}')
+        os.utime(offsets / name, (int(name), int(name)))
+    site = faults.Site(tmp_path, tmp_path, random.Random(3))
+    for how in ("cut", "changed"):
+        fault = faults.Damage(site, "offset file", how)
+        assert fault.harm()
+        assert (offsets / "0").read_text() == '{"second": 45}'
+        assert (offsets / "1").read_text() != '{"second": 45}'
+        fault.heal()
+        assert (offsets / "1").read_text() == '{"second": 45}'
+    assert not faults.Damage(site, "commit file", "cut").harm()
+
+
+#: what a toy without Spark can take
+FAST = {
+    "failpoints": [partial(faults.KillAt, point=point) for point in SINK_POINTS],
+    "kill": [faults.Kill],
+    "signal": [partial(faults.Signal, number=number) for number in (signal.SIGTERM, signal.SIGINT)],
+    "disk": [faults.FullDisk],
+    "damage": [partial(faults.Damage, what=what) for what in ("journal", "output.csv")],
+}
+
+
+def campaign(tmp_path: Path, which: str, kinds: tuple[str, ...], wanted: int) -> list[Record]:
+    program = (sys.executable, str(Path(toy.__file__)), which)
+    return Campaign(tmp_path / "run", tmp_path / "chaos", wanted, 5, kinds, program=program, jitter_s=0.1).carry_out()
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, variants in FAST.items():
+        monkeypatch.setitem(campaigns.KINDS, kind, variants)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
+    records = campaign(tmp_path, "good", tuple(FAST), 6)
+    assert len(records) >= 6
+    assert bad_ones(records) == []
+    assert {record.outcome for record in records} == {SAME, ADVISED}
+    assert "| **all** |" in as_markdown(records, 5)
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("which", ["doubling", "losing"])
+def test_a_campaign_catches_a_broken_sink(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(campaigns.KINDS, "failpoints", [partial(faults.KillAt, point="sink.before-journal")])
+    assert any("wrong" in complaint for complaint in bad_ones(campaign(tmp_path, which, ("failpoints",), 1)))
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_campaign_catches_an_engine_that_ends_without_a_word(tmp_path: Path) -> None:
+    assert any("no advice" in complaint for complaint in bad_ones(campaign(tmp_path, "silent", ("signal",), 1)))
+
+
+def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match="--kinds floods: unknown"):
+        Campaign(tmp_path, tmp_path, 1, 1, ("floods",))

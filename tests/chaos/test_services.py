@@ -1,0 +1,179 @@
+"""Servers that die under us: the Kafka broker that an engine reads and writes, PostgreSQL, the console."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from chaos import toy
+from console.serving import free_port
+from oracles.linear_road import answers
+from oracles.streams import busy_stream
+from services import SCRIPTS, service
+from slipstream.bench.driver import seconds_of
+from slipstream.bench.encodings import ENCODINGS
+from slipstream.chaos.engine import Engine
+from slipstream.failpoints import TOPIC_POINTS, VARIABLE
+from slipstream.feeds.run import Run
+from slipstream.feeds.text import import_text
+from tolls.test_kafka import received, send
+
+pytestmark = pytest.mark.long
+
+SLIPSTREAM = [sys.executable, "-m", "slipstream"]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    yield from service("kafka")
+
+
+@pytest.fixture(scope="module")
+def feed() -> list[str]:
+    return list(busy_stream(1))
+
+
+@pytest.fixture(scope="module")
+def run(feed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("feed")
+    (folder / "feed.dat").write_text("\n".join(feed))
+    return import_text(folder / "feed.dat", folder / "run")
+
+
+def reborn(pid_file: Path) -> Callable[[], None]:
+    """Kill a server at once; returns how to start it again, with the data it had."""
+    process = psutil.Process(int(pid_file.read_text()))
+    command, folder = process.cmdline(), process.cwd()
+    process.kill()
+    process.wait(30)
+
+    def again() -> None:
+        with (pid_file.parent / "again.log").open("ab") as log:
+            started = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+        pid_file.write_text(str(started.pid))
+
+    return again
+
+
+class Tolling:
+    """An engine between two topics."""
+
+    def __init__(self, broker: str, run: Run, out: Path) -> None:
+        self.broker, self.out = broker, out
+        self.source, self.target = (f"{name}-{uuid.uuid4().hex}" for name in ("in", "out"))
+        form = ENCODINGS["train"]
+        seconds = [table for _, table in seconds_of(run, run.manifest.seconds)]
+        self.messages = [message for table in seconds for message in form.messages(form.encode(table))]
+
+    def start(self, environment: dict[str, str] | None = None) -> Engine:
+        command = [*SLIPSTREAM, "toll", f"kafka:{self.broker}/{self.source}", "--out", str(self.out)]
+        command += ["--encoding", "train", "--sink", f"kafka:{self.broker}/{self.target}", "--master", "local[2]"]
+        return Engine(command, self.out, self.out.parent / "engine.log", environment or {})
+
+    def finish(self) -> None:
+        engine = self.start()
+        assert engine.wait_for_end(600), engine.said
+        assert engine.code == 0, engine.said
+
+    def check(self, feed: list[str]) -> None:
+        expected = (self.out / "output.csv").read_bytes()
+        assert len(expected.splitlines()) == len(answers(feed).outputs)
+        lines = received(self.broker, self.target, len(expected.splitlines()) + 1)
+        assert b"\n".join(lines) + b"\n" == expected
+
+
+@pytest.mark.parametrize("point", TOPIC_POINTS)
+def test_killed_while_it_sends_to_a_topic(point: str, broker: str, run: Run, feed: list[str], tmp_path: Path) -> None:
+    tolling = Tolling(broker, run, tmp_path / "out")
+    send(broker, tolling.source, [*tolling.messages, b""])
+    reached = tmp_path / "reached"
+    engine = tolling.start({VARIABLE: f"{point}:{reached}"})
+    assert engine.wait_for(reached.exists, 600), engine.said
+    engine.end()
+    tolling.finish()
+    tolling.check(feed)
+
+
+def test_the_broker_dies_while_an_engine_sends(broker: str, run: Run, feed: list[str], tmp_path: Path) -> None:
+    tolling = Tolling(broker, run, tmp_path / "out")
+    send(broker, tolling.source, [*tolling.messages, b""])
+    armed = tmp_path / "armed"
+    engine = tolling.start({VARIABLE: f"topic.before-send:{armed / 'reached'}:EIO"})
+    assert engine.wait_for(lambda: engine.commits() > 0, 600), engine.said
+    again = reborn(SCRIPTS.parent / "build" / "kafka" / "broker.pid")
+    assert engine.wait_for_end(600), engine.said
+    assert engine.code == 0 or engine.has_advised, engine.said
+    again()
+    time.sleep(15)
+    tolling.finish()
+    tolling.check(feed)
+
+
+def has_something(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
+def test_postgres_dies_while_it_answers(run: Run, tmp_path: Path) -> None:
+    for server in service("postgres"):
+        command = [*SLIPSTREAM, "bench", "postgres", str(run.path), "--out", str(tmp_path / "out")]
+        command += ["--server", server, "--speed", "20"]
+        engine = Engine(command, tmp_path / "out", tmp_path / "engine.log", {})
+        output = tmp_path / "out" / "output.csv"
+        assert engine.wait_for(partial(has_something, output), 300), engine.said
+        postmaster = SCRIPTS.parent / "build" / "postgres" / "data" / "postmaster.pid"
+        os.kill(int(postmaster.read_text().splitlines()[0]), signal.SIGQUIT)
+        assert engine.wait_for_end(120), engine.said
+        assert engine.has_advised, engine.said
+
+
+def ask(port: int, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"x-slipstream": "1", "content-type": "application/json"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def console(workspace: Path, port: int) -> subprocess.Popen[bytes]:
+    command = [*SLIPSTREAM, "console", str(workspace), "--port", str(port), "--no-browser"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    for _ in range(600):
+        try:
+            ask(port, "/api/session")
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return process
+    raise AssertionError("the console does not answer")
+
+
+def test_a_killed_console_shows_the_same_when_it_is_back_and_harms_no_engine(tmp_path: Path) -> None:
+    out = tmp_path / "tolled"
+    (out / "checkpoint").mkdir(parents=True)
+    layout = {"source": "lines feed", "fragments": [0], "shards": [0], "partitions": 1, "rules": "2004", "lateness": 0}
+    (out / "checkpoint" / "engine.json").write_text(json.dumps(layout))
+    engine = Engine([sys.executable, str(Path(toy.__file__)), "good", "--out", str(out)], out, tmp_path / "log", {})
+    port = free_port()
+    for _ in range(2):
+        page = console(tmp_path, port)
+        try:
+            assert ask(port, "/api/city/open", {"result": "tolled"})["result"] == "tolled"
+        finally:
+            page.send_signal(signal.SIGKILL)
+            page.wait()
+    assert engine.wait_for_end(120)
+    assert engine.code == 0, engine.said
+    assert engine.commits() == toy.BATCHES
