@@ -83,3 +83,10 @@ def test_the_page_has_all_that_a_reader_asks_for(tmp_path: Path) -> None:
     page = (tmp_path / "rating.html").read_text()
     for word in ("L = 20", "Driven so.", "QoS map", "1.90 s", "a machine", "x 1", "validated"):
         assert word in page
+
+
+def test_a_window_no_longer_than_a_try_is_driven_once(tmp_path: Path) -> None:
+    machine = Machine(holds=4, holds_long=4)
+    tries = list(Trusting(machine, None, WINDOW, WINDOW.seconds, tmp_path, 4, 4).tries())  # type: ignore[arg-type]
+    assert [tried.validated for tried in tries] == [False, True]
+    assert machine.tried == [(4, WINDOW.seconds)]

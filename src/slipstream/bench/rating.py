@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -276,6 +276,7 @@ class Search:
     out: Path
     least: int = 1
     most: int = 600
+    _made: dict[Path, Try] = field(default_factory=dict)
 
     def tries(self) -> Iterator[Try]:
         """Double while it holds, then halve the interval until it is a twentieth of L; confirm from the top down."""
@@ -299,8 +300,10 @@ class Search:
 
     def _drive(self, expressways: int, window: Window) -> Try:
         out = self.folder(expressways, window)
+        if out in self._made:  # a window no longer than the search's tries
+            return self._made[out]
         say(f"L = {expressways}: {window.seconds} s in real time ...")
-        tried = self.engine.drive(self.run, expressways, window, out)
+        tried = self._made[out] = self.engine.drive(self.run, expressways, window, out)
         say(f"L = {expressways}: {'held' if tried.held else tried.why}, slowest answer {tried.slowest:.1f} s")
         return tried
 
