@@ -140,6 +140,8 @@ def load_history(connection: Connection[Any], run: Run) -> None:
             with cursor.copy("copy linear_road.toll_history from stdin (format csv)") as copy:
                 for batch in pq.ParquetFile(file).iter_batches(columns=["vid", "day", "xway", "tolls"]):
                     pcsv.write_csv(batch, _Writer(copy), options)
+    strides = (run.manifest.vid_stride, run.xway_stride) if run.copies > 1 else (2**31 - 1, 2**31 - 1)
+    connection.execute("insert into linear_road.copies values (%s, %s)", strides)
     connection.execute("create index on linear_road.toll_history (vid, day)")
     connection.execute("analyze linear_road.toll_history")
 

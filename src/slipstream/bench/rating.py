@@ -314,14 +314,8 @@ class Search:
             return tried
         out = self.folder(expressways, self.window)
         command = [sys.executable, "-m", "slipstream", "validate", str(self.run.path), str(out)]
-        command += [
-            "--multiply",
-            str(expressways),
-            "--since",
-            str(self.window.since),
-            "--until",
-            str(self.window.until),
-        ]
+        command += ["--multiply", str(expressways), "--kinds", self.engine.kinds]
+        command += ["--since", str(self.window.since), "--until", str(self.window.until)]
         say(f"L = {expressways}: validating ...")
         validated = subprocess.run([*command, "--report", str(out / "report.html")], check=False, capture_output=True)
         (out / "validation.log").write_bytes(validated.stdout + validated.stderr)
