@@ -171,7 +171,7 @@ def read_now_and_then(out: Path, ended: Any) -> None:
 
 def test_the_stream_with_and_without_readers(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     """In one run: four batches with a reader that never rests, four without, and so on."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     ended = context.Event()
     reader = context.Process(target=read_now_and_then, args=(tmp_path / "out", ended))
     reader.start()
