@@ -27,10 +27,13 @@ from slipstream.chaos.faults import Damage, Fault, Site
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.failpoints import POINTS
 from slipstream.progress import say
+from slipstream.session import settings
 
 SAME, ADVISED = "same", "stopped with advice"
 #: the file system that a full disk is tried on
 _DISK = "512m"
+#: engines that live for seconds are not worth the better compiler of the JVM, which takes most of a start
+_SHORT_LIVED = f"spark.driver.extraJavaOptions={settings()['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1"
 #: batches between two faults of one start
 _GAP = (0, 3)
 #: faults of one start that do not end it
@@ -143,7 +146,7 @@ class Campaign:
     def _start(self, out: Path, environment: dict[str, str]) -> Engine:
         command = [*self.program, "toll", str(self.run), "--out", str(out)]
         # a task is tried four times, as on a cluster, so that a worker may die
-        command += ["--batch-seconds", str(self.batch_seconds), "--master", "local[2,4]"]
+        command += ["--batch-seconds", str(self.batch_seconds), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
         return Engine(command, out, self.folder / "engine.log", environment)
 
     @contextmanager

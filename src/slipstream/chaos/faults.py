@@ -224,6 +224,8 @@ class FullDisk(Fault):
 class ReadOnly(Fault):
     """Let nothing more be written to the checkpoint: a read-only mount for root, permissions for anybody else."""
 
+    _done: bool = field(default=False, init=False)
+
     @property
     def kind(self) -> str:
         """How it is done."""
@@ -235,6 +237,7 @@ class ReadOnly(Fault):
 
     def strike(self, engine: Engine) -> None:  # noqa: ARG002
         """Forbid writing."""
+        self._done = True
         if os.geteuid():
             self._permit(0o500)
             return
@@ -243,10 +246,11 @@ class ReadOnly(Fault):
 
     def heal(self) -> None:
         """Allow it again."""
-        if os.geteuid():
+        if self._done and os.geteuid():
             self._permit(0o700)
-        elif _is_mount(self._folder):
+        elif self._done:
             _run("umount", "--lazy", self._folder)
+        self._done = False
 
     def _permit(self, mode: int) -> None:
         for folder in [self._folder, *(path for path in self._folder.rglob("*") if path.is_dir())]:
