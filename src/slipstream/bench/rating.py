@@ -280,6 +280,7 @@ class Search:
 
     def tries(self) -> Iterator[Try]:
         """Double while it holds, then halve the interval until it is a twentieth of L; confirm from the top down."""
+        self.out.mkdir(parents=True, exist_ok=True)
         good, bad = 0, self.most + 1
         at = self.least
         while at < bad and at > good and bad - good > max(1, good // 20):
