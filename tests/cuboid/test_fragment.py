@@ -103,6 +103,14 @@ def test_a_fragment_grows_and_forgets() -> None:
     assert (cars.find(keys[keys % 2 == 0]) != EMPTY).all()
 
 
+def test_whole_rows_are_taken_over_though_they_need_more_room() -> None:
+    cars, others = Fragment(CAR), Fragment(CAR)
+    for first in (0, 5000):
+        fill(cars, [(key, key) for key in range(first, first + 5000)])
+    others.put(cars.rows)
+    assert same(cars, others)
+
+
 def test_wrong_names_and_damaged_state_are_told() -> None:
     cars = Fragment(CAR)
     with pytest.raises(BadArgument, match="No attribute 'sped' in cuboid CAR; it has: speed, lane"):

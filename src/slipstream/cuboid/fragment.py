@@ -280,7 +280,8 @@ class Fragment:
 
     def put(self, rows: npt.NDArray[np.void]) -> None:
         """Take over whole rows; they count as changed."""
-        self.parts.rows[self.upsert(rows[KEY].copy())] = rows
+        places = self.upsert(rows[KEY].copy())  # first: it may move the rows to where there is more room
+        self.parts.rows[places] = rows
 
     def apply(self, delta: bytes) -> None:
         """Take over rows from bytes that ``delta`` made."""
