@@ -263,7 +263,10 @@ class Run:
                 footer = pq.read_metadata(file)
                 columns = footer.schema.to_arrow_schema()
             except (OSError, ValueError, pa.ArrowException) as error:
-                raise BadInput(f"{file}: missing or cut short.", hint="The run is damaged; make it again.") from error
+                raise BadInput(
+                    f"{file}: missing or cut short, or its contents differ from the manifest.",
+                    hint="The run is damaged; make it again.",
+                ) from error
             if footer.num_rows != expressway.tuples:
                 raise BadInput(
                     f"{file}: {footer.num_rows:,} tuples, the manifest says {expressway.tuples:,}.",
