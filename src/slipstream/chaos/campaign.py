@@ -302,10 +302,11 @@ def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
 
     Damage comes before a start, and not in a ``fresh`` folder, where there is nothing yet to damage.
     """
-    hard = [make for make in todo if make(_NOWHERE).ends and not (fresh and make(_NOWHERE).before)]
-    chosen = [make for make in todo if not make(_NOWHERE).ends][:_SOFT]
-    if hard:
-        chosen.insert(0 if hard[0](_NOWHERE).before else len(chosen), hard[0])
+    kinds = [(make, make(_NOWHERE)) for make in todo]
+    damage = [make for make, fault in kinds if fault.before and not fresh]
+    soft = [make for make, fault in kinds if not fault.ends]
+    hard = [make for make, fault in kinds if fault.ends and not fault.before]
+    chosen = [*damage[:1], *soft[:_SOFT], *hard[:1]]
     for make in chosen:
         todo.remove(make)
     # nothing but damage is left: something must be there first

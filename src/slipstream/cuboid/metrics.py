@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -91,7 +91,13 @@ class _Recorder:
         self._query, self._file, self._last = query, file, -1
 
     def note(self) -> None:
-        """Write the batches that are new and had something to do."""
+        """Write the batches that are new and had something to do; a full disk or a dead JVM is for others to tell."""
+        from py4j.protocol import Py4JError
+
+        with suppress(OSError, Py4JError):
+            self._write()
+
+    def _write(self) -> None:
         found = [json.loads(progress.json) for progress in self._query.recentProgress]
         fresh = [one for one in found if one["batchId"] > self._last and "addBatch" in one["durationMs"]]
         if fresh:
