@@ -6,6 +6,7 @@ mistake ends with one message, the next step, and the exit code of its kind; nev
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Annotated
@@ -80,6 +81,8 @@ def slipstream(
 
 def main() -> None:
     """The command: run it, and leave no Spark session behind."""
+    # Spark's gateway logs a traceback for Ctrl-C and for a JVM that is gone; people get a message of ours
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         run()
     finally:

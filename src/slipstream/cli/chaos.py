@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -43,6 +44,8 @@ def chaos(
     from slipstream.feeds.run import Run
 
     Run.open(run)
+    # a shell starts what it puts in the background deaf to Ctrl-C, and engines would inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if out.exists() and any(out.iterdir()) and not (out / "faults.json").exists():
         raise BadArgument(f"--out {out}: exists and is not a campaign's folder.", hint="Give another name.")
     chosen = random.SystemRandom().randrange(10**9) if seed is None else seed

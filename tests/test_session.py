@@ -1,0 +1,77 @@
+"""What people are told when Spark, its JVM or a disk fails."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from commands import Slipstream
+from slipstream import cli
+from slipstream.errors import BadInput, SlipstreamError, Unavailable
+from slipstream.session import task_errors
+
+OUT = Path("tolls/checkpoint")
+GO_ON = "The same command goes on."
+
+
+def told(error: Exception) -> SlipstreamError:
+    with pytest.raises(SlipstreamError) as caught, task_errors(GO_ON, OUT):
+        raise error
+    return caught.value
+
+
+def spark(text: str) -> Exception:
+    from pyspark.errors import PySparkException
+
+    return PySparkException(text)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (spark("java.io.IOException: No space left on device\n\tat x"), "The disk is full."),
+        (spark("OSError: [Errno 30] Read-only file system: 'x'"), "The disk is read-only."),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "Spark's JVM has gone away."),
+        (OSError(errno.ENOSPC, "No space left on device", "tolls/summary.json"), "tolls/summary.json: No space"),
+        (spark("job aborted\nValueError: no"), "A Spark task failed: ValueError: no"),
+    ],
+)
+def test_an_engine_that_fails_says_how_to_go_on(error: Exception, message: str) -> None:
+    found = told(error)
+    assert isinstance(found, Unavailable)
+    assert message in found.message
+    assert found.hint == GO_ON
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/tolls/checkpoint/offsets/3 at 0",
+        "java.lang.IllegalStateException: Incomplete log file in the offset log for 3",
+        "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.",
+    ],
+)
+def test_a_damaged_checkpoint_is_named(text: str) -> None:
+    found = told(spark(f"Query failed.\n{text}\n\tat x"))
+    assert isinstance(found, BadInput)
+    assert str(OUT) in found.message
+    assert "from a copy" in found.hint
+
+
+def test_an_error_of_ours_comes_through_spark_with_its_advice() -> None:
+    found = told(spark("Job aborted\nslipstream.errors.BadInput: x: damaged.\nStart afresh.\n\n\tat org.x"))
+    assert (type(found), found.message, found.hint) == (BadInput, "x: damaged.", "Start afresh.")
+    found = told(spark("Job aborted\nslipstream.errors.BadInput: x: damaged.\n\tat org.x"))
+    assert found.hint == GO_ON
+
+
+def test_what_ctrl_c_ends_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise SystemExit(cli.STOPPED)
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    done = Slipstream(capsys)("doctor")
+    assert done.code == cli.STOPPED
+    assert "stopped. The same command goes on" in done.err
