@@ -1,6 +1,6 @@
 # Slipstream. `make help` lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench lint lock docs clean
+.PHONY: help setup demo test test-long bench lint lock audit docs clean
 SHELL := /bin/bash
 
 BIN := .venv/bin
@@ -39,6 +39,9 @@ lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --group dev pyproject.toml --output-file requirements.lock
+
+audit: $(READY) ## ask for known vulnerabilities of what is locked, where their data can be had
+	@scripts/audit.sh
 
 docs: $(READY) ## write docs/reference from the code, and the site into build/site
 	$(BIN)/python scripts/write_reference.py

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reference import api, cli, formats, metrics, operators
+from reference import api, cli, formats, licences, metrics, operators
 
 
 def pages() -> dict[str, str]:
@@ -17,6 +17,7 @@ def pages() -> dict[str, str]:
     return {
         "cli.md": cli.page(),
         "formats.md": formats.page(),
+        "licences.md": licences.page(),
         "metrics.md": metrics.page(),
         "operators.md": operators.page(),
         **api.pages(),

@@ -31,6 +31,9 @@ POINTS = (
     "sink.after-journal",
 )
 
+#: the places where old answers are compacted, beside the batches
+COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
+
 #: the places where answers go on to a topic
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")
 

@@ -158,6 +158,8 @@ def test_generate_index_and_all_queries(spark, tmp_path):
 
 def test_operators_beside_pymeos(spark, tmp_path):
     pymeos = pytest.importorskip("pymeos", reason="PyMEOS is not installed")
+    import pymeos_cffi
+
     from berlinmod.in_pymeos import sequence
 
     pymeos.pymeos_initialize(timezone="UTC")
@@ -170,7 +172,10 @@ def test_operators_beside_pymeos(spark, tmp_path):
     pairs = list(zip(theirs, theirs[1:] + theirs[:1], strict=True))
     calls = {
         "travelled": (lambda: OPERATORS["travelled"](array), lambda: [m.length() for m in theirs]),
-        "trajectory": (lambda: OPERATORS["trajectory"](array), lambda: [m.trajectory() for m in theirs]),
+        "trajectory": (
+            lambda: OPERATORS["trajectory"](array),
+            lambda: [pymeos_cffi.tpoint_trajectory(m._inner, False) for m in theirs],
+        ),
         "distance": (lambda: OPERATORS["distance"](array, turned), lambda: [a.distance(b) for a, b in pairs]),
     }
     print(f"\n{machine()}; {len(ours)} trips, {len(trips.t):,} vertices; one core each")

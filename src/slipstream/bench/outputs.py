@@ -64,7 +64,7 @@ def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFr
 def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
     found = _locate(path)
     if _is_parquet(found):
-        return _from_parquet(spark, found)
+        return _with_compacted(spark, found)
     lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
     return _readable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
 
@@ -95,7 +95,16 @@ def _is_parquet(path: Path) -> bool:
     return False
 
 
-def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
+def _with_compacted(spark: SparkSession, path: Path) -> DataFrame:
+    """What is in a folder; of the toll engine's ``output``, also the older batches in ``compacted`` beside it."""
+    files = sorted((path.parent / "compacted").glob("*-*.parquet")) if path.name == "output" else []
+    if not files:
+        return _from_parquet(spark, path)
+    last = int(files[-1].stem.split("-")[1])
+    return _from_parquet(spark, path, f"batch > {last}").unionByName(_from_parquet(spark, files[0].parent))
+
+
+def _from_parquet(spark: SparkSession, path: Path, which: str = "true") -> DataFrame:
     from pyspark.errors import PySparkException
 
     # in folders called column=value that value is a column; any other folders are just looked into
@@ -116,7 +125,7 @@ def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
         "true as whole",
         f"concat_ws(',', {', '.join(COLUMNS)}) as value",
     )
-    return _readable(frame.selectExpr(*columns))
+    return _readable(frame.where(which).selectExpr(*columns))
 
 
 def _readable(frame: DataFrame) -> DataFrame:

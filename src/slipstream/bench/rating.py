@@ -40,12 +40,13 @@ HOPELESS = 20.0
 
 @dataclass(frozen=True)
 class Response:
-    """How long answers of one kind took, in seconds, and their limit."""
+    """How long answers of one kind took, in seconds, their limit, and how many were later."""
 
     p50: float
     p99: float
     max: float
     limit: float
+    late: int = 0
 
     @property
     def held(self) -> bool:

@@ -25,7 +25,7 @@ from slipstream.chaos.comparison import Outputs, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
 from slipstream.errors import BadArgument, CheckFailed
-from slipstream.failpoints import POINTS
+from slipstream.failpoints import COMPACTION_POINTS, POINTS
 from slipstream.progress import say
 from slipstream.session import settings
 
@@ -34,6 +34,8 @@ SAME, ADVISED = "same", "stopped with advice"
 _DISK = "512m"
 #: engines that live for seconds are not worth the better compiler of the JVM, which takes most of a start
 _SHORT_LIVED = f"spark.driver.extraJavaOptions={settings()['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1"
+#: batches to a compacted file: few, so that compaction is struck too
+_BLOCK = 4
 #: batches between two faults of one start
 _GAP = (0, 3)
 #: faults of one start that do not end it
@@ -64,7 +66,7 @@ _PARTLY = ("tolls.after-save", "sink.after-show", "sink.before-journal", "sink.a
 #: the kinds of faults by the names that ``--kinds`` takes
 KINDS: dict[str, list[Make]] = {
     "failpoints": [
-        *(partial(faults.KillAt, point=point) for point in POINTS),
+        *(partial(faults.KillAt, point=point) for point in (*POINTS, *COMPACTION_POINTS)),
         *(
             partial(faults.KillAt, point=point, who=who)
             for point in _PARTLY
@@ -146,7 +148,8 @@ class Campaign:
     def _start(self, out: Path, environment: dict[str, str]) -> Engine:
         command = [*self.program, "toll", str(self.run), "--out", str(out)]
         # a task is tried four times, as on a cluster, so that a worker may die
-        command += ["--batch-seconds", str(self.batch_seconds), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
+        command += ["--batch-seconds", str(self.batch_seconds), "--compact-every", str(_BLOCK)]
+        command += ["--master", "local[2,4]", "--conf", _SHORT_LIVED]
         return Engine(command, out, self.folder / "engine.log", environment)
 
     @contextmanager

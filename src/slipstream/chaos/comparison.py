@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from slipstream.errors import CheckFailed
+from slipstream.tolls.compaction import answers_of
 from slipstream.tolls.sink import OUTPUT, REJECTED, TEXT, journal
 
 #: where Emit stands in a line of text; in those of tolls it comes after the vehicle
@@ -33,8 +32,7 @@ class Outputs:
         rejects = (out / REJECTED).read_bytes()[: done[-1].rejects_bytes]
         rows: Counter[tuple[int, ...]] = Counter()
         for batch in done:
-            for file in sorted((out / OUTPUT / f"batch={batch.batch}").rglob("*.parquet")):
-                rows.update(zip(*pq.read_table(file, partitioning=None).to_pydict().values(), strict=True))
+            rows.update(zip(*answers_of(out, batch.batch).to_pydict().values(), strict=True))
         return cls([_without_emit(line) for line in text.splitlines()], rejects.splitlines(), rows)
 
 

@@ -45,6 +45,9 @@ def toll(
     ] = None,
     text: Annotated[bool, typer.Option(help="Write output.csv beside the Parquet files.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
+    compact_every: Annotated[
+        int, typer.Option(min=0, help="Merge old answers, so many batches to a file in compacted/; 0 leaves them.")
+    ] = 500,
     parallel: Annotated[int, typer.Option(help="Fragments and shards; 0 for one per core.")] = 0,
     master: Master = session.LOCAL,
     conf: Conf = None,
@@ -78,6 +81,7 @@ def toll(
         encoding=encoding,
         follow=live,
         text=text,
+        compact_every=compact_every,
         parallel=parallel,
         history=history,
         snapshot=snapshot,

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from slipstream.console.pulse import Journal
 from slipstream.console.roads import Cells, Roads, cell_of
@@ -21,7 +19,8 @@ from slipstream.feeds.run import MINUTE
 from slipstream.feeds.tuples import SEGMENTS
 from slipstream.tolls.answers import ALERT, TOLL
 from slipstream.tolls.cars import CELLS
-from slipstream.tolls.sink import OUTPUT, Batch
+from slipstream.tolls.compaction import answers_of
+from slipstream.tolls.sink import Batch
 
 UNTOLD = -1
 _KEPT = 240
@@ -112,10 +111,6 @@ def _filled(now: Word, before: Word) -> tuple[Cells, Cells]:
 
 def read_answers(out: Path, batch: int, kinds: tuple[int, ...]) -> dict[str, npt.NDArray[np.int64]]:
     """The answers of a committed batch of some kinds, as columns."""
-    files = sorted((out / OUTPUT / f"batch={batch}").glob("emit_ms=*/*.parquet"))
-    names = ("kind", "time", "vid", "qid", "a", "b")
-    if not files:
-        return {name: np.empty(0, np.int64) for name in names}
-    table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    table = answers_of(out, batch)
     mine = np.isin(table.column("kind").to_numpy(), kinds)
-    return {name: table.column(name).to_numpy()[mine].astype(np.int64) for name in names}
+    return {name: table.column(name).to_numpy()[mine].astype(np.int64) for name in table.column_names}

@@ -26,6 +26,7 @@ from slipstream.progress import bar
 from slipstream.session import signals_heeded, task_errors
 from slipstream.tolls import replay, sink, sources
 from slipstream.tolls.accounts import Accounts
+from slipstream.tolls.compaction import BLOCK, compacting
 from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.layout import FILE, Layout
@@ -61,6 +62,7 @@ class Settings:
     encoding: str = "text"
     follow: bool = False
     text: bool = True
+    compact_every: int = BLOCK  # batches of answers in a file once they are old; 0 leaves them
     parallel: int = 0
     train_length: int = 0
     history: Path | None = None
@@ -220,7 +222,7 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
         spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
         query = writer.trigger(processingTime="0 seconds").start()
         try:
-            with recorded(query, out):
+            with recorded(query, out), compacting(out, settings.compact_every):
                 yield query
         finally:
             query.stop()

@@ -1,6 +1,7 @@
 """The sink of the toll engine: every answer once, visible in whole batches, stamped when it became visible.
 
     OUT/output/batch=7/emit_ms=123456/*.parquet   the answers of batch 7; the folder's name carries their Emit
+    OUT/compacted/*.parquet                       old batches, many to a file (``compaction.py``)
     OUT/output.csv                                the same in the paper's plain form
     OUT/rejects.csv                               reason, then the line that was rejected
     OUT/batches.jsonl                             one line a batch: the journal

@@ -23,7 +23,7 @@ MEANING = {
     "speed": "1 real time, 0 no clock",
     "rejects": "rejected lines and tuples",
     "answers": "answers of each kind",
-    "response_seconds": "with a clock: p50, p99, max and limit of each kind",
+    "response_seconds": "with a clock: p50, p99, max and limit of each kind, and how many answers were later than that",
     "rtc": "with a snapshot: real-time consistency",
 }
 
@@ -50,7 +50,8 @@ def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]
             p50, p99 = np.percentile(delays, (50, 99))
             response = {"p50": p50, "p99": p99, "max": delays.max()}
             summary["response_seconds"][name] = {k: round(float(v), 3) for k, v in response.items()} | {
-                "limit": LIMITS[kind]
+                "limit": LIMITS[kind],
+                "late": int(np.count_nonzero(delays > LIMITS[kind])),
             }
     if (out / FOLDER / FILE).exists():
         summary["rtc"] = rtc.figures(rtc.moments(out))
