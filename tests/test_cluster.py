@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -34,6 +34,15 @@ def finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0, errors
 
 
+def wait_for(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """Wait until something holds; the process must not have ended before."""
+    deadline = time.monotonic() + 600
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def lose_a_worker() -> None:
     subprocess.run([SCRIPTS / "cluster.sh", "kill", "2"], check=True)
 
@@ -48,11 +57,7 @@ def test_a_tolling_run_that_loses_a_worker(cluster: str, tmp_path: Path) -> None
     finish(command("simulate", "--minutes", 4, "--seed", 3, "--demand", 2, "--out", run, "--master", cluster))
     finish(command("toll", run, "--out", here, "--batch-seconds", 30, "--master", LOCAL))
     tolling = command("toll", run, "--out", there, "--batch-seconds", 30, "--master", cluster)
-    deadline = time.monotonic() + 600
-    while (last := last_batch(there)) is None or last.batch < 3:
-        assert tolling.poll() is None, tolling.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(tolling, lambda: (last := last_batch(there)) is not None and last.batch >= 3)
     lose_a_worker()
     finish(tolling)
     assert (there / TEXT).stat().st_size > 0
@@ -66,10 +71,12 @@ def test_berlinmod_generated_and_queried_with_a_worker_less(cluster: str, tmp_pa
         finish(command("berlinmod", "generate", "--scale", "0.0005", "--out", data, "--master", master))
         asking = command("berlinmod", "run", data, "--as", "tba", "--out", answers, "--master", master)
         if master == cluster:
-            # somewhere among the first queries; where exactly must not matter
-            time.sleep(45)
+            wait_for(asking, lambda answers=answers: len(list(answers.glob("tba/*"))) >= 3)
             lose_a_worker()
         finish(asking)
-        made[name] = {"trips": rows(data / "dataMtrip"), "answers": [rows(one) for one in sorted(answers.iterdir())]}
+        made[name] = {
+            "trips": rows(data / "dataMtrip"),
+            "answers": [rows(one) for one in sorted(answers.glob("tba/*"))],
+        }
     assert made["here"]["trips"]
     assert made["here"] == made["there"]

@@ -75,3 +75,35 @@ def test_what_ctrl_c_ends_says_so(capsys: pytest.CaptureFixture[str], monkeypatc
     done = Slipstream(capsys)("doctor")
     assert done.code == cli.STOPPED
     assert "stopped. The same command goes on" in done.err
+
+
+def speechless() -> Exception:
+    """As Py4J's own, which ask a JVM for their words."""
+    from py4j.protocol import Py4JError
+
+    class Speechless(Py4JError):  # type: ignore[misc]
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    return Speechless()
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "hint"),
+    [
+        (spark("java.lang.OutOfMemoryError: Java heap space"), "run out of memory", "SLIPSTREAM_DRIVER_MEMORY"),
+        (spark("py4j.reflection.TypeUtil does not exist in the JVM"), "JVM has gone away", "Nothing was kept"),
+        (speechless(), "JVM has gone away", "Nothing was kept"),
+    ],
+)
+def test_no_command_shows_a_traceback_of_spark(
+    error: Exception, message: str, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", fail)
+    done = Slipstream(capsys)("doctor")
+    assert done.code == Unavailable.exit_code
+    assert message in done.err
+    assert hint in done.err

@@ -175,36 +175,59 @@ _DAMAGED = re.compile(
 
 @contextmanager
 def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Iterator[None]:
-    """Turn what a Spark job of ours failed with into an error for people: one of ours, a full disk, or its cause.
+    """Turn what a Spark job of ours failed with into an error for people.
 
     ``hint`` says what to do then; a query that has a ``checkpoint`` may find it damaged.
     """
+    try:
+        yield
+    except Exception as error:
+        if (told := for_people(error, hint, checkpoint)) is None:
+            raise
+        raise told from error
+
+
+def for_people(error: Exception, hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> SlipstreamError | None:
+    """What Spark raised as an error for people: one of ours, a full disk, or its cause; nothing if it was not Spark."""
+    if "pyspark.sql" not in sys.modules:
+        return None
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    if isinstance(error, PySparkException | Py4JError):
+        return _of_spark(_text_of(error), hint, checkpoint)
+    if isinstance(error, ConnectionError):
+        return Unavailable("Spark's JVM has gone away.", hint=hint)
+    if isinstance(error, OSError) and checkpoint is not None:
+        return Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint)
+    return None
+
+
+def _text_of(error: Exception) -> str:
+    """What an error says; those that ask a JVM for their words have none when it is gone."""
     try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise _for_people(str(error), hint, checkpoint) from error
-    except ConnectionError as error:
-        raise Unavailable("Spark's JVM has gone away.", hint=hint) from error
-    except OSError as error:
-        if checkpoint is None:
-            raise
-        raise Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint) from error
+        return str(error)
+    except Exception:  # whatever it met on the way to its words
+        return "Py4JNetworkError"
 
 
-def _for_people(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
+def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     for kind in (BadArgument, BadInput, CheckFailed, Unavailable):
         if ours := re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)\n?([A-Z`].*[.`])?$", text, re.MULTILINE):
             # its own hint is on the next line; what follows a message without one are Java's frames
             return kind(ours.group(1), hint=ours.group(2) or hint)
+    if "OutOfMemoryError" in text:
+        return Unavailable(
+            "Spark's JVM has run out of memory.",
+            hint=f"{hint} SLIPSTREAM_DRIVER_MEMORY=4g, for example, gives it more.",
+        )
     for known, message in (
         ("No space left on device", "The disk is full."),
         ("Read-only file system", "The disk is read-only."),
         ("Permission denied", "A folder may not be written."),
         ("Py4JNetworkError", "Spark's JVM has gone away."),
         ("Answer from Java side is empty", "Spark's JVM has gone away."),
+        ("does not exist in the JVM", "Spark's JVM has gone away."),
     ):
         if known in text:
             return Unavailable(message, hint=hint)

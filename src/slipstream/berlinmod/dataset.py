@@ -148,6 +148,12 @@ def histories_from_trips(trips: DataFrame, vehicles: DataFrame) -> DataFrame:
     return wanted.groupBy("Moid").applyInArrow(_histories_of, SCAR_SQL)
 
 
+def write_histories(histories: DataFrame, stage: Path) -> None:
+    """Write OBA's table in small row groups: of a large one Spark would read up to 4,096 histories at once."""
+    options = {"parquet.block.size": str(8 << 20), "parquet.page.size.row.check.min": "4"}
+    histories.write.options(**options).parquet(str(stage / "dataScar"))
+
+
 def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, Any]) -> Manifest:
     """Count what was written, write the manifest, and return it."""
     row = (
@@ -161,9 +167,9 @@ def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, 
     )
     trips = sum(pq.read_metadata(file).num_rows for file in sorted((stage / "dataMtrip").glob("*.parquet")))
     register(spark)
-    metres = (
-        spark.sql(f"SELECT sum(travelled(Trip)) AS m FROM parquet.`{stage / 'dataScar'}`").toArrow()["m"][0].as_py()
-    )
+    # a vehicle that is on no trip stands still
+    driven = spark.sql(f"SELECT sum(travelled(Trip)) AS m FROM parquet.`{stage / 'dataMtrip'}`")
+    metres = driven.toArrow()["m"][0].as_py()
     network = Network.load(stage / "network.npz") if (stage / "network.npz").exists() else None
     manifest = Manifest(
         source=source,

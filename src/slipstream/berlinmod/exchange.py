@@ -29,6 +29,7 @@ from slipstream.berlinmod.dataset import (
     Manifest,
     finish,
     histories_from_trips,
+    write_histories,
 )
 from slipstream.berlinmod.generator import write_samples
 from slipstream.berlinmod.network import Street, build
@@ -432,5 +433,5 @@ def _write_trips(spark: SparkSession, units: DataFrame, stage: Path, rejects: li
     refused.union(others).coalesce(1).write.csv(str(stage / "rejects"), header=True)
     good = checked.where("reason IS NULL").drop("row", "reason")
     good.groupBy("Moid").applyInArrow(_trips_of, MTRIP_SQL).write.parquet(str(stage / "dataMtrip"))
-    histories_from_trips(spark.read.parquet(str(stage / "dataMtrip")), cars).write.parquet(str(stage / "dataScar"))
+    write_histories(histories_from_trips(spark.read.parquet(str(stage / "dataMtrip")), cars), stage)
     return spark.read.csv(str(stage / "rejects"), header=True, schema="row string, reason string").count()

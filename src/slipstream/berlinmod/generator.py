@@ -27,6 +27,7 @@ from slipstream.berlinmod.dataset import (
     Manifest,
     finish,
     trips_from_histories,
+    write_histories,
 )
 from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument
@@ -330,7 +331,7 @@ def generate(
     with staged(out) as stage:
         parts = partitions or max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
         vehicles = spark.range(1, plan.vehicles + 1, numPartitions=parts)
-        vehicles.mapInArrow(histories, SCAR_SQL).write.parquet(str(stage / "dataScar"))
+        write_histories(vehicles.mapInArrow(histories, SCAR_SQL), stage)
         stored = spark.read.parquet(str(stage / "dataScar"))
         trips_from_histories(stored).write.parquet(str(stage / "dataMtrip"))
         cars = stored.select("Moid", "Licence", "Model", "Type").toArrow().sort_by("Moid").cast(MCAR)

@@ -24,7 +24,7 @@ from slipstream.chaos import faults
 from slipstream.chaos.comparison import Outputs, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
-from slipstream.errors import BadArgument, CheckFailed
+from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.failpoints import COMPACTION_POINTS, POINTS
 from slipstream.progress import say
 from slipstream.session import settings
@@ -198,7 +198,7 @@ class Campaign:
         if refused:
             fault.heal()
             # once the file is back, nothing of what was committed may be missing
-            problem = difference(expected, Outputs.read(site.out), whole=False)
+            problem = _problem(site.out, expected, whole=False)
             outcome, said = (f"wrong: {problem}", said) if problem else (outcome, said)
         self._record(fault, outcome, said)
 
@@ -250,7 +250,7 @@ class Campaign:
         if by_itself and not engine.has_advised:
             return f"no advice, code {engine.code}", engine.said[-2000:]
         if not isinstance(fault, Damage):
-            problem = difference(expected, Outputs.read(site.out), whole=False)
+            problem = _problem(site.out, expected, whole=False)
             if problem:
                 return f"wrong: {problem}", engine.said[-500:]
         return (ADVISED if by_itself else SAME), engine.said[-500:] if by_itself else ""
@@ -263,7 +263,7 @@ class Campaign:
                     Record("end of a chain", self._chain, f"no advice, code {engine.code}", engine.said)
                 )
             return False
-        problem = difference(expected, Outputs.read(site.out), whole=True)
+        problem = _problem(site.out, expected, whole=True)
         if problem:
             last = struck[-1].kind if struck else "nothing"
             self.records.append(Record(f"end of a chain, after {last}", self._chain, f"wrong: {problem}"))
@@ -281,6 +281,14 @@ class Campaign:
         say(f"{len(self.records)}/{self.wanted}  chain {self._chain}  {fault.kind}: {outcome}")
         if not self.records[-1].is_good:
             say(said)
+
+
+def _problem(out: Path, expected: Outputs, *, whole: bool) -> str:
+    """What is wrong with what is committed, or nothing."""
+    try:
+        return difference(expected, Outputs.read(out), whole=whole)
+    except BadInput as error:
+        return error.message
 
 
 def plan(chance: random.Random, kinds: Sequence[str], wanted: int) -> list[Make]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -94,10 +94,7 @@ def run() -> None:
     try:
         app()
     except SlipstreamError as error:
-        console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
-        if error.hint:
-            console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+        _tell(error)
     except SystemExit as left:
         # Ctrl-C comes out of Typer as this, without a word
         if left.code == STOPPED:
@@ -107,6 +104,17 @@ def run() -> None:
         # the reader of a pipe (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except Exception as error:
+        if (told := session.for_people(error)) is None:
+            raise
+        _tell(told)
+
+
+def _tell(error: SlipstreamError) -> NoReturn:
+    console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
+    if error.hint:
+        console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
+    sys.exit(error.exit_code)
 
 
 def _escaped(text: str) -> str:

@@ -77,7 +77,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     since = settings.since
     if not 0 <= since < until:
         raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
-    _check_is_free(out)
+    _check_folder(out)
     layout = _layout(spark, f"run {run.path.name}", out, settings, lateness=0)
     path = str(run.path.absolute())
     forward = ""
@@ -108,7 +108,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
 
 def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
     """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
-    _check_is_free(out)
+    _check_folder(out)
     live = settings.follow or sources.is_live(source)
     chunks = sources.chunks(spark, source, out / CHECKPOINT, settings.encoding, follow=live)
     layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness)
@@ -130,7 +130,9 @@ def _name_of(source: str) -> str:
     return f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
 
 
-def _check_is_free(out: Path) -> None:
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that is not ours, and one whose journal was damaged: its last line alone would not show it."""
+    sink.journal(out)
     if out.exists() and not (out / CHECKPOINT).exists() and any(out.iterdir()):
         raise BadArgument(f"--out {out}: exists and is no engine's folder.", hint="Give another name, or remove it.")
 
