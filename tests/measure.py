@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import psutil
 
 from slipstream.bench.rating import memory_of
+from slipstream.beside import Ended, beside
 
 GIB = 2**30
 
@@ -34,18 +34,15 @@ class Measured:
 @contextmanager
 def measured() -> Iterator[Measured]:
     """Measure the block: time, and memory (shared memory once) of this process and all below it."""
-    result, ended = Measured(), threading.Event()
-    watcher = threading.Thread(target=_watch, args=(result, ended))
-    watcher.start()
-    start = time.perf_counter()
-    try:
-        yield result
-    finally:
-        result.seconds = time.perf_counter() - start
-        ended.set()
-        watcher.join()
+    result = Measured()
+    with beside(lambda ended: _watch(result, ended)):
+        start = time.perf_counter()
+        try:
+            yield result
+        finally:
+            result.seconds = time.perf_counter() - start
 
 
-def _watch(result: Measured, ended: threading.Event) -> None:
+def _watch(result: Measured, ended: Ended) -> None:
     while not ended.wait(0.5):
         result.gib = max(result.gib, memory_of(os.getpid()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from slipstream.beside import Ended, beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,17 +61,11 @@ def task_bar(spark: SparkSession, what: str) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, what, ended), daemon=True)
-    watcher.start()
-    try:
+    with beside(lambda ended: _watch(spark, what, ended)):
         yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
-def _watch(spark: SparkSession, what: str, ended: threading.Event) -> None:
+def _watch(spark: SparkSession, what: str, ended: Ended) -> None:
     """Follow the stages that are running, one bar for the tasks of all that were seen."""
     tracker = spark.sparkContext.statusTracker()
     seen: dict[int, tuple[int, int]] = {}

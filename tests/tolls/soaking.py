@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from slipstream.beside import Ended, beside
 from slipstream.chaos.engine import Engine
 from slipstream.cuboid import memory, metrics
 from slipstream.feeds.clock import Clock
@@ -77,19 +77,14 @@ def wait_for_clock(engine: Engine) -> None:
 @contextmanager
 def watching(engine: Engine) -> Iterator[Watched]:
     """Samples in a thread while the block runs."""
-    watched, ended, began = Watched(), threading.Event(), time.monotonic()
+    watched, began = Watched(), time.monotonic()
 
-    def watch() -> None:
+    def watch(ended: Ended) -> None:
         while not ended.wait(EVERY_S):
             _sample(engine, watched, time.monotonic() - began)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+    with beside(watch):
         yield watched
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _sample(engine: Engine, watched: Watched, second: float) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.beside import Ended, beside
 from slipstream.city import kernel, requests
 from slipstream.city.traffic import EAST, MINUTE, Traffic, plan_accidents, plan_trips
 from slipstream.city.vehicles import TripTable, assign
@@ -295,7 +295,6 @@ def _for_each(spark: SparkSession, items: list[T], work: Callable[[T], Any], par
 @contextmanager
 def _watched(what: str, directions: list[Direction], minutes: int, already: int = 0) -> Iterator[None]:
     """Show how many minutes of road the tasks have finished, by the files they mark them in."""
-    stop = threading.Event()
 
     def done() -> int:
         files = [d.file("minutes") for d in directions]
@@ -303,17 +302,12 @@ def _watched(what: str, directions: list[Direction], minutes: int, already: int 
 
     with bar(f"{what} (minutes of road)", len(directions) * (minutes - already)) as advance:
 
-        def watch() -> None:
+        def watch(ended: Ended) -> None:
             shown = 0
-            while not stop.wait(0.3):
+            while not ended.wait(0.3):
                 now = done()
                 advance(now - shown)
                 shown = now
 
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
+        with beside(watch):
             yield
-        finally:
-            stop.set()
-            watcher.join()

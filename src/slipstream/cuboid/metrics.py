@@ -7,7 +7,6 @@ time from its trigger to its commit; of a recorded run it is also known which of
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipstream.beside import Ended, beside
 from slipstream.cuboid.files import as_line, whole_lines
 
 if TYPE_CHECKING:
@@ -70,19 +70,16 @@ def _second(offset: Any) -> int:
 @contextmanager
 def recorded(query: StreamingQuery, out: Path) -> Iterator[None]:
     """While the block runs, and once more at its end, note what the query's batches took."""
-    ended, recorder = threading.Event(), _Recorder(query, out / FILE)
+    recorder = _Recorder(query, out / FILE)
 
-    def watch() -> None:
+    def watch(ended: Ended) -> None:
         while not ended.wait(_EVERY):
             recorder.note()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
     try:
-        yield
+        with beside(watch):
+            yield
     finally:
-        ended.set()
-        watcher.join()
         recorder.note()
 
 

@@ -15,7 +15,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.beside import Ended, beside
 from slipstream.cuboid.files import appearing
 from slipstream.failpoints import failpoint
 from slipstream.tolls.answers import ANSWER
@@ -127,9 +127,8 @@ def _remove_covered(out: Path) -> None:
 @contextmanager
 def compacting(out: Path, block: int) -> Iterator[None]:
     """While the block runs, compact now and then, in a process that takes only what others leave; 0 for never."""
-    ended = threading.Event()
 
-    def watch() -> None:
+    def watch(ended: Ended) -> None:
         while block and not ended.wait(_LOOK_S):
             if _first_loose(out) + 2 * block <= _committed(out):
                 command = [sys.executable, "-m", __name__, str(out), str(block)]
@@ -138,13 +137,8 @@ def compacting(out: Path, block: int) -> Iterator[None]:
                         if ended.wait(0.2):
                             process.terminate()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
+    with beside(watch):
         yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
 if __name__ == "__main__":
