@@ -40,6 +40,8 @@ def settings(master: str = LOCAL) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # Spark would make a folder for tables, which we do not have, wherever a command is called
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "slipstream-warehouse")),
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.adaptive.enabled": "true",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet} -XX:+UseParallelGC",

@@ -120,7 +120,7 @@ def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, tri
     title = f"{data.manifest.vehicles:,} vehicles, {data.manifest.trips:,} trips"
     if query is not None:
         rows = _draw_answer(axes, spark, query)
-        title = f"{queries.sql(query, 'tba').splitlines()[0].removeprefix('-- ')} ({rows:,} rows)"
+        title = f"{queries.sql(query, 'tba').splitlines()[0].removeprefix('-- ')} ({rows:,} row{'s' * (rows != 1)})"
     axes.set_title(title, loc="left", fontsize=10, wrap=True)
     axes.set_aspect("equal")
     axes.set_xlabel("metres east")

@@ -174,8 +174,8 @@ class Campaign:
         while todo:
             makes = _one_start(todo, fresh=not site.out.exists())
             batch = [make(site) for make in makes]
-            if batch[0].before:
-                self._harm(site, batch[0], expected)
+            if isinstance(damage := batch[0], Damage):
+                self._harm(site, damage, expected)
             striking = [fault for fault in batch if not fault.before]
             over = self._run_engine(site, striking, expected)
             # what the end of the run was quicker than strikes in another chain
@@ -184,7 +184,7 @@ class Campaign:
                 return
         self._finish(site, expected)
 
-    def _harm(self, site: Site, fault: Fault, expected: Outputs) -> None:
+    def _harm(self, site: Site, fault: Damage, expected: Outputs) -> None:
         """Start an engine on damaged files: it refuses them, or it knows how to do without."""
         fault.struck = fault.harm()
         if not fault.struck:
@@ -197,10 +197,11 @@ class Campaign:
         outcome, said = self._judged(engine, went_on, refused, site, fault, expected)
         if refused:
             fault.heal()
-            # once the file is back, nothing of what was committed may be missing
-            problem = _problem(site.out, expected, whole=False)
-            outcome, said = (f"wrong: {problem}", said) if problem else (outcome, said)
-        self._record(fault, outcome, said)
+        else:
+            fault.heal_unnoticed()
+        # once the file is back, nothing of what was committed may be missing
+        problem = _problem(site.out, expected, whole=False)
+        self._record(fault, f"wrong: {problem}" if problem else outcome, said)
 
     def _run_engine(self, site: Site, struck: list[Fault], expected: Outputs) -> bool:
         """One start of an engine and the faults that strike it; whether the run is over."""
@@ -236,7 +237,8 @@ class Campaign:
             outcome, said = self._judged(engine, went_on, by_itself, site, fault, expected)
         else:
             ended = engine.wait_for_end()
-            by_itself = engine.code not in (None, -signal.SIGKILL)
+            # with 0 it came to the end of its run before the fault could hurt: everything must be there then
+            by_itself = engine.code not in (None, 0, -signal.SIGKILL)
             engine.end()
             outcome, said = self._judged(engine, ended, by_itself, site, fault, expected)
         self._record(fault, outcome, said)
@@ -250,7 +252,7 @@ class Campaign:
         if by_itself and not engine.has_advised:
             return f"no advice, code {engine.code}", engine.said[-2000:]
         if not isinstance(fault, Damage):
-            problem = _problem(site.out, expected, whole=False)
+            problem = _problem(site.out, expected, whole=engine.code == 0)
             if problem:
                 return f"wrong: {problem}", engine.said[-500:]
         return (ADVISED if by_itself else SAME), engine.said[-500:] if by_itself else ""

@@ -269,7 +269,10 @@ NEWEST: dict[str, Callable[[Path], Path | None]] = {
 
 @dataclass
 class Damage(Fault):
-    """Change a byte of a file while no engine runs, or cut it short; it is put back when the engine has refused it."""
+    """Change a byte of a file while no engine runs, or cut it short; it is put back when the engine has refused it.
+
+    What was put out before is not read again, so nobody refuses a byte changed there: that byte alone is put back.
+    """
 
     what: str = "offset file"
     how: str = "cut"  # or changed
@@ -299,6 +302,12 @@ class Damage(Fault):
         """Put it back."""
         if self._saved:
             self._saved[0].write_bytes(self._saved[1])
+
+    def heal_unnoticed(self) -> None:
+        """Put a changed byte of the answers back into what an engine has appended to since."""
+        if self._saved and (self.what, self.how) == (TEXT, "changed"):
+            with self._saved[0].open("r+b") as file:
+                file.write(self._saved[1])
 
 
 _CLOCK_SHIM = r"""
