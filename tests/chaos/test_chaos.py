@@ -176,6 +176,15 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     assert bad_ones(records) == []
     assert {record.outcome for record in records} == {SAME, ADVISED}
     assert "| **all** |" in as_markdown(records, 5)
+    # interrupted after its first half, it goes on with the second
+    notes = tmp_path / "chaos" / campaigns.NOTES
+    notes.write_bytes(b"".join(notes.read_bytes().splitlines(keepends=True)[:4]))
+    assert campaigns.seed_in(tmp_path / "chaos") == 5
+    again = campaign(tmp_path, "good", tuple(FAST), 6)
+    assert again[:3] == records[:3]
+    assert Counter(record.kind for record in again) == Counter(record.kind for record in records)
+    with pytest.raises(BadArgument, match="another one"):
+        campaign(tmp_path, "good", ("kill",), 6)
 
 
 @pytest.mark.usefixtures("fast")

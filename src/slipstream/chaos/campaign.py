@@ -14,21 +14,25 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from slipstream.chaos import faults
 from slipstream.chaos.comparison import Outputs, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
+from slipstream.cuboid.files import as_line, whole_lines
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.failpoints import COMPACTION_POINTS, POINTS
 from slipstream.progress import say
 from slipstream.session import settings
 
+NOTES = "faults.jsonl"
 SAME, ADVISED = "same", "stopped with advice"
 #: the file system that a full disk is tried on
 _DISK = "512m"
@@ -115,14 +119,39 @@ class Campaign:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise BadArgument(f"--kinds {kind}: unknown.", hint=f"There are: {', '.join(KINDS)}.")
-        self._chance = random.Random(self.seed)
-        self._chain = 0
+        self.records = self._noted()
+        # what is left of a campaign that was interrupted must not throw the same dice again
+        self._chance = random.Random(f"{self.seed} {len(self.records)}")
+        self._chain = max((record.chain for record in self.records), default=0)
+
+    @property
+    def _notes(self) -> Path:
+        return self.folder / NOTES
+
+    def _noted(self) -> list[Record]:
+        """What came of the faults of this campaign before it was interrupted."""
+        name, *lines = whole_lines(self._notes) or [self._name()]
+        if name != self._name():
+            raise BadArgument(
+                f"--out {self.folder}: the campaign in it is another one.",
+                hint=f"It goes on with --seed {name.get('seed')} and the run and kinds it began with.",
+            )
+        return [Record(**line) for line in lines]
+
+    def _name(self) -> dict[str, Any]:
+        return {"seed": self.seed, "run": str(self.run), "kinds": list(self.kinds), "faults": self.wanted}
+
+    def _note(self, line: dict[str, Any]) -> None:
+        with self._notes.open("ab") as notes:
+            notes.write(as_line(line))
 
     def carry_out(self) -> list[Record]:
-        """All of it; returns what came of every fault."""
+        """All of it, or what is left of it; returns what came of every fault."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if not self._notes.exists():
+            self._note(self._name())
         expected = self.undisturbed()
-        todo = plan(self._chance, self.kinds, self.wanted)
+        todo = self._left()
         while todo:
             before = len(self.records)
             with self._site() as site:
@@ -132,6 +161,17 @@ class Campaign:
                     "An engine ended before any fault could strike.", hint="Give a longer run, or smaller batches."
                 )
         return self.records
+
+    def _left(self) -> list[Make]:
+        """The plan without what was done already."""
+        done = Counter(record.kind for record in self.records)
+        left = []
+        for make in plan(random.Random(self.seed), self.kinds, self.wanted):
+            if done[kind := make(_NOWHERE).kind]:
+                done[kind] -= 1
+            else:
+                left.append(make)
+        return left
 
     def undisturbed(self) -> Outputs:
         """What an engine puts out that nobody disturbs, once the comparison has shown that it can tell."""
@@ -201,7 +241,7 @@ class Campaign:
             fault.heal_unnoticed()
         # once the file is back, nothing of what was committed may be missing
         problem = _problem(site.out, expected, whole=False)
-        self._record(fault, f"wrong: {problem}" if problem else outcome, said)
+        self._record(fault.kind, f"wrong: {problem}" if problem else outcome, said)
 
     def _run_engine(self, site: Site, struck: list[Fault], expected: Outputs) -> bool:
         """One start of an engine and the faults that strike it; whether the run is over."""
@@ -241,7 +281,7 @@ class Campaign:
             by_itself = engine.code not in (None, 0, -signal.SIGKILL)
             engine.end()
             outcome, said = self._judged(engine, ended, by_itself, site, fault, expected)
-        self._record(fault, outcome, said)
+        self._record(fault.kind, outcome, said)
 
     def _judged(
         self, engine: Engine, moved: bool, by_itself: bool, site: Site, fault: Fault, expected: Outputs
@@ -261,14 +301,12 @@ class Campaign:
         """Whether the run is over; if so, everything must be there."""
         if not ended or engine.code != 0:
             if not engine.has_advised:
-                self.records.append(
-                    Record("end of a chain", self._chain, f"no advice, code {engine.code}", engine.said)
-                )
+                self._record("end of a chain", f"no advice, code {engine.code}", engine.said)
             return False
         problem = _problem(site.out, expected, whole=True)
         if problem:
             last = struck[-1].kind if struck else "nothing"
-            self.records.append(Record(f"end of a chain, after {last}", self._chain, f"wrong: {problem}"))
+            self._record(f"end of a chain, after {last}", f"wrong: {problem}", engine.said)
         return True
 
     def _finish(self, site: Site, expected: Outputs) -> None:
@@ -276,13 +314,20 @@ class Campaign:
         for _ in range(3):
             if self._run_engine(site, [], expected):
                 return
-        self.records.append(Record("end of a chain", self._chain, "does not come to an end"))
+        self._record("end of a chain", "does not come to an end", "")
 
-    def _record(self, fault: Fault, outcome: str, said: str) -> None:
-        self.records.append(Record(fault.kind, self._chain, outcome, said))
-        say(f"{len(self.records)}/{self.wanted}  chain {self._chain}  {fault.kind}: {outcome}")
+    def _record(self, kind: str, outcome: str, said: str) -> None:
+        self.records.append(Record(kind, self._chain, outcome, said))
+        self._note(asdict(self.records[-1]))
+        say(f"{len(self.records)}/{self.wanted}  chain {self._chain}  {kind}: {outcome}")
         if not self.records[-1].is_good:
             say(said)
+
+
+def seed_in(folder: Path) -> int | None:
+    """The seed of the campaign that was begun in a folder, if one was."""
+    lines = whole_lines(folder / NOTES)
+    return int(lines[0]["seed"]) if lines else None
 
 
 def _problem(out: Path, expected: Outputs, *, whole: bool) -> str:

@@ -242,7 +242,7 @@ class ReadOnly(Fault):
             self._permit(0o500)
             return
         _run("mount", "--bind", self._folder, self._folder)
-        _run("mount", "-o", "remount,ro,bind", self._folder)
+        _run("mount", "-o", "remount,ro,bind", self._folder, patience=600)
 
     def heal(self) -> None:
         """Allow it again."""
@@ -403,7 +403,12 @@ def _is_mount(folder: Path) -> bool:
     return folder.exists() and os.path.ismount(folder)
 
 
-def _run(*command: str | Path) -> None:
+def _run(*command: str | Path, patience: int = 1) -> None:
+    """Run a command of the system; with patience again and again: while a file is being written, its mount is busy."""
+    for _ in range(patience - 1):
+        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+            return
+        time.sleep(0.02)
     subprocess.run(command, check=True, capture_output=True)
 
 

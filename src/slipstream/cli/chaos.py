@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -34,21 +32,23 @@ def chaos(
     checkpoint and another time of day. After every fault what they committed must be what an undisturbed engine
     commits, or they have stopped and said what to do; anything else is told, and the exit code is 5.
 
-    DIR gets report.md, the table, and faults.json, every fault and what came of it. Kinds: failpoints, kill, signal,
+    DIR gets report.md, the table, and faults.jsonl, every fault and what came of it; the same command goes on with a
+    campaign that was interrupted. Kinds: failpoints, kill, signal,
     worker, pause, clock, disk, read-only, damage.
 
     Example: `slipstream chaos runs/first --faults 20 --out chaos`
     """
-    from slipstream.chaos.campaign import SHARES, Campaign
+    from slipstream.chaos.campaign import NOTES, SHARES, Campaign, seed_in
     from slipstream.chaos.report import as_markdown, bad_ones
     from slipstream.feeds.run import Run
 
     Run.open(run)
     # a shell starts what it puts in the background deaf to Ctrl-C, and engines would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if out.exists() and any(out.iterdir()) and not (out / "faults.json").exists():
+    if out.exists() and any(out.iterdir()) and not (out / NOTES).exists():
         raise BadArgument(f"--out {out}: exists and is not a campaign's folder.", hint="Give another name.")
-    chosen = random.SystemRandom().randrange(10**9) if seed is None else seed
+    begun = seed_in(out) if seed is None else seed
+    chosen = random.SystemRandom().randrange(10**9) if begun is None else begun
     wanted = tuple(kinds.split(",")) if kinds else tuple(SHARES)
     campaign = Campaign(
         run.absolute(), out.absolute(), faults, chosen, wanted, batch_seconds=batch_seconds, pause_s=pause_seconds
@@ -57,9 +57,7 @@ def chaos(
     try:
         records = campaign.carry_out()
     finally:
-        found = [asdict(record) for record in campaign.records]
         out.mkdir(parents=True, exist_ok=True)
-        (out / "faults.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")
     bad = bad_ones(records)
     show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
