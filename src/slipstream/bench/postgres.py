@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -117,7 +119,7 @@ def run_postgres(
     path = out / "output.csv"
     if path.exists():
         raise BadArgument(f"--out {out}: has an output already.", hint="Give another folder, or remove it.")
-    with connect(server) as connection:
+    with _server_errors(server), connect(server) as connection:
         connection.execute(files("slipstream.bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
         load_history(connection, run)
         if forward:
@@ -126,9 +128,23 @@ def run_postgres(
         with path.open("wb") as lines:
             began = time.monotonic()
             longest = poll(connection, feeder, lines)
-    driven = feeder.result()
+        driven = feeder.result()
     took = round(time.monotonic() - began, 3)
     return PostgresRun(str(path), plan.end, driven.tuples, took, round(longest, 3), driven)
+
+
+@contextmanager
+def _server_errors(server: str) -> Iterator[None]:
+    """A server that goes away while it works, told as what it is."""
+    import psycopg
+
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise Unavailable(
+            f"The PostgreSQL at {server} has gone away: {str(error).splitlines()[0]}",
+            hint="Start it again (scripts/postgres.sh start), and give this command another --out folder.",
+        ) from error
 
 
 def load_history(connection: Connection[Any], run: Run) -> None:
