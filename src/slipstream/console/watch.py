@@ -179,7 +179,7 @@ class City:
         with self._lock:
             self._refuse_if_busy()
             run = self.workspace.run(run_name)
-            name, out = self.workspace.new_result(run_name)
+            name, out = self.workspace.new(f"{Path(run_name).name}-tolls")
             self._show(Subject(name, out, run_name, run, speed, rules))
             self._launch(speed)
             return self.look()

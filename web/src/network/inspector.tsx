@@ -1,6 +1,7 @@
 // The panel for what is chosen: every field of the file, and everything the mouse can do, also by keyboard.
 import { type ReactNode, useEffect, useState } from "react";
 import type { Problem } from "../shared/api";
+import { ErrorNote } from "../shared/notes";
 import { QosGraph } from "./graph";
 import * as m from "./model";
 import { columns as columnsOf, type Complaint, type Shelf, shed, type Verdict, type Working } from "./server";
@@ -58,12 +59,7 @@ export function Inspector(props: Props) {
 }
 
 function Complaints({ all }: { all: Complaint[] }) {
-  return all.map((one) => (
-    <div key={one.message} className="error" role="alert">
-      <strong>{one.message}</strong>
-      <span>{one.hint}</span>
-    </div>
-  ));
+  return all.map((one) => <ErrorNote key={one.message} problem={one} />);
 }
 
 function Row({ label, children }: { label: string; children: ReactNode }) {
