@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from console.browsing import Console, Watched, chromium
+from console.browsing import PATIENCE, Console, Watched, chromium
 from console.recorded import Recording
 from console.serving import free_port, served
 from measure import machine
@@ -100,19 +100,20 @@ def test_the_whole_story(workspace: Path, run: Run) -> None:
             page.get_by_role("button", name="Start").click()
             status = page.get_by_role("status")
             expect(status).to_have_text("Starting Spark")
-            expect(status).to_have_text("Running", timeout=300_000)
-            expect(shown(page, accident)).to_be_visible(timeout=300_000)
+            expect(status).to_have_text("Running", timeout=PATIENCE)
+            expect(shown(page, accident)).to_be_visible(timeout=PATIENCE)
             page.get_by_label("Vehicle", exact=True).fill(str(accident.vids[0]))
             page.keyboard.press("Enter")
             expect(page.get_by_test_id("balance")).to_contain_text("from")
             page.reload()
             expect(status).to_have_text("Running")
             page.get_by_role("button", name="Pause").click()
-            expect(status).to_have_text("Paused", timeout=120_000)
+            expect(status).to_have_text("Paused", timeout=PATIENCE)
             stood = page.get_by_label("Time of the run").inner_text()
             page.get_by_role("button", name="Go on").click()
-            expect(status).to_have_text("Running", timeout=300_000)
-            expect(page.get_by_label("Time of the run")).not_to_have_text(stood, timeout=300_000)
+            expect(status).to_have_text("Starting Spark")
+            expect(status).to_have_text("Running", timeout=PATIENCE)
+            expect(page.get_by_label("Time of the run")).not_to_have_text(stood, timeout=PATIENCE)
             console.stop()
             expect(status).to_have_text("Connection lost, trying again")
             console.start()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Page, expect
 
-from console.browsing import Watched, chromium
+from console.browsing import PATIENCE, Watched, chromium
 from console.serving import served
 from slipstream.berlinmod import queries
 from slipstream.berlinmod.dataset import Dataset
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from slipstream.feeds.run import Run
 
 MONDAY = "2007-05-28"
-#: the kernels that answer are compiled when they are first asked
-PATIENCE = 300_000
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +61,9 @@ def draw(page: Page, left: float, top: float, right: float, bottom: float) -> No
 
 def who(page: Page, begin: str, end: str) -> dict[str, Any]:
     """Ask who was there, and what the page was answered."""
-    page.get_by_label("From").fill(begin)
-    page.get_by_label("To").fill(end)
+    page.get_by_label("From", exact=True).fill(begin)
+    page.get_by_label("To", exact=True).fill(end)
+    # the kernels that answer are compiled when they are first asked
     with page.expect_response("**/api/trajectories/who*", timeout=PATIENCE) as answered:
         page.get_by_role("button", name="Ask").click()
     expect(page.get_by_role("button", name="Draw a region")).to_be_visible()
@@ -80,6 +79,7 @@ def test_journeys_are_played_picked_asked_and_their_answers_shown(journeys: Path
         licence = play_and_pick(page)
         ask_about_regions(page, licence)
         look_at_all_answers(page, journeys / "berlin" / "answers" / "tba")
+        page.locator("aside").evaluate("aside => aside.scrollTo(0, 0)")
         watched.picture("console-trajectories", tmp_path / "pictures")
         assert not watched.complaints
         assert all(url.startswith((address, "data:", "blob:")) for url in watched.asked)
