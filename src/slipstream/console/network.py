@@ -36,7 +36,7 @@ class Opened(BaseModel):
 class Save(Wish):
     """A network to save; an existing file is replaced only if that is said."""
 
-    file: Annotated[str, Field(max_length=300, pattern=shelf.PLAIN_NAME)]
+    file: Annotated[str, Field(max_length=200, pattern=shelf.PLAIN_NAME)]
     document: Document
     replace: bool = False
 

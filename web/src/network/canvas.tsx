@@ -80,7 +80,8 @@ export function Canvas(props: Props) {
   useEffect(() => {
     const soon = window.setTimeout(() => void flow.fitView({ padding: 0.08, maxZoom: 1.1 }), 60);
     return () => window.clearTimeout(soon);
-  }, [group, props.opened, flow]);
+    // the drawer of a run takes a part of the canvas
+  }, [group, props.opened, run !== undefined, flow]);
 
   const onNodesChange = useCallback(
     (changes: NodeChange<Drawn>[]) => {

@@ -449,7 +449,7 @@ function ArcPanel({ doc, arc, target, side, verdict, run, onEdit, onSelect, onPr
         <p className="dim">Its columns are not known yet: something before it is wrong.</p>
       )}
       {busy && drop && (
-        <Row label={`Drop here: ${Math.round(drop.share * 100)} %`}>
+        <Row label={`Drop ${Math.round(drop.share * 100)} %`}>
           <input type="range" aria-label="Share to drop here" min={0} max={100} step={5} value={Math.round(drop.share * 100)} onChange={(event) => set(Number(event.target.value) / 100)} />
         </Row>
       )}
