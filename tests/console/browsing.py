@@ -23,6 +23,9 @@ from slipstream.console.server import static
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WIDE = {"width": 1600, "height": 900}
 
+#: for what waits for Spark to start, in milliseconds: minutes where the machine is busy with something else
+PATIENCE = 900_000
+
 # Shared machines are slow now and then; a test must not depend on the clock.
 expect.set_options(timeout=90_000)
 

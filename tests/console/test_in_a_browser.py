@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
-from console.browsing import Console, Watched, chromium
+from console.browsing import PATIENCE, Console, Watched, chromium
 from console.recorded import Recording
 from console.serving import free_port, served
 from measure import machine
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.feeds.run import Run
+from slipstream.feeds.run import Accident, Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def shown(page: Page, accident: Accident) -> Locator:
+    """An accident in the page's list."""
+    where = f"Expressway {accident.xway} {('east', 'west')[accident.dir]}, segment {accident.pos // 5280}"
+    return page.get_by_role("button", name=where, exact=True)
 
 
 def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: Path, run: Run) -> None:
@@ -30,8 +36,7 @@ def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: 
         expect(page.get_by_text("The city is empty")).to_be_visible()
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_role("status")).to_have_text("Finished")
-        where = f"Expressway {accident.xway} {('east', 'west')[accident.dir]}, segment {accident.pos // 5280}"
-        page.get_by_role("button", name=where).click()
+        shown(page, accident).click()
         expect(page.get_by_role("region", name="Segment")).to_contain_text("Last minutes")
         page.get_by_label("Vehicle", exact=True).fill(str(accident.vids[0]))
         page.keyboard.press("Enter")
@@ -54,6 +59,7 @@ def test_the_keyboard_reaches_everything(workspace: Path) -> None:
     with served(workspace) as address, chromium() as browser:
         page = Watched.open(browser, address).page
         page.get_by_label("Open").select_option("tolled")
+        expect(page.get_by_label("Time of the run")).to_have_text("0:06:59")
         page.get_by_role("img", name="Map of the city").focus()
         for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
             page.keyboard.press(key)
@@ -89,25 +95,25 @@ def test_the_whole_story(workspace: Path, run: Run) -> None:
         with chromium() as browser:
             watched = Watched.open(browser, console.address)
             page = watched.page
-            page.get_by_label("Run", exact=True).select_option("city")
-            page.get_by_label("Speed", exact=True).select_option("10×")
+            page.get_by_role("combobox", name="Run", exact=True).select_option("city")
+            page.get_by_role("combobox", name="Speed", exact=True).select_option("10×")
             page.get_by_role("button", name="Start").click()
             status = page.get_by_role("status")
             expect(status).to_have_text("Starting Spark")
-            expect(status).to_have_text("Running", timeout=300_000)
-            where = f"Expressway {accident.xway} {('east', 'west')[accident.dir]}, segment {accident.pos // 5280}"
-            expect(page.get_by_role("button", name=where)).to_be_visible(timeout=300_000)
+            expect(status).to_have_text("Running", timeout=PATIENCE)
+            expect(shown(page, accident)).to_be_visible(timeout=PATIENCE)
             page.get_by_label("Vehicle", exact=True).fill(str(accident.vids[0]))
             page.keyboard.press("Enter")
             expect(page.get_by_test_id("balance")).to_contain_text("from")
             page.reload()
             expect(status).to_have_text("Running")
             page.get_by_role("button", name="Pause").click()
-            expect(status).to_have_text("Paused", timeout=120_000)
+            expect(status).to_have_text("Paused", timeout=PATIENCE)
             stood = page.get_by_label("Time of the run").inner_text()
             page.get_by_role("button", name="Go on").click()
-            expect(status).to_have_text("Running", timeout=300_000)
-            expect(page.get_by_label("Time of the run")).not_to_have_text(stood, timeout=300_000)
+            expect(status).to_have_text("Starting Spark")
+            expect(status).to_have_text("Running", timeout=PATIENCE)
+            expect(page.get_by_label("Time of the run")).not_to_have_text(stood, timeout=PATIENCE)
             console.stop()
             expect(status).to_have_text("Connection lost, trying again")
             console.start()
@@ -120,13 +126,14 @@ def test_the_whole_story(workspace: Path, run: Run) -> None:
 @pytest.mark.long
 def test_pictures_for_the_documentation(spark: SparkSession, tmp_path: Path) -> None:
     traffic = Traffic(expressways=10, minutes=12, demand=5.0, accident_every=4)
-    recording = Recording(simulate(spark, traffic, 8, tmp_path / "ten"), tmp_path / "ten-tolls")
+    run = simulate(spark, traffic, 8, tmp_path / "ten")
+    recording = Recording(run, tmp_path / "ten-tolls")
     for _ in range(350):
         recording.commit(2)
-    take_pictures(tmp_path, tmp_path / "pictures")
+    take_pictures(tmp_path, run, tmp_path / "pictures")
 
 
-def take_pictures(workspace: Path, folder: Path) -> None:
+def take_pictures(workspace: Path, run: Run, folder: Path) -> None:
     """All expressways by night and by day, and one with its cars and one of its accidents."""
     with served(workspace) as address, chromium() as browser:
         watched = Watched.open(browser, address)
@@ -134,8 +141,11 @@ def take_pictures(workspace: Path, folder: Path) -> None:
         page.get_by_label("Open").select_option("ten-tolls")
         expect(page.get_by_label("Time of the run")).to_have_text("0:11:39")
         watched.picture("console-city", folder)
-        page.get_by_role("button", name="Expressway 2 west, segment 61").click()
-        page.get_by_label("Vehicle", exact=True).fill("2500")
+        # one that lasts, in the midst of traffic
+        lasting = [one for one in run.manifest.accidents if one.cleared == -1 and shown(page, one).is_visible()]
+        accident = min(lasting, key=lambda one: abs(one.pos // 5280 - 50))
+        shown(page, accident).click()
+        page.get_by_label("Vehicle", exact=True).fill(str(accident.vids[0]))
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("balance")).to_contain_text("from")
         page.get_by_role("img", name="Map of the city").focus()

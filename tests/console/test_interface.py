@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
@@ -25,9 +26,9 @@ def test_every_route_is_described_with_its_problems(page: TestClient) -> None:
 @pytest.mark.parametrize("watched", [True, False], ids=["watching a result", "watching nothing"])
 def test_schemathesis_finds_nothing(workspace: Path, tmp_path: Path, watched: bool) -> None:
     with served(workspace if watched else tmp_path) as address:
+        # describing everything for the first time takes longer than Schemathesis waits on a slow machine
+        httpx2.get(f"{address}/openapi.json", timeout=120)
         if watched:
-            import httpx2
-
             opened = httpx2.post(f"{address}/api/city/open", json={"result": "tolled"}, headers={"x-slipstream": "1"})
             assert opened.status_code == 200
         command = [Path(sys.executable).parent / "schemathesis", "run", f"{address}/openapi.json"]

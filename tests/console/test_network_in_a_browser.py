@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from pyspark.sql import SparkSession
 
-from console.browsing import Console, Watched, chromium
-from console.serving import free_port
+from console.browsing import PATIENCE, Console, Watched, chromium
+from console.serving import free_port, served
 from slipstream.squal import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
-#: Spark starts with the first check
-PATIENCE = 180_000
 
 
 def drag(page: Page, piece: str, x: int, y: int) -> None:
@@ -65,7 +64,6 @@ def test_query_1_is_drawn_checked_saved_run_and_its_output_seen(tmp_path: Path) 
             expect(page.get_by_text("Finished")).to_be_visible()
             rows = page.locator(".tuples tbody tr")
             expect(rows).to_have_text(["33", "25"])
-            watched.picture("network-editor")
             assert not watched.complaints
             assert all(url.startswith((console.address, "data:", "blob:")) for url in watched.asked)
     finally:
@@ -107,3 +105,61 @@ def step_then_run(page: Page) -> None:
     expect(page.locator(".rate").first).to_be_visible()
     page.get_by_label("Tuples on").select_option("end:alerts")
     expect(page.locator(".tuples tbody tr")).to_have_text(["33", "25"])
+
+
+@pytest.fixture
+def patrol(spark: SparkSession, tmp_path: Path) -> Path:
+    """A workspace with Query 1 and an hour of soldiers; Spark runs already."""
+    shutil.copy(EXAMPLES / "border.yaml", tmp_path)
+    rows = [f"{sid},{time},{(7 * sid + 3 * time) % 60}" for time in range(3600) for sid in range(3)]
+    (tmp_path / "soldiers.csv").write_text("\n".join(["sid,time,pos", *rows]) + "\n")
+    return tmp_path
+
+
+@pytest.mark.long
+def test_a_running_network_is_watched_shed_paused_and_stopped(patrol: Path) -> None:
+    expect.set_options(timeout=PATIENCE)
+    with served(patrol) as address, chromium() as browser:
+        watched = Watched.open(browser, f"{address}/network")
+        page = watched.page
+        page.get_by_label("Open").select_option("border.yaml")
+        expect(page.get_by_text("Makes sense")).to_be_visible()
+        draw_qos(page)
+        page.get_by_label("Rate").select_option("20/s")
+        page.get_by_role("button", name="Run").click()
+        expect(page.get_by_role("status").filter(has_text="Running")).to_be_visible()
+        labels = page.locator(".rate")
+        expect(labels.filter(has_text="queued")).to_have_count(1)
+        expect(labels.filter(has_text="/s").first).to_be_visible()
+        shed_half(page)
+        page.get_by_label("Tuples on").select_option("arc:over")
+        expect(page.locator(".tuples tbody tr").first).to_be_visible()
+        watched.picture("console-network", patrol / "pictures")
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("status").filter(has_text="Paused")).to_be_visible()
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("status").filter(has_text="Stopped")).to_be_visible()
+        assert not watched.complaints
+
+
+def draw_qos(page: Page) -> None:
+    """Drag a point of an output's graph: what was saved has changed."""
+    page.locator('[data-id="outputs.alerts"] header').click()
+    expect(page.get_by_text("not saved")).to_be_hidden()
+    point = page.get_by_label("Point 2 of By delay").bounding_box()
+    assert point
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + 40, steps=4)
+    page.mouse.up()
+    expect(page.get_by_text("not saved")).to_be_visible()
+
+
+def shed_half(page: Page) -> None:
+    """Drop half of what comes from the source; the arc says so, and how many it dropped."""
+    page.get_by_label("Arc from soldiers to over").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Share to drop here").fill("50")
+    expect(page.locator(".rate .shed")).to_contain_text("50 %")
+    expect(page.locator(".rate .shed")).not_to_have_text("⤓ 50 %, 0")

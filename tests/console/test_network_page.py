@@ -76,16 +76,18 @@ def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
 
 
 @pytest.mark.parametrize(
-    "name", ["../out.yaml", "/tmp/out.yaml", "a.py", "nowhere/a.yaml", ".hidden.yaml", "networks", "a\x00.yaml"]
+    ("name", "code"),
+    [(name, 422) for name in ("../out.yaml", "/tmp/out.yaml", "a.py", ".hidden.yaml", "networks", "a\x00.yaml")]
+    + [("nowhere/a.yaml", 404)],
 )
-def test_nothing_is_saved_or_opened_elsewhere(editor: TestClient, border: dict[str, Any], name: str) -> None:
-    assert editor.put("/api/network/file", json={"file": name, "document": border}).status_code == 400
+def test_nothing_is_saved_or_opened_elsewhere(editor: TestClient, border: dict[str, Any], name: str, code: int) -> None:
+    assert editor.put("/api/network/file", json={"file": name, "document": border}).status_code == code
     assert editor.get("/api/network/file", params={"file": name}).status_code == 404
 
 
 def test_a_link_out_of_the_workspace_is_not_followed(editor: TestClient, desk: Path, border: dict[str, Any]) -> None:
     (desk / "link.yaml").symlink_to(desk.parent / "elsewhere.yaml")
-    assert editor.put("/api/network/file", json={"file": "link.yaml", "document": border}).status_code == 400
+    assert editor.put("/api/network/file", json={"file": "link.yaml", "document": border}).status_code == 409
     assert not (desk.parent / "elsewhere.yaml").exists()
     (desk / "link.yaml").unlink()
 

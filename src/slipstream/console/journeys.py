@@ -7,7 +7,6 @@ time (*atperiods*), who was in a region (*at*), how far a vehicle went (*travell
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 
 from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.berlinmod.network import Network
-from slipstream.console.workspace import Workspace, _subfolders
+from slipstream.console.workspace import Workspace, format_of
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints, Longs
 from slipstream.moving import motion, places
@@ -65,20 +64,11 @@ class Drive:
 
 def data_sets(workspace: Workspace) -> dict[str, Path]:
     """The data sets and archives below the workspace, by name."""
-    found, level = {}, [workspace.root]
-    for _ in range(3):
-        for folder in level:
-            if _is_berlinmod(folder) or _is_archive(folder):
-                found[folder.relative_to(workspace.root).as_posix()] = folder
-        level = sorted(child for folder in level for child in _subfolders(folder))
-    return {name: path for name, path in found.items() if name != "."}
+    return workspace.find(lambda folder: _is_berlinmod(folder) or _is_archive(folder))
 
 
 def _is_berlinmod(folder: Path) -> bool:
-    try:
-        return bool(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["format"] == FORMAT)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return format_of(folder) == FORMAT
 
 
 def _is_archive(folder: Path) -> bool:

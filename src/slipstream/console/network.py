@@ -8,13 +8,12 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from slipstream.console import shelf, sketch
-from slipstream.console.problems import PROBLEMS, Wish
+from slipstream.console.problems import PROBLEMS, Whole, Wish
 from slipstream.console.refusals import NotNow
 from slipstream.console.works import Order, Working, Works
 
 router = APIRouter(prefix="/api/network", tags=["network"], responses=PROBLEMS)
 
-Name = Annotated[str, Field(min_length=1, max_length=300)]
 Document = Annotated[dict[str, Any], Field(description="A network, with the fields of a network file.")]
 Shares = dict[str, Annotated[float, Field(ge=0, le=1)]]
 
@@ -37,7 +36,7 @@ class Opened(BaseModel):
 class Save(Wish):
     """A network to save; an existing file is replaced only if that is said."""
 
-    file: Name
+    file: Annotated[str, Field(max_length=200, pattern=shelf.PLAIN_NAME)]
     document: Document
     replace: bool = False
 
@@ -72,14 +71,14 @@ class Start(Wish):
     inputs: dict[str, str] = Field(description="Source -> recording.")
     tables: dict[str, str] = Field(default={}, description="Table -> recording.")
     rate: float | None = Field(default=None, ge=0.001, le=10**7, description="Tuples a second; none: all at once.")
-    train: int = Field(default=1000, ge=1, le=10**7, description="Tuples that arrive together; a step.")
-    steps: int = Field(default=0, ge=0, le=10**6, description="Take so many steps and pause; 0 runs on.")
+    train: Whole = Field(default=1000, ge=1, le=10**7, description="Tuples that arrive together; a step.")
+    steps: Whole = Field(default=0, ge=0, le=10**6, description="Take so many steps and pause; 0 runs on.")
 
 
 class Step(Wish):
     """Take so many steps."""
 
-    trains: int = Field(default=1, ge=1, le=10**6)
+    trains: Whole = Field(default=1, ge=1, le=10**6)
 
 
 class Shed(Wish):

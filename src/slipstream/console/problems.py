@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -19,6 +19,14 @@ class Wish(BaseModel):
     """A body that the page sends: exactly what is described, nothing taken for something like it."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+#: an integer as JSON knows it: 3.0 is one
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class Problem(BaseModel):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,48 +16,25 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from slipstream.console.refusals import NotThere
-from slipstream.console.workspace import Workspace, is_result
-from slipstream.errors import BadArgument, BadInput
+from slipstream.console.refusals import NotNow, NotThere
+from slipstream.console.workspace import Workspace, is_closed, pick, plain_files
+from slipstream.errors import BadInput
 from slipstream.feeds.tuples import FIELDS
 
-_DEPTH = 4
 _MOST = 2000
-_NEW = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_ -]*/)*[A-Za-z0-9][A-Za-z0-9_-]*\.ya?ml")
+#: names of files that may be saved: nothing hidden, no way up
+PLAIN_NAME = r"^(?:[A-Za-z0-9_-][A-Za-z0-9_. -]*/)*[A-Za-z0-9_-][A-Za-z0-9_. -]*\.ya?ml$"
 RECORDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 NETWORKS = (".yaml", ".yml")
 
 
-def is_network_run(folder: Path) -> bool:
-    """Whether a network runs, or has run, in a folder."""
-    return (folder / "network.yaml").is_file() and (folder / "in").is_dir()
-
-
-def _is_closed(folder: Path) -> bool:
-    """Whether a folder is a thing by itself: a run, a result, a data set."""
-    return (folder / "manifest.json").is_file() or is_result(folder) or is_network_run(folder)
-
-
-def _folders(root: Path) -> Iterator[Path]:
-    level = [root]
-    for _ in range(_DEPTH):
-        level = [folder for folder in level if not _is_closed(folder)]
-        yield from level
-        level = sorted(child for folder in level for child in folder.iterdir() if _is_plain_folder(child))
-
-
-def _is_plain_folder(path: Path) -> bool:
-    return not path.is_symlink() and not path.name.startswith(".") and path.is_dir()
-
-
 def _files(workspace: Workspace, endings: tuple[str, ...]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for folder in _folders(workspace.root):
-        for path in sorted(folder.iterdir()):
-            plain = path.suffix in endings and not path.name.startswith(".") and not path.is_symlink()
-            if plain and path.is_file() and len(found) < _MOST:
-                found[path.relative_to(workspace.root).as_posix()] = path
-    return found
+    files = (path for folder in _open_folders(workspace) for path in plain_files(folder) if path.suffix in endings)
+    return {workspace.name(path): path for path in islice(files, _MOST)}
+
+
+def _open_folders(workspace: Workspace) -> Iterator[Path]:
+    return (folder for folder in workspace.folders() if not is_closed(folder))
 
 
 def networks(workspace: Workspace) -> dict[str, Path]:
@@ -66,24 +44,17 @@ def networks(workspace: Workspace) -> dict[str, Path]:
 
 def recordings(workspace: Workspace) -> dict[str, Path]:
     """What can stream into a network: files of tuples, and runs of the simulator."""
-    runs = {name: path for name, path in workspace.runs().items() if not (path / "dataMtrip").exists()}
-    return _files(workspace, RECORDINGS) | runs
+    return _files(workspace, RECORDINGS) | workspace.runs()
 
 
 def network(workspace: Workspace, name: str) -> Path:
     """The network file of that name."""
-    return _pick(networks(workspace), name, "network", "`slipstream network --help` shows how files look.")
+    return pick(networks(workspace), name, "network", "`slipstream network --help` shows how files look.")
 
 
 def recording(workspace: Workspace, name: str) -> Path:
     """The recording of that name."""
-    return _pick(recordings(workspace), name, "recording", "Put a CSV, JSON lines or Parquet file there.")
-
-
-def _pick(found: dict[str, Path], name: str, kind: str, hint: str) -> Path:
-    if name not in found:
-        raise NotThere(f"No {kind} {name!r} in the workspace.", hint=hint)
-    return found[name]
+    return pick(recordings(workspace), name, "recording", "Put a CSV, JSON lines or Parquet file there.")
 
 
 def new_network(workspace: Workspace, name: str) -> Path:
@@ -91,21 +62,19 @@ def new_network(workspace: Workspace, name: str) -> Path:
     if known := networks(workspace).get(name):
         return known
     path = workspace.root / name
-    if not _NEW.fullmatch(name) or path.parent not in set(_folders(workspace.root)):
-        raise BadArgument(
-            f"{name!r} cannot be a network's file.", hint="Give a name such as border.yaml, in a folder that is there."
+    if not re.fullmatch(PLAIN_NAME, name) or path.parent not in set(_open_folders(workspace)):
+        raise NotThere(
+            f"There is no place for {name!r}.", hint="Give a name such as border.yaml, in a folder that is there."
         )
     if path.exists() or path.is_symlink():
-        raise BadArgument(f"{name!r} is something else already.", hint="Choose another name.")
+        raise NotNow(f"{name!r} is something else already.", hint="Choose another name.")
     return path
 
 
 def new_run(workspace: Workspace, network_name: str) -> tuple[str, Path]:
     """A folder that is not there yet, for a network to run in."""
     stem = re.sub(r"\W+", "-", network_name)[:60].strip("-") or "network"
-    taken = {folder.name for folder in workspace.root.iterdir()}
-    name = next(name for n in range(1, 10**6) if (name := f"{stem}-run-{n}") not in taken)
-    return name, workspace.root / name
+    return workspace.new(f"{stem}-run")
 
 
 def columns(path: Path) -> dict[str, str]:

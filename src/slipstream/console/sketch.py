@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from slipstream.errors import BadArgument, BadInput
+from slipstream.console.refusals import NotNow
+from slipstream.errors import BadInput
 from slipstream.squal import files
 from slipstream.squal.algebra import Network
 from slipstream.squal.schemas import check
@@ -60,7 +61,10 @@ def read(path: Path) -> Sketch:
 
 def write(sketch: Sketch, path: Path) -> None:
     """Write a sketch as a network file; the library must be able to read it, though it need not make sense yet."""
-    text = files.dumps(to_network(sketch))
+    try:
+        text = files.dumps(to_network(sketch))
+    except BadInput as error:
+        raise NotNow(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
     stage = path.with_name(f".{path.name}.partial")
     stage.write_text(text, encoding="utf-8")
     stage.replace(path)
@@ -232,4 +236,4 @@ def refuse_if_wrong(examined: Examined) -> None:
     if examined.complaints:
         first = examined.complaints[0]
         where = f"{first.place.partition('.')[2]}: " if first.place else ""
-        raise BadArgument(f"The network is not finished. {where}{first.message}", hint=first.hint)
+        raise NotNow(f"The network is not finished. {where}{first.message}", hint=first.hint)

@@ -16,7 +16,6 @@ from slipstream.console.journeys import Drive, Journeys, Stay, Vehicle
 from slipstream.console.problems import PROBLEMS, Wish
 from slipstream.console.refusals import NotThere
 from slipstream.console.workspace import Workspace
-from slipstream.errors import BadArgument
 
 router = APIRouter(prefix="/api/trajectories", tags=["trajectories"], responses=PROBLEMS)
 
@@ -63,7 +62,7 @@ class Question(Wish):
     data: str = Field(min_length=1, max_length=300)
     region: list[Corner] = Field(min_length=3, max_length=500, description="The corners, in metres.")
     begin: Finite
-    end: Finite
+    seconds: Annotated[float, Field(ge=0, le=1e12, description="How long the period is.")]
 
 
 class Present(BaseModel):
@@ -174,10 +173,8 @@ def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=
 @router.post("/who")
 def who(request: Request, asked: Question) -> Present:
     """Who was in a region in a period, border and ends included, the longest stay first."""
-    if asked.end < asked.begin:
-        raise BadArgument("The period ends before it begins.", hint="Give a later end.")
     region = [(x, y) for x, y in asked.region]
-    return Present(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.end))
+    return Present(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.begin + asked.seconds))
 
 
 @router.get("/answer")

@@ -165,6 +165,7 @@ class City:
         self._view = View()
         self._looked = time.monotonic()
         self._began = 0.0
+        self._since = -1
         self._start_up = 12.0
         self._drawn: tuple[str, int, int] | None = None
         self.state = State()
@@ -179,7 +180,7 @@ class City:
         with self._lock:
             self._refuse_if_busy()
             run = self.workspace.run(run_name)
-            name, out = self.workspace.new_result(run_name)
+            name, out = self.workspace.new(f"{Path(run_name).name}-tolls")
             self._show(Subject(name, out, run_name, run, speed, rules))
             self._launch(speed)
             return self.look()
@@ -310,7 +311,7 @@ class City:
         subject = self._watched()
         assert subject.run is not None
         self._error, self._after, self._began = "", "stopped", time.time()
-        self._view = View()
+        self._view, self._since = View(), subject.journal.newest
         # a folder that was begun without a snapshot goes on without
         snapshot = has_snapshot(subject.out) or not subject.out.exists()
         self._engine = Engine(subject.run, subject.out, speed, subject.rules, self._master, snapshot=snapshot)
@@ -347,7 +348,7 @@ class City:
         if engine is None:
             return "finished" if done else "stopped"
         if engine.runs:
-            return "stopping" if engine.leaving else "running" if newest >= 0 else "starting"
+            return "stopping" if engine.leaving else "running" if newest > self._since else "starting"
         if engine.failure:
             self._error = engine.failure
             return "failed"

@@ -2,21 +2,12 @@
 import { useEffect, useState } from "react";
 import { get, post, type Problem } from "../shared/api";
 import { clock, count } from "../shared/format";
-import type { Choices, State, Status } from "./types";
+import { Player } from "../shared/player";
+import { StatusLight } from "../shared/status";
+import type { Choices, State } from "./types";
 
 const SPEEDS = [1, 2, 5, 10, 30, 60, 0];
 const speedName = (speed: number): string => (speed === 0 ? "full speed" : `${speed}×`);
-
-export const STATUS: Record<Status, string> = {
-  idle: "Nothing is running",
-  starting: "Starting Spark",
-  running: "Running",
-  stopping: "Finishing its batch",
-  paused: "Paused",
-  stopped: "Stopped",
-  finished: "Finished",
-  failed: "Failed",
-};
 
 interface Props {
   state: State;
@@ -43,7 +34,7 @@ export function Controls({ state, connected, onProblem }: Props) {
   const entry = choices?.runs.find((one) => one.name === run);
   const mayGoOn = state.status === "paused" || (state.status === "stopped" && state.run !== "");
   return (
-    <section className="controls" aria-label="Run control">
+    <section className="bar" aria-label="Run control">
       <label>
         Run
         <select value={run} onChange={(event) => setRun(event.target.value)} disabled={busy}>
@@ -103,22 +94,24 @@ export function Controls({ state, connected, onProblem }: Props) {
         </label>
       )}
       <span className="grow">
+        {!busy && (choices?.broken.length ?? 0) > 0 && (
+          <span className="broken" title={choices?.broken.join("\n")}>
+            {choices?.broken.length === 1 ? "1 run cannot be used" : `${choices?.broken.length} runs cannot be used`}
+          </span>
+        )}
         {!busy && entry && (
-          <span className="facts">
+          <span className="dim">
             {entry.expressways} {entry.expressways === 1 ? "expressway" : "expressways"}, {clock(entry.seconds)},{" "}
             {count(entry.tuples)} tuples
           </span>
         )}
         {busy && (
-          <span className="facts">
+          <span className="dim">
             {state.run} at {speedName(state.speed)}
           </span>
         )}
       </span>
-      <span className={`status ${connected ? state.status : "lost"}`} role="status">
-        <i aria-hidden="true" />
-        {connected ? STATUS[state.status] : "Connection lost, trying again"}
-      </span>
+      <StatusLight status={connected ? state.status : "lost"} />
     </section>
   );
 }
@@ -139,44 +132,31 @@ export function Timeline({ state, onProblem }: { state: State; onProblem: (probl
   };
   const playing = view.playing && !view.follow;
   return (
-    <section className="timeline" aria-label="Time">
-      <button className="plain" onClick={play} disabled={newest <= 0} aria-label={playing ? "Halt" : "Replay"} title={playing ? "Halt" : "Replay"}>
-        {playing ? "❚❚" : "▶"}
-      </button>
-      <select
-        aria-label="Replay speed"
-        value={view.speed}
-        disabled={newest <= 0}
-        onChange={(event) => void look({ speed: Number(event.target.value), second: state.shown })}
-      >
-        {PLAYS.map((one) => (
-          <option key={one} value={one}>
-            {one}×
-          </option>
-        ))}
-      </select>
-      <div className="line">
-        <i style={{ width: `${(100 * (newest + 1)) / Math.max(1, state.seconds)}%` }} />
-        <input
-          type="range"
-          aria-label="Second of the run"
-          aria-valuetext={clock(second)}
-          min={0}
-          max={Math.max(1, state.seconds - 1)}
-          value={second}
-          disabled={newest <= 0}
-          onChange={(event) => {
-            const wanted = Math.min(newest, Number(event.target.value));
-            setDragged(wanted);
-            void look({ follow: false, second: wanted, playing: false });
-          }}
-        />
-      </div>
+    <Player
+      playing={playing}
+      verb="Replay"
+      speed={view.speed}
+      speeds={PLAYS}
+      line="Second of the run"
+      min={0}
+      max={Math.max(1, state.seconds - 1)}
+      value={second}
+      valueText={clock(second)}
+      filled={(newest + 1) / Math.max(1, state.seconds)}
+      disabled={newest <= 0}
+      onPlay={play}
+      onSpeed={(speed) => void look({ speed, second: state.shown })}
+      onSeek={(wanted) => {
+        const to = Math.min(newest, wanted);
+        setDragged(to);
+        void look({ follow: false, second: to, playing: false });
+      }}
+    >
       <span className="mono">{clock(second)}</span>
-      <span className="of mono">/ {clock(state.seconds)}</span>
+      <span className="dim mono">/ {clock(state.seconds)}</span>
       <button className={view.follow ? "live on" : "live"} disabled={view.follow} onClick={() => void look({ follow: true, playing: false })}>
         Newest
       </button>
-    </section>
+    </Player>
   );
 }

@@ -4,6 +4,7 @@ import { Chart } from "../shared/chart";
 import { clock, count } from "../shared/format";
 import { useFresh } from "../shared/fresh";
 import { ErrorNote } from "../shared/notes";
+import { Rows, text } from "../shared/rows";
 import { SERIES } from "../shared/scales";
 import { HEADING, MILE, type Place, type SegmentMinute, type Vehicle } from "./types";
 
@@ -37,32 +38,20 @@ export function SegmentCard({ place, second, onClose }: { place: Place; second: 
             ]}
             values={[data.map((minute) => minute.cars), data.map((minute) => minute.speed)]}
           />
-          <table>
-            <thead>
-              <tr>
-                {["minute", "cars", "mph", "Lav", "toll", ""].map((name) => (
-                  <th key={name} scope="col">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {data
-                .slice(-6)
-                .reverse()
-                .map((minute) => (
-                  <tr key={minute.minute}>
-                    <td>{minute.minute}</td>
-                    <td>{count(minute.cars)}</td>
-                    <td>{minute.speed?.toFixed(0) ?? "–"}</td>
-                    <td>{minute.lav ?? "–"}</td>
-                    <td>{minute.toll === null ? "–" : count(minute.toll)}</td>
-                    <td>{minute.accident && <i className="diamond" title="accident" />}</td>
-                  </tr>
-                ))}
-            </tbody>
-          </table>
+          <Rows
+            columns={["minute", "cars", "mph", "Lav", "toll", ""]}
+            rows={data
+              .slice(-6)
+              .reverse()
+              .map((minute) => [
+                minute.minute,
+                count(minute.cars),
+                minute.speed?.toFixed(0) ?? "–",
+                text(minute.lav),
+                minute.toll === null ? "–" : count(minute.toll),
+                minute.accident && <i className="diamond" title="accident" />,
+              ])}
+          />
         </>
       )}
     </section>
@@ -70,10 +59,10 @@ export function SegmentCard({ place, second, onClose }: { place: Place; second: 
 }
 
 export function VehicleSearch({ onSearch }: { onSearch: (vid: number | undefined) => void }) {
-  const [text, setText] = useState("");
+  const [typed, setTyped] = useState("");
   const search = (event: FormEvent) => {
     event.preventDefault();
-    onSearch(/^\d{1,10}$/.test(text.trim()) ? Number(text) : undefined);
+    onSearch(/^\d{1,10}$/.test(typed.trim()) ? Number(typed) : undefined);
   };
   return (
     <form className="search" role="search" onSubmit={search}>
@@ -83,8 +72,8 @@ export function VehicleSearch({ onSearch }: { onSearch: (vid: number | undefined
         inputMode="numeric"
         pattern="\s*\d{1,10}\s*"
         title="A vehicle's number"
-        value={text}
-        onChange={(event) => setText(event.target.value)}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
       />
     </form>
   );
@@ -136,29 +125,19 @@ function VehicleFacts({ vehicle, onShow }: { vehicle: Vehicle; onShow: (place: P
           {vehicle.trips > 1 && `, its ${vehicle.trips}th`}
         </dd>
       </dl>
-      <table>
-        <thead>
-          <tr>
-            {["time", "segment", "Lav", "toll", "paid", ""].map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {vehicle.notices.slice(0, 8).map((notice) => (
-            <tr key={notice.time}>
-              <td>{clock(notice.time)}</td>
-              <td>{notice.seg}</td>
-              <td>{notice.lav < 0 ? "–" : notice.lav}</td>
-              <td>{count(notice.toll)}</td>
-              <td>{notice.charged ? "yes" : "–"}</td>
-              <td>{notice.alert !== null && <i className="diamond" title={`warned of an accident in segment ${notice.alert}`} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Rows
+        columns={["time", "segment", "Lav", "toll", "paid", ""]}
+        rows={vehicle.notices
+          .slice(0, 8)
+          .map((notice) => [
+            clock(notice.time),
+            notice.seg,
+            notice.lav < 0 ? "–" : notice.lav,
+            count(notice.toll),
+            notice.charged ? "yes" : "–",
+            notice.alert !== null && <i className="diamond" title={`warned of an accident in segment ${notice.alert}`} />,
+          ])}
+      />
     </>
   );
 }

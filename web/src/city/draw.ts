@@ -55,7 +55,7 @@ export function frameOf(width: number, height: number, rows: number): Frame {
   const top = 20;
   const room = Math.max(1, height - top - 4);
   const row = Math.max(2, room / Math.max(rows, 1));
-  const gap = row >= 24 ? 8 : row >= 12 ? 4 : row >= 6 ? 1.5 : 0.5;
+  const gap = row >= 24 ? 8 : row >= 12 ? 4 : row >= 6 ? 1.5 : 0;
   return { width, height, left, top, row, gap, rows };
 }
 
@@ -102,8 +102,11 @@ export function drawCity(
   for (let r = 0; r < grid.xways.length; r++) {
     const y = f.top + r * f.row;
     const strip = (f.row - f.gap) / 2;
-    c.drawImage(cells, 0, 2 * r, SEGMENTS, 1, f.left, y, wide, strip);
-    c.drawImage(cells, 0, 2 * r + 1, SEGMENTS, 1, f.left, y + strip + (f.gap > 4 ? 1 : 0), wide, strip);
+    // bands end where pixels end: between thin ones, half pixels would look like gaps
+    const [top, middle, bottom] = [y, y + strip, y + 2 * strip].map(Math.round) as [number, number, number];
+    const apart = f.gap > 4 ? 1 : 0;
+    c.drawImage(cells, 0, 2 * r, SEGMENTS, 1, f.left, top, wide, middle - top);
+    c.drawImage(cells, 0, 2 * r + 1, SEGMENTS, 1, f.left, middle + apart, wide, bottom - middle);
     if (r % every === 0) {
       c.fillStyle = ink.dim;
       c.font = `${f.row >= 20 ? 13 : 11}px 'Overpass Mono Variable', monospace`;

@@ -1,5 +1,5 @@
 // The stream's health against its limits.
-import type { ReactNode } from "react";
+import { Figure } from "../shared/figure";
 import { count, duration } from "../shared/format";
 import { SERIES } from "../shared/scales";
 import type { KindHealth, State } from "./types";
@@ -11,17 +11,6 @@ const KINDS: Record<string, string> = {
   expenditure: "Daily expenditure",
   travel_time: "Travel time",
 };
-
-function Figure({ name, value, unit, alarm }: { name: string; value: ReactNode; unit?: string; alarm?: boolean }) {
-  return (
-    <div className={`figure ${alarm ? "alarm" : ""}`}>
-      <dt>{name}</dt>
-      <dd>
-        {value} {unit && <small>{unit}</small>}
-      </dd>
-    </div>
-  );
-}
 
 export function Figures({ state }: { state: State }) {
   const { health } = state;

@@ -1,6 +1,7 @@
 // The map of the city: a canvas, drawn when there is something new, at the pace of the screen.
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useRef, useState } from "react";
 import { get } from "../shared/api";
+import { sharpened } from "../shared/canvas";
 import { count } from "../shared/format";
 import { colour, useTheme } from "../shared/theme";
 import { blend, drawCity, drawRoad, type Frame, frameOf, type Ink, type Measure, paint, placeAt, roadPlaceAt } from "./draw";
@@ -92,7 +93,7 @@ export function CityMap({ live, measure, zoomed, chosen, onChoose, onZoom }: Pro
     s.dirty = true;
     let wanted = requestAnimationFrame(function draw(now: number) {
       wanted = requestAnimationFrame(draw);
-      fit(place, c, s);
+      if (sharpened(place, c)) s.dirty = true;
       const grid = s.grid;
       if (!grid) {
         if (s.dirty) c.clearRect(0, 0, place.width, place.height);
@@ -198,16 +199,6 @@ function useCars(live: Live, zoomed: number | undefined, scene: React.RefObject<
       stop();
     };
   }, [zoomed, live.onGrid, scene]);
-}
-
-/** Keep the canvas as sharp as the screen. */
-function fit(place: HTMLCanvasElement, c: CanvasRenderingContext2D, s: Scene): void {
-  const ratio = devicePixelRatio;
-  const [width, height] = [Math.round(place.clientWidth * ratio), Math.round(place.clientHeight * ratio)];
-  if (place.width === width && place.height === height) return;
-  [place.width, place.height] = [width, height];
-  c.setTransform(ratio, 0, 0, ratio, 0, 0);
-  s.dirty = true;
 }
 
 function inkOf(): Ink {

@@ -26,7 +26,7 @@ export function CityPage() {
   const { state } = live;
   if (!state) return <p className="note">{live.connected ? "Loading…" : "The console does not answer; trying again."}</p>;
   return (
-    <div className="city">
+    <div className="city page">
       <Controls state={state} connected={live.connected} onProblem={onProblem} />
       {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
       {state.status === "failed" && <ErrorNote problem={{ message: "The engine failed.", hint: state.error }} />}

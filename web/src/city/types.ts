@@ -1,6 +1,6 @@
 // What the server says of the city; the names are those of /openapi.json.
 
-export type Status = "idle" | "starting" | "running" | "stopping" | "paused" | "stopped" | "finished" | "failed";
+import type { Status } from "../shared/status";
 
 export interface Response {
   p50: number;

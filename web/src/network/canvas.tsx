@@ -80,7 +80,8 @@ export function Canvas(props: Props) {
   useEffect(() => {
     const soon = window.setTimeout(() => void flow.fitView({ padding: 0.08, maxZoom: 1.1 }), 60);
     return () => window.clearTimeout(soon);
-  }, [group, props.opened, flow]);
+    // the drawer of a run takes a part of the canvas
+  }, [group, props.opened, run !== undefined, flow]);
 
   const onNodesChange = useCallback(
     (changes: NodeChange<Drawn>[]) => {
@@ -229,7 +230,8 @@ function wiresOf(doc: m.Doc, scene: Scene, run: Working | undefined, selected: s
     if (seen.has(key)) return [];
     seen.add(key);
     const drop = run?.drops.find((one) => one.arc === arc && one.side === side && `${one.is_output ? "outputs" : "boxes"}.${one.taker}` === target);
-    const data = { arc, side, target, busy, ...(run?.arcs[arc] ? { flow: run.arcs[arc] } : {}), ...(drop ? { drop } : {}) };
+    const queue = run?.queues[arc];
+    const data = { arc, side, target, busy, ...(queue ? { queue } : {}), ...(run?.arcs[arc] ? { flow: run.arcs[arc] } : {}), ...(drop ? { drop } : {}) };
     return [
       {
         id,
@@ -300,17 +302,18 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
 
 const ArcLine = memo(function ArcLine(props: EdgeProps<Wire>) {
   const [path, x, y] = getBezierPath(props);
-  const { flow, drop, busy } = props.data ?? {};
+  const { flow, drop, queue, busy } = props.data ?? {};
   const shedding = drop && (drop.share > 0 || drop.dropped > 0);
   return (
     <>
       <BaseEdge id={props.id} path={path} interactionWidth={18} className={`${props.selected ? "chosen" : ""} ${busy && flow?.rate ? "flows" : ""} ${shedding ? "sheds" : ""}`} />
-      {(flow || shedding) && (
+      {(flow || queue || shedding) && (
         <EdgeLabelRenderer>
           <div className="rate mono" style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}>
             {flow && <span title="tuples so far">{count(flow.tuples)}</span>}
             {flow && busy && flow.rate > 0 && <span title="tuples a second">{flow.rate < 10 ? flow.rate.toFixed(1) : count(flow.rate)}/s</span>}
             {flow?.delay !== null && flow?.delay !== undefined && <span title="mean delay in the last batch">{duration(flow.delay)}</span>}
+            {queue && <span title="waiting to enter the network">{count(queue)} queued</span>}
             {shedding && (
               <span className="shed" title="dropped here">
                 ⤓ {drop.share > 0 ? `${Math.round(drop.share * 100)} %, ` : ""}

@@ -1,6 +1,7 @@
 // The panel for what is chosen: every field of the file, and everything the mouse can do, also by keyboard.
 import { type ReactNode, useEffect, useState } from "react";
 import type { Problem } from "../shared/api";
+import { ErrorNote } from "../shared/notes";
 import { QosGraph } from "./graph";
 import * as m from "./model";
 import { columns as columnsOf, type Complaint, type Shelf, shed, type Verdict, type Working } from "./server";
@@ -58,12 +59,7 @@ export function Inspector(props: Props) {
 }
 
 function Complaints({ all }: { all: Complaint[] }) {
-  return all.map((one) => (
-    <div key={one.message} className="error" role="alert">
-      <strong>{one.message}</strong>
-      <span>{one.hint}</span>
-    </div>
-  ));
+  return all.map((one) => <ErrorNote key={one.message} problem={one} />);
 }
 
 function Row({ label, children }: { label: string; children: ReactNode }) {
@@ -453,7 +449,7 @@ function ArcPanel({ doc, arc, target, side, verdict, run, onEdit, onSelect, onPr
         <p className="dim">Its columns are not known yet: something before it is wrong.</p>
       )}
       {busy && drop && (
-        <Row label={`Drop here: ${Math.round(drop.share * 100)} %`}>
+        <Row label={`Drop ${Math.round(drop.share * 100)} %`}>
           <input type="range" aria-label="Share to drop here" min={0} max={100} step={5} value={Math.round(drop.share * 100)} onChange={(event) => set(Number(event.target.value) / 100)} />
         </Row>
       )}

@@ -7,7 +7,8 @@ export interface Spot {
 export type Positions = Record<string, { x: number; y: number }>;
 
 export const WIDTH = 188;
-const ACROSS = WIDTH + 66;
+// between two boxes there is room for what an arc says
+const ACROSS = WIDTH + 104;
 const BETWEEN = 36;
 
 /** `arcs` are [from, to] pairs of ids. */

@@ -147,7 +147,7 @@ function Editor() {
   const wrong = !verdict || verdict.complaints.length > 0;
   const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
   return (
-    <div className="network">
+    <div className="network page">
       <FileBar desk={desk} setDesk={setDesk} shelf={shelf} onShelf={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo}>
         <Verdict verdict={verdict} checking={checking} lost={lost} awake={shelf?.awake ?? false} onSelect={setSelected} />
       </FileBar>
@@ -280,7 +280,8 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
   const [name, setName] = useState(desk.file);
   useEffect(() => setName(desk.file), [desk.file]);
   const changed = JSON.stringify(desk.doc) !== desk.saved;
-  const target = name.trim() || `${desk.doc.network}.yaml`;
+  const typed = name.trim() || desk.doc.network;
+  const target = /\.ya?ml$/.test(typed) ? typed : `${typed}.yaml`;
   const show = (file: string, doc: m.Doc) => setDesk((now) => ({ ...BLANK, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: {} }));
   const leave = () => !changed || window.confirm("What is drawn is not saved. Leave it?");
   const open = (file: string) => {
@@ -294,7 +295,7 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
       onShelf();
     }, onProblem);
   return (
-    <section className="file-bar" aria-label="Network file">
+    <section className="bar" aria-label="Network file">
       <label>
         Open
         <select value="" onFocus={onShelf} onChange={(event) => open(event.target.value)}>

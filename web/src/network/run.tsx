@@ -1,7 +1,10 @@
 // Running the network: start, pause, step, stop, and the tuples that pass.
 import { useEffect, useState } from "react";
 import type { Problem } from "../shared/api";
+import { Figure } from "../shared/figure";
 import { count, duration } from "../shared/format";
+import { Rows, text } from "../shared/rows";
+import { StatusLight } from "../shared/status";
 import { arcTitle } from "./inspector";
 import * as m from "./model";
 import { running, start, steer, type Tuples, tuples, type Working } from "./server";
@@ -31,17 +34,6 @@ const RATES: [string, number | null][] = [
   ["1/s", 1], ["5/s", 5], ["20/s", 20], ["100/s", 100], ["1,000/s", 1000], ["10,000/s", 10000], ["all at once", null],
 ];
 
-const STATUS: Record<Working["status"], string> = {
-  idle: "Not run yet",
-  starting: "Starting",
-  running: "Running",
-  paused: "Paused",
-  stopping: "Finishing its batch",
-  stopped: "Stopped",
-  finished: "Finished",
-  failed: "Failed",
-};
-
 interface BarProps {
   doc: m.Doc;
   run: Working | undefined;
@@ -60,7 +52,7 @@ export function RunBar({ doc, run, wrong, recordings, onRun, onProblem }: BarPro
   const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate, train, steps }).then(onRun, onProblem);
   const tell = (what: "pause" | "resume" | "step" | "stop") => steer(what).then(onRun, onProblem);
   return (
-    <section className="run-bar" aria-label="Run control">
+    <section className="bar run-bar" aria-label="Run control">
       {!busy && (
         <button className="primary" disabled={wrong} onClick={() => void begin(0)}>
           Run
@@ -98,10 +90,7 @@ export function RunBar({ doc, run, wrong, recordings, onRun, onProblem }: BarPro
         Train
         <input type="number" min={1} step={1} disabled={busy} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
       </label>
-      <span className={`status ${status}`} role="status">
-        <i aria-hidden="true" />
-        {STATUS[status]}
-      </span>
+      <StatusLight status={status} />
       {run && status !== "idle" && (
         <span className="dim mono">
           {run.folder}, {count(run.batches)} {run.batches === 1 ? "batch" : "batches"}
@@ -135,7 +124,7 @@ export function TupleDrawer({ doc, run, selected }: { doc: m.Doc; run: Working; 
   const flow = kind === "end" ? run.outputs[name] : run.arcs[name];
   return (
     <section className="drawer" aria-label="Tuples">
-      <header>
+      <header className="bar">
         <label>
           Tuples on
           <select value={shown} onChange={(event) => setChosen(event.target.value)}>
@@ -160,38 +149,12 @@ export function TupleDrawer({ doc, run, selected }: { doc: m.Doc; run: Working; 
       </header>
       <div className="tuples" tabIndex={0} aria-label="Newest tuples">
         {found && found.rows.length > 0 ? (
-          <table className="mono">
-            <thead>
-              <tr>
-                {found.columns.map((one) => (
-                  <th key={one}>{one}</th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {[...found.rows].reverse().map((row, i) => (
-                <tr key={found.rows.length - i}>
-                  {row.map((value, k) => (
-                    <td key={k}>{value === null ? "–" : String(value)}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Rows columns={found.columns} rows={[...found.rows].reverse().map((row) => row.map(text))} />
         ) : (
           <p className="note">Nothing has passed here yet. A window closes when its group hears of something beyond it.</p>
         )}
       </div>
     </section>
-  );
-}
-
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd className="mono">{value}</dd>
-    </div>
   );
 }
 

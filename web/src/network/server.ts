@@ -1,5 +1,6 @@
 // What the server says of networks.
 import { get, post, put } from "../shared/api";
+import type { Status } from "../shared/status";
 import type { Columns, Doc } from "./model";
 
 export interface Shelf {
@@ -36,7 +37,6 @@ export interface Drop {
   share: number;
   dropped: number;
 }
-export type Status = "idle" | "starting" | "running" | "paused" | "stopping" | "stopped" | "finished" | "failed";
 export interface Working {
   status: Status;
   error: string;

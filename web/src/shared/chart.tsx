@@ -42,7 +42,8 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
       {
         width: place.clientWidth,
         height,
-        padding: [8, 8, 0, 0],
+        // the last time on the axis needs room
+        padding: [8, 22, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { size: 5 } },
         scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },

@@ -1,5 +1,5 @@
 // What the server says of journeys, and the movement of everybody in pieces of time.
-import { bytes, get, post } from "../shared/api";
+import { bytes, get, post, type Problem } from "../shared/api";
 
 export interface Vehicle {
   licence: string;
@@ -86,10 +86,12 @@ const align = (place: number): number => Math.ceil(place / 8) * 8;
 const ints = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Int32Array(buffer, part?.at ?? 0, part?.length ?? 0);
 const floats = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Float32Array(buffer, part?.at ?? 0, part?.length ?? 0);
 
-export const dataSets = () => get<{ data_sets: string[] }>(at(""));
-export const dataSet = (data: string) => get<DataSet>(at("/data", { data }));
-export const history = (data: string, number: number) => get<History>(at("/vehicle", { data, number }));
-export const who = (data: string, region: Line, begin: number, end: number) => post<{ stays: Stay[] }>(at("/who"), { data, region, begin, end });
+/** Addresses of what is asked for when something else is chosen. */
+export const dataSets = at("");
+export const dataSet = (data: string): string => at("/data", { data });
+export const history = (data: string, number: number): string => at("/vehicle", { data, number });
+
+export const who = (data: string, region: Line, begin: number, end: number) => post<{ stays: Stay[] }>(at("/who"), { data, region, begin, seconds: end - begin });
 export const answer = (data: string, query: number, representation: string) => get<Answer>(at("/answer", { data, query, representation }));
 
 export async function streets(data: string): Promise<Streets> {
@@ -107,11 +109,11 @@ async function movement(data: string, begin: number, seconds: number): Promise<M
 /** Pieces of movement as they are needed: an hour each, the next one fetched before it is due. */
 export class Film {
   static readonly PIECE = 3600;
+  private static readonly AGAIN = 2000;
   private pieces = new Map<number, Movement | "coming">();
   constructor(
     private data: string,
-    private onPiece: () => void,
-    private onProblem: (problem: Error) => void,
+    private onProblem: (problem: Problem | undefined) => void,
   ) {}
 
   /** The movement around an instant, if it is there already. */
@@ -131,37 +133,54 @@ export class Film {
         this.pieces.set(number, piece);
         // old pieces go when there are many
         if (this.pieces.size > 30) for (const key of [...this.pieces.keys()].slice(0, 10)) if (Math.abs(key - number) > 2) this.pieces.delete(key);
-        this.onPiece();
+        this.onProblem(undefined);
       })
-      .catch((problem: Error) => {
-        this.pieces.delete(number);
+      .catch((problem: Problem) => {
         this.onProblem(problem);
+        // the map asks every frame; a server that is lost is asked again now and then
+        window.setTimeout(() => this.pieces.delete(number), Film.AGAIN);
       });
   }
 }
 
-/** Where everybody is at an instant: found, x and y by vehicle. */
-export function placesAt(film: Movement, time: number, x: Float32Array, y: Float32Array, moving: Uint8Array): void {
-  x.fill(NaN);
-  moving.fill(0);
-  const t = time - film.begin;
-  for (let s = 0; s < film.vehicle.length; s++) {
-    const [first, last] = [film.offsets[s] ?? 0, (film.offsets[s + 1] ?? 0) - 1];
-    if (last < first || t < (film.t[first] ?? 0) || t > (film.t[last] ?? 0)) continue;
-    let [low, high] = [first, last];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if ((film.t[middle] ?? 0) <= t) low = middle;
-      else high = middle - 1;
+/** Where everybody is at an instant, by vehicle; NaN who is nowhere. */
+export class Places {
+  readonly x: Float32Array;
+  readonly y: Float32Array;
+  readonly moving: Uint8Array;
+  /** the sequence each is on, and its vertex just passed */
+  readonly sequence: Int32Array;
+  readonly vertex: Int32Array;
+
+  constructor(vehicles: number) {
+    [this.x, this.y] = [new Float32Array(vehicles).fill(NaN), new Float32Array(vehicles)];
+    this.moving = new Uint8Array(vehicles);
+    [this.sequence, this.vertex] = [new Int32Array(vehicles), new Int32Array(vehicles)];
+  }
+
+  look(film: Movement, time: number): void {
+    this.x.fill(NaN);
+    this.moving.fill(0);
+    const t = time - film.begin;
+    for (let s = 0; s < film.vehicle.length; s++) {
+      const [first, last] = [film.offsets[s] ?? 0, (film.offsets[s + 1] ?? 0) - 1];
+      if (last < first || t < (film.t[first] ?? 0) || t > (film.t[last] ?? 0)) continue;
+      let [low, high] = [first, last];
+      while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if ((film.t[middle] ?? 0) <= t) low = middle;
+        else high = middle - 1;
+      }
+      const next = Math.min(low + 1, last);
+      const span = (film.t[next] ?? 0) - (film.t[low] ?? 0);
+      const share = span > 0 ? (t - (film.t[low] ?? 0)) / span : 0;
+      const who_ = film.vehicle[s] ?? 0;
+      const [dx, dy] = [(film.x[next] ?? 0) - (film.x[low] ?? 0), (film.y[next] ?? 0) - (film.y[low] ?? 0)];
+      this.x[who_] = (film.x[low] ?? 0) + share * dx;
+      this.y[who_] = (film.y[low] ?? 0) + share * dy;
+      this.moving[who_] = dx !== 0 || dy !== 0 ? 1 : 0;
+      [this.sequence[who_], this.vertex[who_]] = [s, low];
     }
-    const next = Math.min(low + 1, last);
-    const span = (film.t[next] ?? 0) - (film.t[low] ?? 0);
-    const share = span > 0 ? (t - (film.t[low] ?? 0)) / span : 0;
-    const who_ = film.vehicle[s] ?? 0;
-    const [dx, dy] = [(film.x[next] ?? 0) - (film.x[low] ?? 0), (film.y[next] ?? 0) - (film.y[low] ?? 0)];
-    x[who_] = (film.x[low] ?? 0) + share * dx;
-    y[who_] = (film.y[low] ?? 0) + share * dy;
-    moving[who_] = dx !== 0 || dy !== 0 ? 1 : 0;
   }
 }
 

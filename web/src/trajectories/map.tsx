@@ -1,7 +1,8 @@
 // The map: streets on one canvas, redrawn when one moves the map; everything that moves on another, every frame.
 import { type PointerEvent, useEffect, useRef } from "react";
+import { sharpened } from "../shared/canvas";
 import { colour, useTheme } from "../shared/theme";
-import { type DataSet, type Film, type Line, placesAt, type Streets } from "./data";
+import { type DataSet, type Film, type Line, type Movement, Places, type Streets } from "./data";
 
 export interface Clock {
   time: number;
@@ -57,13 +58,12 @@ export function JourneyMap(props: Props) {
   const view = useRef<View>(undefined);
   if (view.current?.box !== props.set.box) view.current = new View(props.set.box);
   const stale = useRef(true);
-  const places = useRef({ x: new Float32Array(0), y: new Float32Array(0), moving: new Uint8Array(0) });
+  const places = useRef(new Places(0));
   const theme = useTheme();
   const { set, streets, film } = props;
 
   useEffect(() => {
-    const n = set.vehicles.length;
-    places.current = { x: new Float32Array(n).fill(NaN), y: new Float32Array(n), moving: new Uint8Array(n) };
+    places.current = new Places(set.vehicles.length);
   }, [set]);
   useEffect(() => {
     const [b, f] = [back.current, front.current];
@@ -72,11 +72,12 @@ export function JourneyMap(props: Props) {
     if (!b || !f || !bc || !fc || !v) return;
     stale.current = true;
     let [fitted, last] = [false, performance.now()];
+    let drawn: { props: Props; piece: Movement | undefined; time: number } | undefined;
     const ink = { main: colour("dim"), car: colour("accent"), still: colour("dim"), mark: colour("mark"), alarm: colour("alarm"), soft: colour("soft"), back: colour("panel"), good: colour("good") };
     let wanted = requestAnimationFrame(function draw(at: number) {
       wanted = requestAnimationFrame(draw);
       const p = now.current;
-      if (resized(b) || resized(f)) {
+      if ([sharpened(b, bc), sharpened(f, fc)].includes(true)) {
         if (!fitted) v.fit(b.clientWidth, b.clientHeight);
         fitted = true;
         stale.current = true;
@@ -86,13 +87,14 @@ export function JourneyMap(props: Props) {
       last = at;
       const piece = film.at(clock.time);
       if (clock.playing && piece) p.onTime(Math.min(set.end, clock.time + passed * clock.speed));
+      if (drawn && !stale.current && drawn.props === p && drawn.piece === piece && drawn.time === clock.time) return;
       if (stale.current && streets) {
         drawStreets(bc, v, streets, ink);
         stale.current = false;
       }
-      const here = places.current;
-      if (piece) placesAt(piece, clock.time, here.x, here.y, here.moving);
-      drawMoving(fc, v, p, here, ink);
+      drawn = { props: p, piece, time: clock.time };
+      if (piece) places.current.look(piece, clock.time);
+      drawMoving(fc, v, p, piece, places.current, ink);
     });
     return () => cancelAnimationFrame(wanted);
   }, [set, streets, film, theme]);
@@ -135,6 +137,7 @@ export function JourneyMap(props: Props) {
   };
   return (
     <div className="journey-map">
+      <Legend marked={props.marked.size > 0} chosen={props.chosen !== undefined} answered={props.points.length + props.lines.length > 0} />
       <canvas ref={back} aria-hidden="true" />
       <canvas
         ref={front}
@@ -185,18 +188,22 @@ export function JourneyMap(props: Props) {
   );
 }
 
-function resized(canvas: HTMLCanvasElement): boolean {
-  const [w, h] = [Math.round(canvas.clientWidth * devicePixelRatio), Math.round(canvas.clientHeight * devicePixelRatio)];
-  if (canvas.width === w && canvas.height === h) return false;
-  [canvas.width, canvas.height] = [w, h];
-  return true;
+function Legend({ marked, chosen, answered }: { marked: boolean; chosen: boolean; answered: boolean }) {
+  return (
+    <ul className="key" aria-hidden="true">
+      <li className="moves">on its way</li>
+      <li className="rests">standing</li>
+      {marked && <li className="marked">found</li>}
+      {chosen && <li className="chosen">picked, and where it went</li>}
+      {answered && <li className="answer">place in the answer</li>}
+    </ul>
+  );
 }
 
 type Ink = Record<"main" | "car" | "still" | "mark" | "alarm" | "soft" | "back" | "good", string>;
 
 function ready(c: CanvasRenderingContext2D): void {
-  c.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  c.clearRect(0, 0, c.canvas.width, c.canvas.height);
+  c.clearRect(0, 0, c.canvas.clientWidth, c.canvas.clientHeight);
   c.lineJoin = c.lineCap = "round";
 }
 
@@ -204,9 +211,9 @@ function ready(c: CanvasRenderingContext2D): void {
 function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink: Ink): void {
   ready(c);
   const classes: [number, number, number, string, number][] = [
-    [0, 40, 0.7, ink.main, 0.28],
-    [40, 60, 1.1, ink.main, 0.5],
-    [60, Infinity, 2, ink.main, 0.8],
+    [0, 40, 0.7, ink.main, 0.25],
+    [40, 60, 1.1, ink.main, 0.36],
+    [60, Infinity, 1.8, ink.main, 0.5],
   ];
   for (const [low, high, width, stroke, alpha] of classes) {
     c.beginPath();
@@ -226,13 +233,33 @@ function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink
     c.stroke();
   }
   c.globalAlpha = 1;
+  drawScale(c, v, ink);
+}
+
+/** How far a hundred pixels or so are. */
+function drawScale(c: CanvasRenderingContext2D, v: View, ink: Ink): void {
+  const ten = 10 ** Math.floor(Math.log10(140 / v.scale));
+  const metres = ([5, 2].find((n) => n * ten * v.scale <= 140) ?? 1) * ten;
+  const [right, y] = [c.canvas.clientWidth - 16, c.canvas.clientHeight - 16];
+  const left = right - metres * v.scale;
+  c.strokeStyle = c.fillStyle = ink.main;
+  c.lineWidth = 1.5;
+  c.beginPath();
+  c.moveTo(left, y - 5);
+  c.lineTo(left, y);
+  c.lineTo(right, y);
+  c.lineTo(right, y - 5);
+  c.stroke();
+  c.font = "12px 'Overpass Mono Variable', monospace";
+  c.textAlign = "center";
+  c.fillText(metres < 1000 ? `${metres} m` : `${metres / 1000} km`, (left + right) / 2, y - 8);
 }
 
 function trace(c: CanvasRenderingContext2D, v: View, line: Line): void {
   line.forEach(([x, y], i) => (i ? c.lineTo(v.px(x), v.py(y)) : c.moveTo(v.px(x), v.py(y))));
 }
 
-function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, here: { x: Float32Array; y: Float32Array; moving: Uint8Array }, ink: Ink): void {
+function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, piece: Movement | undefined, here: Places, ink: Ink): void {
   ready(c);
   c.beginPath();
   for (const line of p.path) trace(c, v, line);
@@ -258,9 +285,12 @@ function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, here: { x: F
     c.stroke();
     c.setLineDash([]);
   }
-  dots(c, v, here, (i) => !here.moving[i] && !p.marked.has(i), ink.still, 1.6, 0.5);
-  dots(c, v, here, (i) => here.moving[i] === 1 && !p.marked.has(i), ink.car, 2.6, 1);
-  dots(c, v, here, (i) => p.marked.has(i), ink.alarm, 4, 1);
+  if (piece && v.scale * TRAIL > 1) trails(c, v, piece, p.clock.current.time - piece.begin, here, ink.car);
+  // from far away many share a place: small and translucent they show how many
+  const r = Math.min(4.5, 1 + 60 * v.scale);
+  dots(c, v, here, (i) => !here.moving[i] && !p.marked.has(i), ink.still, 0.7 * r, 0.5);
+  dots(c, v, here, (i) => here.moving[i] === 1 && !p.marked.has(i), ink.car, r, Math.min(1, r / 2));
+  dots(c, v, here, (i) => p.marked.has(i), ink.alarm, 1.4 * r, 1);
   for (const [x, y] of p.points) star(c, v.px(x), v.py(y), ink.good);
   if (p.chosen !== undefined && !Number.isNaN(here.x[p.chosen] ?? NaN)) {
     c.beginPath();
@@ -273,15 +303,40 @@ function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, here: { x: F
   }
 }
 
-function dots(c: CanvasRenderingContext2D, v: View, here: { x: Float32Array; y: Float32Array }, wanted: (i: number) => boolean, fill: string, r: number, alpha: number): void {
+/** Seconds of its way that a moving vehicle leaves behind it; the newest third thrice as bright. */
+const TRAIL = 120;
+
+function trails(c: CanvasRenderingContext2D, v: View, film: Movement, now: number, here: Places, stroke: string): void {
+  c.strokeStyle = stroke;
+  c.lineWidth = 2;
+  c.globalAlpha = 0.22;
+  for (const share of [1, 2 / 3, 1 / 3]) {
+    const since = now - TRAIL * share;
+    c.beginPath();
+    for (let i = 0; i < here.x.length; i++) {
+      if (!here.moving[i]) continue;
+      const first = film.offsets[here.sequence[i] ?? 0] ?? 0;
+      c.moveTo(v.px(here.x[i] ?? 0), v.py(here.y[i] ?? 0));
+      for (let k = here.vertex[i] ?? 0; k >= first && (film.t[k] ?? 0) > since; k--) c.lineTo(v.px(film.x[k] ?? 0), v.py(film.y[k] ?? 0));
+    }
+    c.stroke();
+  }
+  c.globalAlpha = 1;
+}
+
+function dots(c: CanvasRenderingContext2D, v: View, here: Places, wanted: (i: number) => boolean, fill: string, r: number, alpha: number): void {
   c.fillStyle = fill;
   c.globalAlpha = alpha;
   c.beginPath();
   for (let i = 0; i < here.x.length; i++) {
     if (Number.isNaN(here.x[i] ?? NaN) || !wanted(i)) continue;
     const [x, y] = [v.px(here.x[i] ?? 0), v.py(here.y[i] ?? 0)];
-    c.moveTo(x + r, y);
-    c.arc(x, y, r, 0, 2 * Math.PI);
+    // nobody sees the corners of a dot of two pixels, and squares are cheaper
+    if (r < 1.5) c.rect(x - r, y - r, 2 * r, 2 * r);
+    else {
+      c.moveTo(x + r, y);
+      c.arc(x, y, r, 0, 2 * Math.PI);
+    }
   }
   c.fill();
   c.globalAlpha = 1;

@@ -2,27 +2,24 @@
 import "./trajectories.css";
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Problem } from "../shared/api";
+import { Figure } from "../shared/figure";
 import { count } from "../shared/format";
+import { useFresh } from "../shared/fresh";
 import { Empty, ErrorNote } from "../shared/notes";
+import { Player } from "../shared/player";
+import { Rows, text } from "../shared/rows";
 import { type Answer, answer, type DataSet, dataSet, dataSets, Film, forInput, fromInput, type History, history, instant, kilometres, lasting, type Line, type Stay, type Streets, streets, who } from "./data";
 import { type Clock, JourneyMap } from "./map";
 
 export function TrajectoriesPage() {
-  const [names, setNames] = useState<string[]>();
-  const [name, setName] = useState("");
-  const [set, setSet] = useState<DataSet>();
-  const [problem, setProblem] = useState<Problem>();
-  useEffect(() => {
-    dataSets().then((found) => (setNames(found.data_sets), setName((now) => now || (found.data_sets[0] ?? ""))), setProblem);
-  }, []);
-  useEffect(() => {
-    setSet(undefined);
-    let wanted = true;
-    if (name) dataSet(name).then((found) => wanted && (setSet(found), setProblem(undefined)), (error: Problem) => wanted && setProblem(error));
-    return () => {
-      wanted = false;
-    };
-  }, [name]);
+  const found = useFresh<{ data_sets: string[] }>(dataSets, undefined);
+  const names = found.data?.data_sets;
+  const [picked, setPicked] = useState("");
+  const name = picked || (names?.[0] ?? "");
+  const opened = useFresh<DataSet>(name ? dataSet(name) : undefined, undefined);
+  const [asked, setAsked] = useState<Problem>();
+  const set = opened.data;
+  const problem = found.problem ?? opened.problem ?? asked;
   if (names?.length === 0) {
     return (
       <div className="centre">
@@ -38,11 +35,11 @@ export function TrajectoriesPage() {
     );
   }
   return (
-    <div className="trajectories">
-      <section className="data-bar" aria-label="Data set">
+    <div className="trajectories page">
+      <section className="bar" aria-label="Data set">
         <label>
           Journeys
-          <select value={name} onChange={(event) => setName(event.target.value)}>
+          <select value={name} onChange={(event) => (setPicked(event.target.value), setAsked(undefined))}>
             {names?.map((one) => (
               <option key={one}>{one}</option>
             ))}
@@ -54,38 +51,30 @@ export function TrajectoriesPage() {
           </span>
         )}
       </section>
-      {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
-      {set ? <Journeys key={set.name} set={set} onProblem={setProblem} /> : !problem && <p className="note">Reading the journeys…</p>}
+      {problem && <ErrorNote problem={problem} {...(asked ? { onClose: () => setAsked(undefined) } : {})} />}
+      {set ? <Journeys key={set.name} set={set} onProblem={setAsked} /> : !problem && <p className="note">Reading the journeys…</p>}
     </div>
   );
 }
 
 const SPEEDS = [1, 10, 60, 300, 900, 3600];
 
-function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Problem) => void }) {
+function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Problem | undefined) => void }) {
   const clock = useRef<Clock>({ time: firstMorning(set), speed: 60, playing: false });
   const [time, setTime] = useState(clock.current.time);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(60);
   const [lines, setLines] = useState<Streets>();
   const [chosen, setChosen] = useState<number>();
-  const [past, setPast] = useState<History>();
+  const { data: past, problem: unknown } = useFresh<History>(chosen === undefined ? undefined : history(set.name, chosen), undefined);
   const [drawing, setDrawing] = useState(false);
   const [region, setRegion] = useState<Line>([]);
   const [stays, setStays] = useState<Stay[]>();
   const [shown, setShown] = useState<Answer>();
-  const film = useMemo(() => new Film(set.name, () => undefined, (error) => onProblem(error as Problem)), [set.name, onProblem]);
+  const film = useMemo(() => new Film(set.name, onProblem), [set.name, onProblem]);
   useEffect(() => {
     streets(set.name).then(setLines, onProblem);
   }, [set.name, onProblem]);
-  useEffect(() => {
-    setPast(undefined);
-    let wanted = true;
-    if (chosen !== undefined) history(set.name, chosen).then((found) => wanted && setPast(found), onProblem);
-    return () => {
-      wanted = false;
-    };
-  }, [chosen, set.name, onProblem]);
   // the slider follows ten times a second; the map every frame
   const onTime = useCallback((next: number) => {
     clock.current.time = next;
@@ -108,7 +97,6 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
   };
   const numberOf = useMemo(() => new Map(set.vehicles.map((vehicle, i) => [vehicle.licence, i])), [set]);
   const marked = useMemo(() => new Set([...(stays ?? []).map((stay) => stay.vehicle), ...(shown?.licences ?? []).flatMap((one) => numberOf.get(one) ?? [])]), [stays, shown, numberOf]);
-  const path = useMemo(() => (past && chosen !== undefined ? pathNow(past) : []), [past, chosen]);
   return (
     <div className="journey-columns">
       <div className="journey-left card">
@@ -120,7 +108,7 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
           onTime={onTime}
           chosen={chosen}
           onChoose={setChosen}
-          path={path}
+          path={past?.lines ?? []}
           drawing={drawing}
           region={region}
           onRegion={(fresh) => {
@@ -131,33 +119,32 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
           points={shown?.points ?? []}
           lines={shown?.lines ?? []}
         />
-        <section className="player" aria-label="Time">
-          <button className="plain" onClick={() => play(!playing)} aria-label={playing ? "Halt" : "Play"} title={playing ? "Halt" : "Play"}>
-            {playing ? "❚❚" : "▶"}
-          </button>
-          <select
-            aria-label="Speed"
-            value={speed}
-            onChange={(event) => {
-              clock.current.speed = Number(event.target.value);
-              setSpeed(clock.current.speed);
-            }}
-          >
-            {SPEEDS.map((one) => (
-              <option key={one} value={one}>
-                {count(one)}×
-              </option>
-            ))}
-          </select>
-          <input type="range" aria-label="Time" aria-valuetext={instant(time)} min={set.begin} max={set.end} step={1} value={time} onChange={(event) => jump(Number(event.target.value))} />
-          <output className="mono">{instant(time)}</output>
-        </section>
+        <Player
+          playing={playing}
+          verb="Play"
+          speed={speed}
+          speeds={SPEEDS}
+          line="Time"
+          min={set.begin}
+          max={set.end}
+          value={time}
+          valueText={instant(time)}
+          onPlay={() => play(!playing)}
+          onSpeed={(next) => {
+            clock.current.speed = next;
+            setSpeed(next);
+          }}
+          onSeek={jump}
+        >
+          <output>{instant(time)}</output>
+        </Player>
       </div>
       <aside>
         <Find set={set} onChoose={setChosen} />
-        {past && chosen !== undefined && <About past={past} time={time} onJump={jump} onClose={() => setChosen(undefined)} />}
+        {unknown && <ErrorNote problem={unknown} />}
+        {past && <About past={past} time={time} onJump={jump} onClose={() => setChosen(undefined)} />}
         <Who set={set} time={time} region={region} drawing={drawing} stays={stays} onDraw={setDrawing} onRegion={setRegion} onStays={setStays} onChoose={setChosen} onJump={jump} onProblem={onProblem} />
-        <Answers set={set} shown={shown} onShow={setShown} onChoose={(licence) => setChosen(numberOf.get(licence))} onProblem={onProblem} />
+        {(set.has_streets || set.answers.length > 0) && <Answers set={set} shown={shown} onShow={setShown} onChoose={(licence) => setChosen(numberOf.get(licence))} onProblem={onProblem} />}
       </aside>
     </div>
   );
@@ -168,8 +155,6 @@ function firstMorning(set: DataSet): number {
   const morning = (Math.floor(set.begin / 86400) + 1) * 86400 + 8 * 3600;
   return morning < set.end ? morning : set.begin;
 }
-
-const pathNow = (past: History): Line[] => past.lines;
 
 function Find({ set, onChoose }: { set: DataSet; onChoose: (vehicle: number) => void }) {
   const [missing, setMissing] = useState("");
@@ -233,15 +218,6 @@ function About({ past, time, onJump, onClose }: { past: History; time: number; o
   );
 }
 
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd className="mono">{value}</dd>
-    </div>
-  );
-}
-
 interface WhoProps {
   set: DataSet;
   time: number;
@@ -302,7 +278,8 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
         To
         <input type="datetime-local" step={1} value={forInput(end)} min={forInput(set.begin)} max={forInput(set.end)} onChange={(event) => Number.isFinite(fromInput(event.target.value)) && setEnd(fromInput(event.target.value))} />
       </label>
-      <button className="primary" disabled={region.length < 3 || asking} onClick={ask}>
+      {end < begin && <p role="alert">The period ends before it begins.</p>}
+      <button className="primary" disabled={region.length < 3 || end < begin || asking} onClick={ask}>
         {asking ? "Asking" : "Ask"}
       </button>
       {stays && (
@@ -331,7 +308,7 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
   );
 }
 
-function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; shown: Answer | undefined; onShow: (answer: Answer | undefined) => void; onChoose: (licence: string) => void; onProblem: (problem: Problem) => void }) {
+function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; shown: Answer | undefined; onShow: (answer: Answer | undefined) => void; onChoose: (licence: string) => void; onProblem: (problem: Problem | undefined) => void }) {
   const [query, setQuery] = useState(0);
   const show = (number: number) => {
     setQuery(number);
@@ -363,32 +340,20 @@ function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; sh
           <p>{shown.title}</p>
           <p className="dim">{count(shown.total)} rows{shown.total > shown.rows.length ? `, the first ${count(shown.rows.length)}` : ""}</p>
           <div className="rows" tabIndex={0} aria-label="Rows of the answer">
-            <table className="mono">
-              <thead>
-                <tr>
-                  {shown.columns.map((one) => (
-                    <th key={one}>{one}</th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {shown.rows.map((row, i) => (
-                  <tr key={i}>
-                    {row.map((value, k) => (
-                      <td key={k}>
-                        {shown.columns[k]?.startsWith("Licence") ? (
-                          <button className="plain" onClick={() => onChoose(String(value))}>
-                            {String(value)}
-                          </button>
-                        ) : (
-                          String(value ?? "–")
-                        )}
-                      </td>
-                    ))}
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Rows
+              columns={shown.columns}
+              rows={shown.rows.map((row) =>
+                row.map((value, k) =>
+                  shown.columns[k]?.startsWith("Licence") ? (
+                    <button className="plain" onClick={() => onChoose(String(value))}>
+                      {text(value)}
+                    </button>
+                  ) : (
+                    text(value)
+                  ),
+                ),
+              )}
+            />
           </div>
         </>
       )}

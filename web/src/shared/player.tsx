@@ -1,0 +1,46 @@
+// Playing recorded time: go and halt, how fast, and the line of time.
+import type { ReactNode } from "react";
+import { count } from "./format";
+
+interface Props {
+  playing: boolean;
+  /** what pressing the button does when it stands */
+  verb: string;
+  speed: number;
+  speeds: readonly number[];
+  line: string;
+  min: number;
+  max: number;
+  value: number;
+  valueText: string;
+  /** how much of the line there is to look at */
+  filled?: number;
+  disabled?: boolean;
+  onPlay: () => void;
+  onSpeed: (speed: number) => void;
+  onSeek: (value: number) => void;
+  children: ReactNode;
+}
+
+export function Player({ playing, verb, speed, speeds, line, min, max, value, valueText, filled = 1, disabled = false, onPlay, onSpeed, onSeek, children }: Props) {
+  const does = playing ? "Halt" : verb;
+  return (
+    <section className="player" aria-label="Time">
+      <button className="plain" onClick={onPlay} disabled={disabled} aria-label={does} title={does}>
+        {playing ? "❚❚" : "▶"}
+      </button>
+      <select aria-label={`${verb} speed`} value={speed} disabled={disabled} onChange={(event) => onSpeed(Number(event.target.value))}>
+        {speeds.map((one) => (
+          <option key={one} value={one}>
+            {count(one)}×
+          </option>
+        ))}
+      </select>
+      <div className="line">
+        <i style={{ width: `${100 * filled}%` }} />
+        <input type="range" aria-label={line} aria-valuetext={valueText} min={min} max={max} step={1} value={value} disabled={disabled} onChange={(event) => onSeek(Number(event.target.value))} />
+      </div>
+      {children}
+    </section>
+  );
+}
