@@ -22,11 +22,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(workspace: Path, token: str = "") -> Iterator[str]:
+def served(workspace: Path, token: str = "", log_level: str = "critical") -> Iterator[str]:
     """The console over a workspace, while the block runs; its address."""
     port = free_port()
     app = create(workspace, Rules(port=port, token=token), "local[2]")
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=2))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level=log_level, timeout_graceful_shutdown=2))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
