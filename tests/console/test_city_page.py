@@ -163,3 +163,14 @@ def test_metrics_and_health_for_those_who_watch(page: TestClient) -> None:
     text = page.get("/metrics").text
     assert "slipstream_committed_second 419.0" in text
     assert 'slipstream_response_limit_seconds{kind="travel_time"} 30.0' in text
+
+
+def test_the_page_outlives_what_it_cannot_read(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    city = page.app.state.city  # type: ignore[attr-defined]
+    with monkeypatch.context() as broken:
+        broken.setattr(city.subject.journal, "refresh", lambda: 1 / 0)
+        while not city.state.error:
+            time.sleep(0.05)
+    assert "cannot read tolled" in city.state.error
+    while city.state.error:
+        time.sleep(0.05)

@@ -154,7 +154,7 @@ class Pulse:
 
     def _response(self, kind: int, rows: npt.NDArray[np.int64], emit_ms: int) -> Response | None:
         mine = rows[rows[:, 0] == kind]
-        delays = emit_ms / 1000 - mine[:, 1]
+        delays = np.maximum(emit_ms / 1000 - mine[:, 1], 0)
         self.whole[kind].add(delays, mine[:, 2])
         if not mine.size:
             return None

@@ -241,7 +241,10 @@ class City:
     def watch(self) -> None:
         """Look again and again, until closed."""
         while not self.closed.wait(LOOK_EVERY):
-            self.look()
+            try:
+                self.look()
+            except Exception as error:  # a page on a wall outlives what it cannot read
+                self.state = replace(self.state, error=f"The console cannot read {self.state.result}: {error}")
 
     def look(self) -> State:
         """See what the engine has committed, and make of it what the pages get."""

@@ -61,5 +61,11 @@ class Clock:
         return round(self.since * 1000 + (time.time() * 1000 - self.origin_ms) * self.speed)
 
     def emit_ms(self, newest: int) -> int:
-        """The time at which something becomes visible now; without a clock, the end of the ``newest`` second."""
-        return self.now_ms() if self.runs else 1000 * (newest + 1)
+        """The time at which something becomes visible now; without a clock, the end of the ``newest`` second.
+
+        Never before that second: a batch that was planned before a pause may be done while the clock still stands.
+
+        >>> Clock(speed=1.0, origin_ms=2**52, since=100).emit_ms(120)
+        120000
+        """
+        return max(self.now_ms(), 1000 * newest) if self.runs else 1000 * (newest + 1)
