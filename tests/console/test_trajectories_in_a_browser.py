@@ -75,7 +75,7 @@ def test_journeys_are_played_picked_asked_and_their_answers_shown(journeys: Path
     with served(journeys) as address, chromium() as browser:
         watched = Watched.open(browser, f"{address}/trajectories")
         page = watched.page
-        expect(page.get_by_label("Journeys")).to_have_value("berlin")
+        expect(page.get_by_role("combobox", name="Journeys", exact=True)).to_have_value("berlin")
         licence = play_and_pick(page)
         ask_about_regions(page, licence)
         look_at_all_answers(page, journeys / "berlin" / "answers" / "tba")
@@ -148,7 +148,7 @@ def test_an_archived_run_is_on_the_map_of_its_expressways(journeys: Path, run: R
     with served(journeys) as address, chromium() as browser:
         watched = Watched.open(browser, f"{address}/trajectories", "light")
         page = watched.page
-        page.get_by_label("Journeys").select_option("journeys")
+        page.get_by_role("combobox", name="Journeys", exact=True).select_option("journeys")
         page.get_by_label("Licence").fill(vid)
         page.keyboard.press("Enter")
         vehicle = page.get_by_role("region", name=f"Vehicle {vid}")
@@ -166,7 +166,7 @@ def test_a_vehicle_is_picked_where_it_stands_on_the_map(journeys: Path) -> None:
     with served(journeys) as address, chromium() as browser:
         page = Watched.open(browser, f"{address}/trajectories").page
         with page.expect_response("**/api/trajectories/data?data=journeys*") as opened:
-            page.get_by_label("Journeys").select_option("journeys")
+            page.get_by_role("combobox", name="Journeys", exact=True).select_option("journeys")
         licence = page.locator("#licences option").first.get_attribute("value") or ""
         page.get_by_label("Licence").fill(licence)
         with page.expect_response("**/api/trajectories/vehicle*") as history:
