@@ -206,10 +206,14 @@ function About({ past, time, onJump, onClose }: { past: History; time: number; o
       <ul className="list">
         {past.drives.slice(0, 400).map((drive) => (
           <li key={drive.begin}>
-            <button className={`plain ${drive === now ? "now" : ""}`} onClick={() => onJump(drive.begin)}>
-              <span className="mono">{instant(drive.begin).slice(0, 20)}</span>
+            <button
+              className={`plain ${drive === now ? "now" : ""}`}
+              title={`${instant(drive.begin)}, ${lasting(drive.end - drive.begin)}`}
+              onClick={() => onJump(drive.begin)}
+            >
+              <span className="mono">{withoutYear(instant(drive.begin))}</span>
               <span>{kilometres(drive.metres)}</span>
-              <span className="dim">{lasting(drive.end - drive.begin)}</span>
+              <span className="dim">{Math.round((drive.end - drive.begin) / 60)} min</span>
             </button>
           </li>
         ))}
@@ -217,6 +221,9 @@ function About({ past, time, onJump, onClose }: { past: History; time: number; o
     </section>
   );
 }
+
+/** "Mon 2007-05-28 08:38:10" as "Mon 05-28 08:38". */
+const withoutYear = (text: string): string => text.slice(0, 4) + text.slice(9, 20);
 
 interface WhoProps {
   set: DataSet;
