@@ -90,11 +90,16 @@ SELECT A.licence AS licence1, B.licence AS licence2, ST_Distance(P.path, Q.path)
 FROM licences1 A JOIN paths P USING (vehicleid), licences2 B JOIN paths Q USING (vehicleid)
 WHERE A.licence <> B.licence
 """,
+    # pairs of trucks before distances: the planner would compare trucks with all vehicles, for eight times as long
     6: """
-SELECT DISTINCT V.licence AS licence1, W.licence AS licence2
-FROM vehicles V JOIN trips T ON T.vehicleid = V.vehicleid
-     JOIN trips U ON U.trip && expandSpace(T.trip, 10) JOIN vehicles W ON W.vehicleid = U.vehicleid
-WHERE V.vehicletype = 'truck' AND W.vehicletype = 'truck' AND V.licence < W.licence AND eDwithin(T.trip, U.trip, 10)
+WITH pairs AS MATERIALIZED (
+  SELECT V.licence AS licence1, W.licence AS licence2, T.trip AS trip1, U.trip AS trip2
+  FROM vehicles V JOIN trips T ON T.vehicleid = V.vehicleid
+       JOIN trips U ON U.trip && expandSpace(T.trip, 10) JOIN vehicles W ON W.vehicleid = U.vehicleid
+  WHERE V.vehicletype = 'truck' AND W.vehicletype = 'truck' AND V.licence < W.licence)
+SELECT DISTINCT licence1, licence2
+FROM pairs
+WHERE eDwithin(trip1, trip2, 10)
 """,
     7: """
 WITH arrivals AS (
