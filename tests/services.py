@@ -16,8 +16,10 @@ def service(name: str) -> Iterator[str]:
     started = subprocess.run([SCRIPTS / f"{name}.sh", "start"], capture_output=True, text=True, check=False)
     if started.returncode:
         pytest.skip(f"{name} cannot run here: {started.stderr.strip()}")
-    yield started.stdout.strip()
-    stop(name)
+    try:
+        yield started.stdout.strip()
+    finally:
+        stop(name)
 
 
 def stop(name: str) -> None:

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from berlinmod.in_mobilitydb import InMobilityDB, mobilitydb
 from measure import machine, measured
 from slipstream.berlinmod import index, queries
 from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.dataset import Dataset
+from slipstream.berlinmod.export import export
 from slipstream.berlinmod.generator import Plan, generate
 from slipstream.berlinmod.streets import read_network
 from slipstream.moving import functions
@@ -27,8 +29,8 @@ pytestmark = pytest.mark.bench
 SCALES = [float(scale) for scale in os.environ.get("SLIPSTREAM_BERLINMOD_SCALES", "0.05").split(",")]
 #: seconds after which no further OBA query is started at a scale factor
 OBA_SECONDS = float(os.environ.get("SLIPSTREAM_BERLINMOD_OBA_SECONDS", "240"))
-#: the largest scale factor that is also given to PyMEOS, which holds all trips in Python
-PYMEOS_MOST = 0.05
+#: the largest scale factors that are also given to PyMEOS, which holds all trips in Python, and to MobilityDB
+PYMEOS_MOST, MOBILITYDB_MOST = 0.05, 0.2
 OPERATORS = {f.name: f for f in functions.FUNCTIONS}
 
 
@@ -101,9 +103,38 @@ def measure_scale(spark, scale, streets, folder):
         if (count := candidates(spark, number)) is not None:
             got.candidates[number] = count
     run_all(spark, "oba", folder / "answers", got, OBA_SECONDS)
+    if scale <= MOBILITYDB_MOST:
+        beside_mobilitydb(spark, data, got, folder / "files")
     if scale <= PYMEOS_MOST:
         beside_pymeos(spark, data, got)
     return got
+
+
+def beside_mobilitydb(spark, data, got, files):
+    try:
+        with mobilitydb() as server:
+            export(spark, data, "mobilitydb", files)
+            seconds, theirs = timed(lambda: InMobilityDB(server, files))
+            print(f"{theirs.version()}: loaded and indexed in {seconds:.1f} s")
+            total = 0.0
+            for number in queries.NUMBERS:
+                seconds, rows = timed(lambda number=number: theirs.ask(number))
+                print_beside("MobilityDB", number, got, seconds, rows)
+                total += seconds
+            ours = sum(got.seconds["tba", number] for number in queries.NUMBERS)
+            print(f"all slipstream {ours:8.1f} s   MobilityDB {total:8.1f} s   ratio {total / ours:6.1f}", flush=True)
+            theirs.close()
+    except pytest.skip.Exception as reason:  # the rest can still be measured
+        print(f"beside MobilityDB: not run. {reason}", flush=True)
+
+
+def print_beside(name, number, got, seconds, rows):
+    ours = got.seconds["tba", number]
+    print(
+        f"Q{number:<2} slipstream {ours:8.2f} s {got.rows[number]:7,} rows   {name} {seconds:8.2f} s {rows:7,} rows"
+        f"   ratio {seconds / ours:6.1f}",
+        flush=True,
+    )
 
 
 def beside_pymeos(spark, data, got):
@@ -114,12 +145,7 @@ def beside_pymeos(spark, data, got):
     print(f"PyMEOS, one core, {len(theirs.trips):,} trips made in {seconds:.1f} s")
     for number in (3, 4, 6, 9, 10, 13, 14, 15):
         seconds, rows = timed(getattr(theirs, f"q{number}"))
-        ours = got.seconds["tba", number]
-        print(
-            f"Q{number:<2} slipstream {ours:8.2f} s {got.rows[number]:7,} rows   PyMEOS {seconds:8.2f} s {rows:7,} rows"
-            f"   ratio {seconds / ours:6.1f}",
-            flush=True,
-        )
+        print_beside("PyMEOS", number, got, seconds, rows)
 
 
 def print_growth(results):
