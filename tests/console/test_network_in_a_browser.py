@@ -163,3 +163,28 @@ def shed_half(page: Page) -> None:
     page.get_by_label("Share to drop here").fill("50")
     expect(page.locator(".rate .shed")).to_contain_text("50 %")
     expect(page.locator(".rate .shed")).not_to_have_text("⤓ 50 %, 0")
+
+
+def test_boxes_of_a_group_are_one_until_one_zooms_in(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "border.yaml", tmp_path)
+    with served(tmp_path) as address, chromium() as browser:
+        watched = Watched.open(browser, f"{address}/network")
+        page = watched.page
+        page.get_by_label("Open").select_option("border.yaml")
+        for name in ("crowd", "enough"):
+            page.locator(f'[data-id="boxes.{name}"] header').click()
+            fill(page, Group="alarm")
+            if name == "crowd":
+                page.locator('[data-id="group.alarm"]').wait_for()
+        expect(page.locator('[data-id="boxes.crowd"]')).to_have_count(0)
+        expect(page.get_by_text("Makes sense")).to_be_visible()
+        page.locator('[data-id="group.alarm"]').dblclick()
+        expect(page.locator('[data-id="boxes.enough"]')).to_be_visible()
+        expect(page.locator('[data-id="boxes.over"]')).to_have_count(0)
+        page.get_by_role("navigation", name="Groups").get_by_role("button").click()
+        expect(page.locator('[data-id="boxes.over"]')).to_be_visible()
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("not saved")).to_be_hidden()
+        grouped = [node.group for node in files.load(tmp_path / "border.yaml").nodes]
+        assert grouped == ["", "alarm", "alarm"]
+        assert not watched.complaints

@@ -1,7 +1,8 @@
 """An engine for three quarters of an hour at 70 % of what it can, and one that is given three times what it can.
 
 ``SLIPSTREAM_RATED`` is the number of expressways that ``slipstream rate`` found on this machine;
-``SLIPSTREAM_SOAK_MINUTES`` makes the soak shorter; with ``SLIPSTREAM_PICTURES=1`` the plots go to docs/images.
+``SLIPSTREAM_SOAK_MINUTES`` makes the soak shorter; ``SLIPSTREAM_SOAK_RUN`` is a run of three hours that is there; with
+``SLIPSTREAM_PICTURES=1`` the plots go to docs/images.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ WARM_UP = 600
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole run of one expressway with its history; Spark is stopped, for the engine needs the machine."""
+    if there := os.environ.get("SLIPSTREAM_SOAK_RUN"):
+        return Path(there)
     made = simulate(spark, Traffic(), 1, tmp_path_factory.mktemp("runs") / "run")
-    make_history(spark, made)
+    make_history(made, spark)
     spark.stop()
     return made.path
 
