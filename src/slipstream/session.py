@@ -122,6 +122,12 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
     return started
 
 
+def activate(spark: SparkSession) -> None:
+    """Let queries that this thread starts find the session's sinks; only the first thread does so by itself."""
+    session: Any = spark
+    session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+
+
 def close() -> None:
     """Stop the session of this process, if it has one, before its JVM goes: what is left running would complain."""
     if "pyspark.sql" not in sys.modules:

@@ -23,7 +23,7 @@ from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
 from slipstream.progress import bar
-from slipstream.session import signals_heeded, task_errors
+from slipstream.session import activate, signals_heeded, task_errors
 from slipstream.tolls import replay, sink, sources
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.compaction import BLOCK, compacting
@@ -215,6 +215,7 @@ def _looking(watch: Callable[[], None], advance: Callable[[int], None]) -> Calla
 @contextmanager
 def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Settings) -> Iterator[StreamingQuery]:
     """The running query; it is stopped however the block ends."""
+    activate(spark)
     spark.dataSource.register(sink.AnswerSink)
     to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text)
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())

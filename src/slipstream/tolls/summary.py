@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from slipstream.cuboid import rtc
 from slipstream.cuboid.files import FILE, FOLDER
@@ -46,14 +47,25 @@ def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]
         mine = rows[rows[:, 0] == kind]
         summary["answers"][name] = int(mine[:, 2].sum())
         if clock and clock.runs and mine.size:
-            delays = np.repeat(mine[:, 3] / 1000.0 - mine[:, 1], mine[:, 2])
-            p50, p99 = np.percentile(delays, (50, 99))
+            delays, counts = mine[:, 3] / 1000.0 - mine[:, 1], mine[:, 2]
+            p50, p99 = (_quantile(delays, counts, share) for share in (0.5, 0.99))
             response = {"p50": p50, "p99": p99, "max": delays.max()}
             summary["response_seconds"][name] = {k: round(float(v), 3) for k, v in response.items()} | {
                 "limit": LIMITS[kind],
-                "late": int(np.count_nonzero(delays > LIMITS[kind])),
+                "late": int(counts[delays > LIMITS[kind]].sum()),
             }
     if (out / FOLDER / FILE).exists():
         summary["rtc"] = rtc.figures(rtc.moments(out))
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return summary
+
+
+def _quantile(values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], share: float) -> float:
+    """The value that a share of all do not exceed, without writing each out as often as it is there.
+
+    >>> _quantile(np.array([3.0, 1.0, 2.0]), np.array([1, 98, 1]), 0.99)
+    2.0
+    """
+    order = np.argsort(values)
+    reached = np.cumsum(counts[order])
+    return float(values[order][np.searchsorted(reached, share * reached[-1])])
