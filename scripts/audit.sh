@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # Ask for known vulnerabilities of everything that is locked. Where their data cannot be had, say so and fail nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -97,13 +97,18 @@ def play_and_pick(page: Page) -> str:
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("alert")).to_contain_text("No vehicle has the licence")
     licence = page.locator("#licences option").first.get_attribute("value") or ""
+    find(page, licence)
+    return licence
+
+
+def find(page: Page, licence: str) -> None:
+    """Find a vehicle and jump to its first drive."""
     page.get_by_label("Licence").fill(licence)
     page.keyboard.press("Enter")
     vehicle = page.get_by_role("region", name=f"Vehicle {licence}")
     expect(vehicle).to_contain_text("distance")
     vehicle.get_by_role("listitem").first.get_by_role("button").click()
     expect(vehicle).to_contain_text("On its way")
-    return licence
 
 
 def ask_about_regions(page: Page, licence: str) -> None:
@@ -149,12 +154,7 @@ def test_an_archived_run_is_on_the_map_of_its_expressways(journeys: Path, run: R
         watched = Watched.open(browser, f"{address}/trajectories", "light")
         page = watched.page
         page.get_by_role("combobox", name="Journeys", exact=True).select_option("journeys")
-        page.get_by_label("Licence").fill(vid)
-        page.keyboard.press("Enter")
-        vehicle = page.get_by_role("region", name=f"Vehicle {vid}")
-        expect(vehicle).to_contain_text("distance")
-        vehicle.get_by_role("listitem").first.get_by_role("button").click()
-        expect(vehicle).to_contain_text("On its way")
+        find(page, vid)
         page.get_by_role("img", name="Map of the journeys").focus()
         for key in ("+", "ArrowLeft", "0"):
             page.keyboard.press(key)

@@ -14,20 +14,22 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from slipstream.bench.rating import own_bytes, shared_bytes
 from slipstream.beside import Ended, beside
 from slipstream.chaos.engine import Engine
-from slipstream.cuboid import memory, metrics
+from slipstream.cuboid import metrics
 from slipstream.feeds.clock import Clock
 from slipstream.tolls.answers import TOLL
 from slipstream.tolls.compaction import FOLDER
 from slipstream.tolls.engine import CHECKPOINT
 from slipstream.tolls.sink import OUTPUT, journal
 from slipstream.tolls.sources import CLOCK
+from slipstream.tolls.summary import quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MIB, GIB = 2**20, 2**30
+MIB = 2**20
 EVERY_S = 5.0
 STATE = "state in shared memory"
 Floats = npt.NDArray[np.float64]
@@ -94,8 +96,7 @@ def _sample(engine: Engine, watched: Watched, second: float) -> None:
     kinds = {"driver": [family[0]], "JVM": [jvm] if jvm else [], "Python workers": engine.workers()}
     for name, processes in kinds.items():
         watched.add(name, second, sum(map(_own, processes)) / MIB)
-    shared = sum(file.stat().st_size for file in memory.root().glob("slipstream-warm-*/*/*"))
-    watched.add(STATE, second, shared / MIB)
+    watched.add(STATE, second, shared_bytes() / MIB)
     if len(watched.samples["driver"]) % 6 == 1:
         _sample_disk(engine.out, watched, second)
 
@@ -121,15 +122,14 @@ def _on_disk(folder: Path) -> tuple[int, int]:
 
 
 def _own(process: psutil.Process) -> int:
-    """Memory that a process has for itself."""
+    """Its own memory, none when it is gone."""
     try:
-        info = process.memory_info()
-        return int(info.rss - getattr(info, "shared", 0))
+        return own_bytes(process)
     except psutil.Error:
         return 0
 
 
-def delays(out: Path) -> tuple[Floats, Floats, Floats]:
+def delays(out: Path) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
     """Of tolls: seconds of the run at which they became visible, how late they were, and how many of them."""
     rows = [
         (batch.emit_ms / 1000, batch.emit_ms / 1000 - time, count)
@@ -138,7 +138,7 @@ def delays(out: Path) -> tuple[Floats, Floats, Floats]:
         if kind == TOLL
     ]
     at, late, counts = np.array(rows, np.float64).T
-    return at, late, counts
+    return at, late, counts.astype(np.int64)
 
 
 def by_minute(out: Path, since: int) -> list[tuple[int, float, float, float]]:
@@ -147,10 +147,9 @@ def by_minute(out: Path, since: int) -> list[tuple[int, float, float, float]]:
     minutes = ((at - since) // 60).astype(int)
     found = []
     for minute in np.unique(minutes):
-        order = np.argsort(late[minutes == minute])
-        sorted_, weights = late[minutes == minute][order], np.cumsum(counts[minutes == minute][order])
-        p50, p99 = (float(sorted_[np.searchsorted(weights, q * weights[-1])]) for q in (0.5, 0.99))
-        found.append((int(minute), p50, p99, float(sorted_[-1])))
+        mine = minutes == minute
+        p50, p99 = (quantile(late[mine], counts[mine], share) for share in (0.5, 0.99))
+        found.append((int(minute), p50, p99, float(late[mine].max())))
     return found
 
 

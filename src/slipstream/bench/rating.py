@@ -222,16 +222,26 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
+def shared_bytes() -> int:
+    """What engines hold in shared memory."""
+    return sum(file.stat().st_size for file in memory.root().glob("slipstream-warm-*/*/*"))
+
+
+def own_bytes(process: psutil.Process) -> int:
+    """Memory that a process has for itself."""
+    info = process.memory_info()
+    return int(info.rss - getattr(info, "shared", 0))
+
+
 def memory_of(pid: int) -> float:
     """Memory of a process and all below it, in GiB: what each has for itself, and shared memory once.
 
     Proportional shares would be exact, but the kernel walks all pages to count them, and that would slow the engine.
     """
-    total = sum(file.stat().st_size for file in memory.root().glob("slipstream-warm-*/*/*"))
+    total = shared_bytes()
     try:
         for process in (root := psutil.Process(pid), *root.children(recursive=True)):
-            info = process.memory_info()
-            total += info.rss - getattr(info, "shared", 0)
+            total += own_bytes(process)
     except psutil.Error:
         pass
     return float(total / 2**30)

@@ -48,7 +48,7 @@ def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]
         summary["answers"][name] = int(mine[:, 2].sum())
         if clock and clock.runs and mine.size:
             delays, counts = mine[:, 3] / 1000.0 - mine[:, 1], mine[:, 2]
-            p50, p99 = (_quantile(delays, counts, share) for share in (0.5, 0.99))
+            p50, p99 = (quantile(delays, counts, share) for share in (0.5, 0.99))
             response = {"p50": p50, "p99": p99, "max": delays.max()}
             summary["response_seconds"][name] = {k: round(float(v), 3) for k, v in response.items()} | {
                 "limit": LIMITS[kind],
@@ -60,10 +60,10 @@ def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]
     return summary
 
 
-def _quantile(values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], share: float) -> float:
+def quantile(values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], share: float) -> float:
     """The value that a share of all do not exceed, without writing each out as often as it is there.
 
-    >>> _quantile(np.array([3.0, 1.0, 2.0]), np.array([1, 98, 1]), 0.99)
+    >>> quantile(np.array([3.0, 1.0, 2.0]), np.array([1, 98, 1]), 0.99)
     2.0
     """
     order = np.argsort(values)
