@@ -4,6 +4,8 @@ A block says in its first line how it is checked:
 
     ```sh run                       by `make test`
     ```sh long                      by `make test-long`, after the page's `run` blocks
+    ```sh long with kafka           the same, while what scripts/kafka.sh starts runs
+    ```sh served                    by `make test-long`: goes on while the blocks after it run, and must till then
     ```sh shown: needs a cluster    by nobody, and why
 
 One process runs a page from its first block to its last, so that what a block leaves (files, names, views) is there
@@ -13,10 +15,14 @@ process; everything else is bash's, and so is all of README.md: what is read fir
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -42,6 +48,16 @@ class Block:
         """Whether it says why it is not run."""
         return bool(re.fullmatch(r"shown: \S.*", self.mark))
 
+    @property
+    def service(self) -> str:
+        """The server that it needs, by the name of its script; empty for none."""
+        return self.mark.partition(" with ")[2]
+
+    @property
+    def when(self) -> str:
+        """run, long or served."""
+        return self.mark.partition(" with ")[0]
+
 
 def blocks(page: Path) -> list[Block]:
     """The code blocks of a page."""
@@ -52,10 +68,13 @@ def blocks(page: Path) -> list[Block]:
 def run_page(page: Path, marks: list[str]) -> None:
     """Run those blocks of a page that bear one of the marks."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(page):
-        if block.mark in marks:
+    with ExitStack() as served:
+        for block in (block for block in blocks(page) if block.when in marks):
             print(f"--- {block.language}\n{block.text}", flush=True)
-            _run(block, names, typed=page.name == "README.md")
+            if block.when == "served":
+                served.enter_context(_serving(block.text))
+            else:
+                _run(block, names, typed=page.name == "README.md")
 
 
 def _run(block: Block, names: dict[str, Any], *, typed: bool) -> None:
@@ -97,6 +116,20 @@ def _is_ours(line: str) -> bool:
 
 def _bash(text: str) -> None:
     subprocess.run(["bash", "-euo", "pipefail", "-c", text], check=True)
+
+
+@contextmanager
+def _serving(text: str) -> Iterator[None]:
+    """What never ends by itself, until the page has run; then as Ctrl-C would end it."""
+    with subprocess.Popen(["bash", "-c", text], start_new_session=True) as process:
+        try:
+            yield
+            if process.poll() is not None:
+                raise RuntimeError(f"it ended with code {process.returncode}: {text}")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+                process.wait(120)
 
 
 def _slipstream(words: list[str]) -> None:

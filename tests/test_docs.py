@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from pages import RUNNABLE, Block, blocks
+from services import service
 from slipstream.cuboid import rtc
 from slipstream.tolls import summary
 
@@ -27,7 +29,7 @@ def name_of(page: Path) -> str:
 
 
 def with_blocks(*marks: str) -> list[Path]:
-    return [page for page in PAGES if any(block.mark in marks for block in blocks(page))]
+    return [page for page in PAGES if any(block.when in marks for block in blocks(page))]
 
 
 def run(page: Path, folder: Path, *marks: str) -> None:
@@ -53,15 +55,18 @@ def test_the_blocks_of(page: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("page", with_blocks("long"), ids=name_of)
 def test_the_long_blocks_of(page: Path, tmp_path: Path) -> None:
-    run(page, tmp_path, "run", "long")
+    with ExitStack() as servers:
+        for name in {block.service for block in blocks(page) if block.service}:
+            servers.enter_context(contextmanager(service)(name))
+        run(page, tmp_path, "run", "long", "served")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_is_run_or_says_why_not(page: Path) -> None:
     for block in blocks(page):
         assert block.language, f"no language: {block.text}"
-        checked = block.mark in ("run", "long") or block.excused
-        assert checked or block.language not in RUNNABLE, f"neither run, long nor `shown: why`:\n{block.text}"
+        checked = block.when in ("run", "long", "served") or block.excused
+        assert checked or block.language not in RUNNABLE, f"neither run, long, served nor `shown: why`:\n{block.text}"
         assert block.language != "py", "write python"
     assert not HIDDEN.search(page.read_text(encoding="utf-8")), "commands stand in blocks with a language"
 
