@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from measure import machine
 from slipstream import session
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.cuboid import declare, files, publish, rtc, ticks
+from slipstream.cuboid import declare, files, memory, publish, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
 from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.fragment import Changes, Fragment
@@ -24,6 +25,7 @@ from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import take_in
+from slipstream.tolls.accounts import ACCOUNT
 from slipstream.tolls.engine import Settings, toll_run
 from slipstream.tolls.published import CAR
 
@@ -228,3 +230,22 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     done = fill(spark, tmp_path / "ticks", script, tmp_path / "out", Filling())
     seconds = time.perf_counter() - start
     print(f"  from CSV through Spark, durable and published: {done['elements'] / seconds:,.0f} tuples/s; {machine()}")
+
+
+def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) -> None:
+    """Keys come by and by, as vehicles do; beside it, what it takes to put all of them into an index at once."""
+    keys = np.random.default_rng(3).permutation(2 * CARS).astype(np.int64)
+    pauses = []
+    with tempfile.TemporaryDirectory(dir=memory.root()) as home, memory.home(Path(home)):
+        accounts = Fragment(ACCOUNT)
+        accounts.upsert(keys[:CARS])
+        for first in range(CARS, keys.size, 5000):
+            began = time.perf_counter()
+            accounts.upsert(keys[first : first + 5000])
+            pauses.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        accounts.keep(np.arange(len(accounts)) > 0)
+        at_once = time.perf_counter() - began
+    print(f"\n{CARS:,} to {keys.size:,} accounts, 5,000 at a time; {machine()}")
+    print(f"  a call takes {1000 * statistics.median(pauses):.1f} ms, the longest {1000 * max(pauses):.0f} ms")
+    print(f"  all of them at once {at_once:.1f} s: {at_once / max(pauses):.0f} x the longest")

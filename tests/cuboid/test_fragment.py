@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
+import os
+import pickle
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.cuboid.fragment import EMPTY, Fragment
+from slipstream.cuboid import memory
+from slipstream.cuboid.fragment import EMPTY, Fragment, index_all
 from slipstream.cuboid.log import DeltaLog, expanded
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.errors import BadArgument, BadInput
@@ -101,6 +107,64 @@ def test_a_fragment_grows_and_forgets() -> None:
     cars.keep(cars.rows["key"] % 2 == 0)
     assert (cars.find(keys[keys % 2 == 1]) == EMPTY).all()
     assert (cars.find(keys[keys % 2 == 0]) != EMPTY).all()
+
+
+#: new keys at once, of which some are forgotten again, and whether another worker has the next batch
+batches = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 30), st.booleans()), max_size=30)
+
+
+@given(batches, st.booleans())
+def test_every_key_is_found_while_the_next_index_is_prepared(
+    batches: list[tuple[int, int, bool]], shared: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        stack.enter_context(patch("slipstream.cuboid.fragment._LARGE", 1))
+        if shared:
+            stack.enter_context(memory.home(Path(folder)))
+        cars, plain = Fragment(CAR), dict[int, int]()
+        for number, (new, gone, moves) in enumerate(batches):
+            keys = [(number * 1000 + key) * 7919 for key in range(new)]
+            fill(cars, [(key, key % 100) for key in keys])
+            plain |= {key: key % 100 for key in keys}
+            removed = keys[:gone] if gone > 20 else []
+            if removed:
+                cars.remove(np.array(removed))
+                plain = {key: value for key, value in plain.items() if key not in removed}
+            if moves:
+                cars = pickle.loads(pickle.dumps(cars))
+        found = cars.find(np.array(list(plain), np.int64))
+        assert cars.rows["key"][found].tolist() == list(plain)
+        assert cars.rows["speed"][found, 0].tolist() == list(plain.values())
+        assert len(cars) == len(plain)
+
+
+def test_the_next_index_is_ready_when_it_is_needed() -> None:
+    """So no call has more to do than the keys it brings and its share of the others."""
+    indexed = []
+    with patch("slipstream.cuboid.fragment._LARGE", 1), patch("slipstream.cuboid.fragment.index_all") as spy:
+        spy.side_effect = lambda rows, slots, first, last: (
+            indexed.append(last - first) or index_all(rows, slots, first, last)
+        )
+        cars = Fragment(CAR, 10_000)
+        for first in range(0, 60_000, 100):
+            cars.upsert(np.arange(first, first + 100))
+    assert (cars.find(np.arange(60_000)) == np.arange(60_000)).all()
+    assert 0 < max(indexed) < 3000
+
+
+def test_an_area_grows_in_place_and_is_seen_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with memory.home(tmp_path):
+        area = memory.Area(np.dtype(np.int64), 1000)
+        area.array[:] = 7
+        before, other = area.array, pickle.loads(pickle.dumps(area))
+        area.grow(5000)
+        area.array[0] = 1
+        assert (before[0], other.array[0]) == (1, 1)
+        assert pickle.loads(pickle.dumps(area)).array.tolist() == [1, *[7] * 999, *[0] * 4000]
+        monkeypatch.setattr(os, "posix_fallocate", Mock(side_effect=OSError("No space left on device")))
+        area.grow(6000)
+    assert area.array.tolist() == [1, *[7] * 999, *[0] * 5000]
+    assert not list(tmp_path.iterdir())
 
 
 def test_whole_rows_are_taken_over_though_they_need_more_room() -> None:

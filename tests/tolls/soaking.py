@@ -90,8 +90,8 @@ def watching(engine: Engine) -> Iterator[Watched]:
 
 
 def _sample(engine: Engine, watched: Watched, second: float) -> None:
-    if not (family := engine.family()):
-        return
+    if not (family := engine.family()) or not shared_bytes():
+        return  # it ends
     jvm = engine.jvm()
     kinds = {"driver": [family[0]], "JVM": [jvm] if jvm else [], "Python workers": engine.workers()}
     for name, processes in kinds.items():

@@ -176,10 +176,8 @@ def open_image(place: Path, schema: Schema) -> Fragment:
             raise ValueError("an index that leads nowhere")
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(place, error) from error
-    fragment = Fragment(schema, 0)
     size = np.array([header["rows"]], np.int32)
-    fragment.parts = Parts(rows, slots, size, np.zeros(rows.size, np.bool_))
-    return fragment
+    return Fragment.of(schema, Parts(rows, slots, size, np.zeros(rows.size, np.bool_)))
 
 
 def write_delta(place: Path, rows: list[bytes], gone: Longs) -> int:

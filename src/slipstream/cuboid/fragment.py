@@ -21,6 +21,9 @@ from slipstream.kernels import Bools, Ints, Longs, compiled
 
 EMPTY = -1
 _LEAST = 1024
+_INT: np.dtype[Any] = np.dtype(np.int32)
+#: places of an index that is worth being prepared
+_LARGE = 1 << 20
 
 
 class Parts(NamedTuple):
@@ -142,6 +145,41 @@ def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, val
         counts[rows[i]] += 1
 
 
+@compiled
+def index_all(rows: npt.NDArray[np.void], slots: Ints, first: int, last: int) -> None:
+    """Put rows into an index that has none of their keys."""
+    for row in range(first, last):
+        place = place_of(rows[row].key, slots.size)
+        while slots[place] != EMPTY:
+            place = (place + 1) & (slots.size - 1)
+        slots[place] = row
+
+
+def _places_for(rows: int) -> int:
+    """Places of an index: at most two thirds are taken."""
+    return 1 << (3 * rows // 2).bit_length()
+
+
+@dataclass
+class NextIndex:
+    """An index that is made ready while a smaller one is in use; it has the first ``done`` rows."""
+
+    slots: memory.Area
+    done: int = 0
+
+    @classmethod
+    def of(cls, places: int) -> NextIndex:
+        """An empty one."""
+        slots = memory.Area(_INT, places)
+        slots.array[:] = EMPTY
+        return cls(slots)
+
+    def take(self, rows: npt.NDArray[np.void], until: int) -> None:
+        """Put in the rows up to ``until`` that are not there yet."""
+        index_all(rows, self.slots.array, self.done, until)
+        self.done = max(self.done, until)
+
+
 @dataclass
 class Changes:
     """What happened to a fragment since it was last published."""
@@ -166,28 +204,29 @@ class Fragment:
         self.changes: Changes | None = None
         self._allocate(room)
 
+    @classmethod
+    def of(cls, schema: Schema, parts: Parts) -> Fragment:
+        """A fragment over arrays that are there, for this process alone."""
+        fragment = cls.__new__(cls)
+        fragment.schema, fragment.changes = schema, None
+        fragment._areas, fragment._next = tuple(map(memory.Area.of, parts)), None
+        fragment.parts = parts
+        return fragment
+
     def _allocate(self, room: int) -> None:
-        self._file, arrays = memory.make(self._forms(max(_LEAST, room)))
-        self.parts = Parts(*arrays)
+        room = max(_LEAST, room)
+        forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
+        self._areas: tuple[memory.Area, ...] = tuple(memory.Area(dtype, count) for dtype, count in forms)
+        self._next: NextIndex | None = None
+        self.parts = Parts(*(area.array for area in self._areas))
         self.parts.slots[:] = EMPTY
 
-    def _forms(self, room: int) -> list[memory.Form]:
-        places = 1 << (3 * room // 2).bit_length()
-        return [
-            (self.schema.dtype, room),
-            (np.dtype(np.int32), places),
-            (np.dtype(np.int32), 1),
-            (np.dtype(np.bool_), room),
-        ]
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.schema, self.changes, self._areas, self._next
 
-    def __getstate__(self) -> tuple[Schema, Changes | None, Any, Any]:
-        if self._file is None:
-            return self.schema, self.changes, None, self.parts
-        return self.schema, self.changes, self._file, self.parts.rows.size
-
-    def __setstate__(self, state: tuple[Schema, Changes | None, Any, Any]) -> None:
-        self.schema, self.changes, self._file, inside = state
-        self.parts = inside if self._file is None else Parts(*memory.find(self._file, self._forms(inside)))
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.schema, self.changes, self._areas, self._next = state
+        self.parts = Parts(*(area.array for area in self._areas))
 
     def __len__(self) -> int:
         return int(self.parts.size[0])
@@ -200,15 +239,57 @@ class Fragment:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return sum(part.nbytes for part in self.parts)
+        return sum(part.nbytes for part in self.parts) + (self._next.slots.array.nbytes if self._next else 0)
 
     def make_room(self, more: int, wanted: Callable[[], Bools] | None = None) -> None:
         """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
-        if len(self) + more > self.parts.rows.size:
-            kept = np.ones(len(self), np.bool_) if wanted is None else wanted()
-            self._note_forgotten(kept)
-            rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
-            self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
+        needed = len(self) + more
+        if needed > self.parts.rows.size:
+            if wanted is not None:
+                self._forget(wanted(), more)
+                return
+            rows, _, _, touched = self._areas
+            rows.grow(3 * needed // 2)
+            touched.grow(3 * needed // 2)
+        if _places_for(needed) > self.parts.slots.size:
+            self._change_index(_places_for(needed))
+        else:
+            self._prepare_index()
+        self.parts = Parts(*(area.array for area in self._areas))
+
+    def _forget(self, kept: Bools, more: int) -> None:
+        self._note_forgotten(kept)
+        rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
+        self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
+
+    def _prepare_index(self) -> None:
+        """Put some rows into the next index, as many as it takes to have it when this one is too small.
+
+        Millions of rows at once would keep a stream waiting for seconds.
+        """
+        places, size = self.parts.slots.size, len(self)
+        begin, end = places // 2, 5 * places // 8
+        if places < _LARGE or size <= begin:
+            return
+        if self._next is None:
+            self._next = NextIndex.of(2 * places)
+        self._next.take(self.parts.rows, min(size, size * (size - begin) // (end - begin)))
+
+    def _change_index(self, places: int) -> None:
+        """Go over to a larger index, which may have been prepared."""
+        if self._next is None or self._next.slots.array.size < places:
+            self._forget_index()
+            self._next = NextIndex.of(places)
+        rows, old, size, touched = self._areas
+        self._next.take(rows.array, len(self))
+        self._areas, self._next = (rows, self._next.slots, size, touched), None
+        old.drop()
+
+    def _forget_index(self) -> None:
+        """The next index is of no use any more: rows have other numbers."""
+        if self._next is not None:
+            self._next.slots.drop()
+            self._next = None
 
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
@@ -225,13 +306,16 @@ class Fragment:
         if self.changes is not None:
             self.changes.forgotten.append(keys)
         before = len(self)
+        self._forget_index()
         remove_all(self.parts, keys)
         # a new row begins with zeros
         self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
-        memory.drop(self._file)
+        self._forget_index()
+        for area in self._areas:
+            area.drop()
         self._allocate(room)
         upsert_all(self.parts, rows[KEY].copy())
         self.parts.rows[: rows.size] = rows
@@ -240,6 +324,7 @@ class Fragment:
     def clear(self) -> None:
         """Forget all rows."""
         self._note_forgotten(np.zeros(len(self), np.bool_))
+        self._forget_index()
         self.parts.touched[: len(self)] = False
         self.parts.slots[:] = EMPTY
         self.parts.size[0] = 0

@@ -11,7 +11,7 @@ import mmap
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,10 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Form = tuple[np.dtype[Any], int]  # of an array: its elements, and how many
-Arrays = list[npt.NDArray[Any]]
-
-_LINE = 64  # arrays start at cache lines
+Array = npt.NDArray[Any]
 
 _home: ContextVar[Path | None] = ContextVar("home", default=None)
 _mapped: dict[Path, mmap.mmap] = {}
@@ -45,45 +42,73 @@ def home(folder: Path) -> Iterator[None]:
         _home.reset(token)
 
 
-def make(forms: Sequence[Form]) -> tuple[Path | None, Arrays]:
-    """Arrays of zeros, and the file that they live in if they are shared."""
-    size = _starts(forms)[-1]
-    folder = _home.get()
-    if folder is None:
-        return None, [np.zeros(count, dtype) for dtype, count in forms]
-    file = folder / uuid.uuid4().hex
-    with file.open("w+b") as created:
+class Area:
+    """An array that begins with zeros and can grow; growing moves nothing while it is shared.
+
+    >>> area = Area(np.dtype(np.int32), 2)
+    >>> area.grow(3)
+    >>> area.array
+    array([0, 0, 0], dtype=int32)
+    """
+
+    def __init__(self, dtype: np.dtype[Any], count: int) -> None:
+        self.array: Array = np.empty(0, dtype)
+        folder = _home.get()
+        self._file = folder / uuid.uuid4().hex if folder else None
+        self.grow(count)
+
+    @classmethod
+    def of(cls, array: Array) -> Area:
+        """An area of this process, over an array that is there."""
+        area = cls.__new__(cls)
+        area._file, area.array = None, array
+        return area
+
+    def grow(self, count: int) -> None:
+        """Have ``count`` elements; the new ones are zeros."""
+        before = self.array
+        if self._file is not None and _stretched(self._file, before.dtype.itemsize * count):
+            self.array = _seen(self._file, before.dtype, count)
+            return
+        self.array = np.zeros(count, before.dtype)
+        self.array[: before.size] = before
+        self.drop()
+
+    def drop(self) -> None:
+        """Give the file back; processes that still have it mapped keep what they see."""
+        if self._file is not None:
+            drop(self._file)
+            self._file = None
+
+    def __getstate__(self) -> tuple[Path | None, Any, Any]:
+        return self._file, self.array.dtype, self.array if self._file is None else self.array.size
+
+    def __setstate__(self, state: tuple[Path | None, Any, Any]) -> None:
+        self._file, dtype, inside = state
+        self.array = inside if self._file is None else _seen(self._file, dtype, inside)
+
+
+def _stretched(file: Path, size: int) -> bool:
+    """Whether there is memory for a file of that size; mapping what there is none for would kill on the first touch."""
+    with file.open("ab") as opened:
         try:
-            # mapping what the machine has no room for would kill the process on its first touch
-            os.posix_fallocate(created.fileno(), 0, size)
+            os.posix_fallocate(opened.fileno(), 0, size)
         except OSError:
-            file.unlink()
-            return None, [np.zeros(count, dtype) for dtype, count in forms]
-    return file, find(file, forms)
+            return False
+    return True
 
 
-def find(file: Path, forms: Sequence[Form]) -> Arrays:
-    """The arrays that another process made in ``file``."""
-    if file not in _mapped:
+def _seen(file: Path, dtype: np.dtype[Any], count: int) -> Array:
+    """The array in a file that this or another process made."""
+    if file not in _mapped or len(_mapped[file]) < dtype.itemsize * count:
         for gone in [known for known in _mapped if not known.exists()]:
             del _mapped[gone]
         with file.open("r+b") as opened:
             _mapped[file] = mmap.mmap(opened.fileno(), 0)
-    starts = _starts(forms)
-    return [
-        np.frombuffer(_mapped[file], dtype, count, start)
-        for (dtype, count), start in zip(forms, starts[:-1], strict=True)
-    ]
+    return np.frombuffer(_mapped[file], dtype, count)
 
 
-def drop(file: Path | None) -> None:
-    """Give a file back; processes that still have it mapped keep what they see."""
-    if file is not None:
-        _mapped.pop(file, None)
-        file.unlink(missing_ok=True)
-
-
-def _starts(forms: Sequence[Form]) -> list[int]:
-    """Where each array begins, and where the last one ends."""
-    sizes = [-(-dtype.itemsize * count // _LINE) * _LINE for dtype, count in forms]
-    return [0, *np.cumsum(sizes).tolist()]
+def drop(file: Path) -> None:
+    """Remove a file of shared memory."""
+    _mapped.pop(file, None)
+    file.unlink(missing_ok=True)
