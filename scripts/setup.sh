@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Make .venv with everything Slipstream needs. Safe to run again; on Debian or Ubuntu as root it also installs
-# what the system lacks (Java for Spark, venv for Python), elsewhere it says what to install.
+# what the system lacks (Java for Spark, venv for Python, Node for the console's page), elsewhere it says what to install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
-need() { # need PACKAGE WHY: install a Debian package or stop with the next step
+need() { # need PACKAGES WHY: install Debian packages or stop with the next step
   if can_apt; then
     echo "installing $1: $2"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+    # shellcheck disable=SC2086 # a word a package
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $1 >/dev/null
   else
     echo "slipstream: $2. Install it (Debian, Ubuntu: sudo apt-get install $1), then run 'make setup' again." >&2
     exit 4
@@ -30,7 +31,9 @@ major=$( (java_major) 2>/dev/null || true)
 [ "${major:-0}" -ge 17 ] || need openjdk-17-jre-headless "Spark needs Java 17 or newer"
 
 [ -x .venv/bin/python ] || python3 -m venv .venv
+echo "installing Python packages into .venv: some hundred megabytes the first time"
 .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 .venv/bin/slipstream --version
+if can_apt && ! command -v npm >/dev/null; then need "nodejs npm" "the console's page is built with it" || true; fi
 scripts/console.sh || echo "slipstream: everything but the console's page is ready." >&2
