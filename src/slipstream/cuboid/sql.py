@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sqlglot import exp, parse_one
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import ParseError
 
 from slipstream.cuboid import functions
 from slipstream.cuboid.access import Ring, latest_first
@@ -32,6 +32,7 @@ from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.views import View
 from slipstream.errors import BadArgument
 from slipstream.kernels import Floats, Ints
+from slipstream.sqltext import UNREADABLE
 
 Part = dict[str, Array]
 
@@ -135,7 +136,7 @@ def _tree(text: str) -> exp.Select:
         ahead = sum(len(before) + 1 for before in lines[: line - 1])
         at = ahead + max(int(found.get("col") or 1) - max(len(highlight), 1), 0)
         complain(text, at, at + max(len(highlight), 1) - 1, str(found.get("description")))
-    except (SqlglotError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket there has no end.") from error
     if not isinstance(tree, exp.Select):
         raise BadArgument("Only SELECT asks a question.", hint="SELECT ... FROM cuboid WHERE ...")

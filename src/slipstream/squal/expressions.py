@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from slipstream.errors import BadInput
+from slipstream.sqltext import UNREADABLE
 
 _DIALECT = "spark"
 
@@ -22,7 +22,7 @@ def parse(text: str) -> exp.Expr:
     """The syntax tree of one expression."""
     try:
         tree = parse_one(text, dialect=_DIALECT)
-    except (SqlglotError, RecursionError) as error:
+    except UNREADABLE as error:
         said = str(error).splitlines() or ["Write an expression."]
         raise BadInput(f"{text[:200]!r} is not an SQL expression.", hint=said[0]) from error
     if isinstance(tree, exp.Query | exp.DDL | exp.Command):
