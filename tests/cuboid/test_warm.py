@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +60,31 @@ def test_what_is_being_worked_on_is_not_found(engine: str) -> None:
     leave(engine, "one")
     with warm.held(engine, "cars", 7) as kept:
         assert kept.take("one") is not None
+    with warm.held(engine, "cars", 7) as kept:
+        assert kept.take("one") is None
+
+
+def take_and_die(engine: str) -> None:
+    with warm.held(engine, "cars", 7) as kept:
+        kept.take("one").append("speed", np.array([4999]), np.array([1]))
+        os._exit(0)
+
+
+def take_and_leave(engine: str) -> None:
+    with warm.held(engine, "cars", 7) as kept:
+        cars = kept.take("one")
+        cars.append("speed", np.array([4999]), np.array([1]))
+        kept.leave("two", cars)
+
+
+@pytest.mark.parametrize("other", [take_and_die, take_and_leave])
+def test_who_left_it_does_not_use_it_after_another_has_changed_it(engine: str, other: Callable[[str], None]) -> None:
+    """Spark gives the batch of a worker that died, or that failed elsewhere, to one that had the batch before."""
+    leave(engine, "one")
+    worker = multiprocessing.get_context("fork").Process(target=other, args=(engine,))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
     with warm.held(engine, "cars", 7) as kept:
         assert kept.take("one") is None
 

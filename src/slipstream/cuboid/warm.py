@@ -3,7 +3,8 @@
 What makes that safe is a mark: every batch writes a new one to Spark's state store and leaves it beside the warm state.
 Warm state is used only if its mark is the one the store holds, that is, if the store's last committed batch is the one
 that left it; after a crash, a retry or a move to another machine it is not, and the state is read from the store. A
-worker takes the mark away before it touches anything, so what a killed worker leaves half done is never used.
+worker takes the mark away before it touches anything, so what a killed worker leaves half done is never used: not even
+by the worker that left it, which still has the same memory mapped.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from slipstream.cuboid import memory
 
 _PREFIX = "slipstream-warm"
 
-#: place -> (mark, state), of this process
-_here: dict[Path, tuple[str, Any]] = {}
+#: place -> (mark, state, whether nobody else could find it), of this process
+_here: dict[Path, tuple[str, Any, bool]] = {}
 
 
 @contextmanager
@@ -54,12 +55,13 @@ class Kept:
 
     def take(self, mark: str | None) -> Any | None:
         """The state that the batch with this mark left, if it is still there; nobody else will find it then."""
-        mine = _here.pop(self._place, (None, None))
-        state = mine[1] if mark is not None and mine[0] == mark else None
+        mark_here, mine, hidden = _here.pop(self._place, (None, None, False))
+        mine = mine if mark is not None and mark_here == mark else None
+        state = mine if hidden else None
         with suppress(FileNotFoundError), self._card.open("rb") as card:
             self._card.unlink()
-            if state is None and pickle.load(card) == mark:
-                state = pickle.load(card)
+            if pickle.load(card) == mark:
+                state = pickle.load(card) if mine is None else mine
         if state is None:
             for left in self._place.glob("[!l]*"):
                 memory.drop(left)
@@ -67,8 +69,7 @@ class Kept:
 
     def leave(self, mark: str, state: Any) -> None:
         """Leave the state of a batch for the next one."""
-        _here[self._place] = (mark, state)
-        aside = self._card.with_suffix(".aside")
+        aside, hidden = self._card.with_suffix(".aside"), False
         try:
             with aside.open("wb") as card:
                 pickle.dump(mark, card)
@@ -77,6 +78,8 @@ class Kept:
         except OSError:
             # no room: only this worker has it
             aside.unlink(missing_ok=True)
+            hidden = True
+        _here[self._place] = (mark, state, hidden)
 
 
 @contextmanager
