@@ -41,6 +41,8 @@ class Losing(AnswerWriter):
         done = self._out / "done"
         if not done.exists() or int(done.read_text()) < batchId:
             done.write_text(str(batchId))
+            for lost in range(len(journal(self._out)), batchId):
+                super().commit([], lost)
             super().commit(messages, batchId)
 
 

@@ -18,7 +18,7 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.parse import parse_trains
 from slipstream.feeds.text import import_text
 from slipstream.squal.qos import Graph
-from slipstream.tolls.sink import JOURNAL, AnswerWriter, Sink, append, journal
+from slipstream.tolls.sink import JOURNAL, AnswerWriter, Sink, append, check_whole, journal
 
 DEEP = b"[" * 2000
 LONG = b"9" * 5000
@@ -190,6 +190,25 @@ def test_the_journal_goes_on_after_a_line_that_a_crash_cut_short(tmp_path: Path)
         file.write(b'{"batch": 1, "newe')
     writer.commit([], 1)
     assert [batch.batch for batch in journal(tmp_path)] == [0, 1]
+
+
+def test_a_journal_that_lost_batches_is_refused(tmp_path: Path) -> None:
+    """What an engine would cut off its text files then was committed."""
+    writer = AnswerWriter(Sink(str(tmp_path), str(tmp_path / "clock.json")))
+    (tmp_path / "commits").mkdir()
+    for batch in range(4):
+        writer.commit([], batch)
+        (tmp_path / "commits" / str(batch)).touch()
+    check_whole(tmp_path, tmp_path)
+    whole = (tmp_path / JOURNAL).read_bytes()
+    (tmp_path / JOURNAL).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadInput, match="4 were committed"):
+        check_whole(tmp_path, tmp_path)
+    with pytest.raises(BadInput, match="before 4"):
+        writer.commit([], 4)
+    (tmp_path / JOURNAL).write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
+    with pytest.raises(BadInput, match="line 1 is batch 1"):
+        check_whole(tmp_path, tmp_path)
 
 
 def test_a_text_file_shorter_than_what_was_committed_is_not_filled_up(tmp_path: Path) -> None:

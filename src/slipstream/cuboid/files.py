@@ -85,8 +85,13 @@ class Catalogue:
         """The last committed batch; -1 before the first."""
         if self.journal:
             return last_in_journal(folder / self.journal)
-        done = (folder / self.checkpoint / "commits").glob("[0-9]*")
-        return max((int(file.name) for file in done if file.name.isdigit()), default=-1)
+        return last_in_checkpoint(folder / self.checkpoint)
+
+
+def last_in_checkpoint(checkpoint: Path) -> int:
+    """The last batch that Spark committed; -1 before the first."""
+    done = (checkpoint / "commits").glob("[0-9]*")
+    return max((int(file.name) for file in done if file.name.isdigit()), default=-1)
 
 
 def last_in_journal(file: Path) -> int:

@@ -132,7 +132,7 @@ def _name_of(source: str) -> str:
 
 def _check_folder(out: Path) -> None:
     """Refuse a folder that is not ours, and one whose journal was damaged: its last line alone would not show it."""
-    sink.journal(out)
+    sink.check_whole(out, out / CHECKPOINT)
     if out.exists() and not (out / CHECKPOINT).exists() and any(out.iterdir()):
         raise BadArgument(f"--out {out}: exists and is no engine's folder.", hint="Give another name, or remove it.")
 

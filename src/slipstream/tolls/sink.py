@@ -29,7 +29,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from slipstream.cuboid.files import last_line, whole_length, whole_lines
+from slipstream.cuboid.files import last_in_checkpoint, last_line, whole_length, whole_lines
 from slipstream.errors import BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
@@ -71,26 +71,27 @@ class Batch:
     text_bytes: int  # of output.csv after it
     rejects_bytes: int  # of rejects.csv after it
 
-    def check(self, before: Batch) -> None:
-        """Refuse what cannot follow the line before it."""
+    def check(self) -> None:
+        """Refuse what no sink has written."""
         counts = (self.batch, self.newest, self.emit_ms, self.rejects, self.text_bytes, self.rejects_bytes)
         if not all(type(count) is int for count in counts) or not isinstance(self.answers, list):
             raise ValueError(f"batch {self.batch}: a count is not a number")
         if not all(isinstance(row, list) and len(row) == 3 for row in self.answers):
             raise ValueError(f"batch {self.batch}: answers are counted by kind and time")
-        if self.batch <= before.batch:
-            raise ValueError(f"batch {self.batch} after batch {before.batch}")
 
 
 _NONE = Batch(-1, -1, 0, [], 0, 0, 0)
+_RESCUE = "Put it back from a copy, or start afresh in another --out folder."
 
 
 def journal(out: Path) -> list[Batch]:
     """The committed batches; an unfinished last line does not count."""
     with _readable(out / JOURNAL) as file:
         batches = [Batch(**line) for line in whole_lines(file)]
-        for before, batch in zip([_NONE, *batches], batches, strict=False):
-            batch.check(before)
+        for number, batch in enumerate(batches):
+            batch.check()
+            if batch.batch != number:
+                raise ValueError(f"line {number + 1} is batch {batch.batch}, not {number}")
         return batches
 
 
@@ -101,7 +102,7 @@ def last_batch(out: Path) -> Batch | None:
         if last is None:
             return None
         batch = Batch(**last)
-        batch.check(_NONE)
+        batch.check()
         return batch
 
 
@@ -110,7 +111,14 @@ def _readable(file: Path) -> Iterator[Path]:
     try:
         yield file
     except (ValueError, TypeError) as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+        raise BadInput(f"{file}: damaged ({error}).", hint=_RESCUE) from error
+
+
+def check_whole(out: Path, checkpoint: Path) -> None:
+    """Refuse a journal that was damaged, or that has lost batches which Spark knows to be committed."""
+    known, committed = len(journal(out)), last_in_checkpoint(checkpoint) + 1
+    if known < committed:
+        raise BadInput(f"{out / JOURNAL}: damaged ({known} batches, {committed} were committed).", hint=_RESCUE)
 
 
 @dataclass
@@ -171,6 +179,8 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         """Make a batch visible, once."""
         written: list[Written] = [message for message in messages if message is not None]
         last = last_batch(self._out) or _NONE
+        if last.batch + 1 < batchId:
+            raise BadInput(f"{self._out / JOURNAL}: ends with batch {last.batch} before {batchId}.", hint=_RESCUE)
         if last.batch < batchId:
             self._commit(written, batchId, last)
         for message in written:
@@ -282,7 +292,7 @@ def append(file: Path, length: int, pieces: Any) -> int:
         if out.tell() < length:
             raise BadInput(
                 f"{file}: {out.tell():,} bytes, {length:,} were committed.",
-                hint="Start afresh in another --out folder.",
+                hint=_RESCUE,
             )
         out.truncate(length)
         out.seek(length)
