@@ -22,7 +22,7 @@ import psutil
 from slipstream.chaos.engine import Engine
 from slipstream.failpoints import POINTS, VARIABLE
 from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.sink import JOURNAL, TEXT
+from slipstream.tolls.sink import JOURNAL, TEXT, last_batch
 
 #: who is killed
 EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python workers"
@@ -290,6 +290,9 @@ class Damage(Fault):
         """Damage the newest one there is."""
         file = NEWEST[self.what](self.site.out)
         whole = file.read_bytes() if file else b""
+        if self.what == TEXT:
+            last = last_batch(self.site.out)
+            whole = whole[: last.text_bytes if last else 0]  # what follows is not committed, and is written again
         if not file or not whole:
             return False
         self._saved = file, whole
