@@ -115,10 +115,20 @@ def _readable(file: Path) -> Iterator[Path]:
 
 
 def check_whole(out: Path, checkpoint: Path) -> None:
-    """Refuse a journal that was damaged, or that has lost batches which Spark knows to be committed."""
-    known, committed = len(journal(out)), last_in_checkpoint(checkpoint) + 1
+    """Refuse a journal that is damaged or lacks batches which Spark knows to be committed, and text files cut short."""
+    batches = journal(out)
+    known, committed = len(batches), last_in_checkpoint(checkpoint) + 1
     if known < committed:
         raise BadInput(f"{out / JOURNAL}: damaged ({known} batches, {committed} were committed).", hint=_RESCUE)
+    last = batches[-1] if batches else _NONE
+    for name, length in ((TEXT, last.text_bytes), (REJECTED, last.rejects_bytes)):
+        _check_length(out / name, length)
+
+
+def _check_length(file: Path, committed: int) -> None:
+    size = file.stat().st_size if file.exists() else 0
+    if size < committed:
+        raise BadInput(f"{file}: {size:,} bytes, {committed:,} were committed.", hint=_RESCUE)
 
 
 @dataclass
@@ -288,12 +298,8 @@ def plain_text(files: list[Path], emit: int) -> bytes:
 
 def append(file: Path, length: int, pieces: Any) -> int:
     """Cut a file to its committed length and append; returns the new length."""
+    _check_length(file, length)
     with file.open("ab") as out:
-        if out.tell() < length:
-            raise BadInput(
-                f"{file}: {out.tell():,} bytes, {length:,} were committed.",
-                hint=_RESCUE,
-            )
         out.truncate(length)
         out.seek(length)
         for piece in pieces:
