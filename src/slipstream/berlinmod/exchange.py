@@ -235,7 +235,7 @@ def _geometry(row: Row) -> Any:
     """A geometry from WKT, EWKT or hexadecimal WKB."""
     try:
         shape, srid = _shape(row["geom"].strip())
-    except shapely.errors.ShapelyError as error:
+    except (shapely.errors.ShapelyError, NotImplementedError) as error:  # the latter of curves
         raise BadInput(f"{row['where']}: {error}.", hint="Geometry as WKT or hexadecimal WKB.") from error
     if srid in DEGREES:
         raise BadInput(f"{row['where']}: coordinates in degrees (SRID {srid}).", hint="Project them to metres first.")

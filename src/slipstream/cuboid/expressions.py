@@ -230,6 +230,8 @@ class Compiler:
         """A function over atomic streams."""
         if values[0].kind != STREAM or any(value.kind == TRUTH for value in values):
             self.complain(node, f"{name} takes an atomic stream, not {values[0].kind}")
+        if name not in functions.BUILT_IN and name not in self.functions:
+            self.complain(node, f"{name} takes a number of each key, as {name}(stream[0]), not an atomic stream")
         streams = 2 if name in ("correlation", "correlation_function", "corr") else 1
         most = streams + (name == "delta")
         if name in functions.BUILT_IN and not streams <= len(values) <= most:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,7 @@ class History:
         file = self.folder / name
         try:
             array = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, SyntaxError, TokenError) as error:
             raise BadInput(f"{file}: not a NumPy array ({error}).", hint=_AGAIN) from error
         if array.shape != shape or array.dtype != kind:
             raise BadInput(f"{file}: {array.dtype} {array.shape}, expected {np.dtype(kind)} {shape}.", hint=_AGAIN)
