@@ -35,6 +35,14 @@ FOUND: list[tuple[str, bytes, str]] = [
     ("SQL in boxes", b"(" * 5000, REFUSED),
     ("SQL in boxes", b"", REFUSED),
     ("SQL in boxes", b"map(speed", REFUSED),
+    ("SQL in boxes", b"left.pos = right.null and left.time > 3", REFUSED),
+    ("Streamonas-SQL queries", b"SELECT delta(speed, vid) FROM car", REFUSED),
+    (
+        "streets as GeoJSON",
+        b'{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"vmax": 50}, "geometry": '
+        b'{"type": "LineString", "coordinates": [[0, 0], [100, Infinity]]}}]}',
+        REFUSED,
+    ),
     ("Streamonas-SQL declarations", b"CREATE PATTERN w AS (9, inf)", REFUSED),
     ("Streamonas-SQL declarations", b"CREATE CUBOID c (a INT KEY, b INT, b INT)", REFUSED),
     ("Streamonas-SQL declarations", b"CREATE CUBOID c (a INT KEY, b AST(" + LONG + b"))", REFUSED),

@@ -162,6 +162,8 @@ def geojson_streets(path: Path) -> Iterator[Street]:
             if geometry["type"] != "LineString":
                 raise ValueError(f"a {geometry['type']}, not a LineString")
             places = [(float(p[0]), float(p[1])) for p in geometry["coordinates"]]
+            if crs != "metres" and not all(abs(lon) <= 180 and abs(lat) <= 90 for lon, lat in places):
+                raise ValueError("coordinates that are not degrees")
             lines.append((places, float(values.get("vmax", values.get("maxspeed", SIDE)))))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             raise BadInput(f"{path}, feature {number}: {error}.", hint="LineStrings with a vmax in km/h.") from error

@@ -232,6 +232,8 @@ class Compiler:
             self.complain(node, f"{name} takes an atomic stream, not {values[0].kind}")
         if name not in functions.BUILT_IN and name not in self.functions:
             self.complain(node, f"{name} takes a number of each key, as {name}(stream[0]), not an atomic stream")
+        if name == "delta" and any(argument.find(exp.Column) for argument in node.expressions[1:]):
+            self.complain(node, "delta goes back by a number that is the same for every key")
         streams = 2 if name in ("correlation", "correlation_function", "corr") else 1
         most = streams + (name == "delta")
         if name in functions.BUILT_IN and not streams <= len(values) <= most:

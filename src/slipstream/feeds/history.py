@@ -157,7 +157,10 @@ class History:
     def _check_files(self) -> None:
         for name, check in self._index.checks.items():
             file = self.folder / name
-            size = file.stat().st_size if file.is_file() else None
+            try:
+                size = file.stat().st_size if file.is_file() else None
+            except OSError as error:
+                raise BadInput(f"{self.folder}: {error}.", hint=_AGAIN) from error
             if size != check.bytes:
                 found = "missing" if size is None else f"{size:,} bytes, {check.bytes:,} expected"
                 raise BadInput(f"{file}: {found}.", hint=_AGAIN)

@@ -87,6 +87,10 @@ def renamed(text: str, rename: Callable[[str, str], str]) -> str:
     spots = []
     for column in parse(text).find_all(exp.Column):
         marks = [part.meta for part in column.find_all(exp.Identifier)]
+        if not all("start" in mark and "end" in mark for mark in marks):
+            raise BadInput(
+                f"{text[:200]!r}: {column.sql()} is no column's name.", hint="Quote names that SQL uses itself."
+            )
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         spots.append((start, end, rename(column.table, column.name)))
     for start, end, new in sorted(spots, reverse=True):
