@@ -34,6 +34,7 @@ FOUND: list[tuple[str, bytes, str]] = [
     ("network", b"network: 2024-02-30", REFUSED),
     ("SQL in boxes", b"(" * 5000, REFUSED),
     ("SQL in boxes", b"", REFUSED),
+    ("delta of a snapshot", b'{"bytes": 3888888888888888888888888888888888, "gone": 1}\n' + bytes(8), REFUSED),
     ("SQL in boxes", b"map(speed", REFUSED),
     ("SQL in boxes", b"left.pos = right.null and left.time > 3", REFUSED),
     ("Streamonas-SQL queries", b"SELECT delta(speed, vid) FROM car", REFUSED),

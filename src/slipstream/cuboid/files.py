@@ -205,7 +205,7 @@ def read_delta(place: Path) -> tuple[bytes, Longs]:
         gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
         if len(rows) + gone.nbytes != len(body):
             raise ValueError(f"{len(body)} bytes, {len(rows) + gone.nbytes} expected")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise _damaged(place, error) from error
     return rows, gone
 
