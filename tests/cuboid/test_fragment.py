@@ -152,6 +152,16 @@ def test_the_next_index_is_ready_when_it_is_needed() -> None:
     assert 0 < max(indexed) < 3000
 
 
+def test_no_index_is_prepared_where_rows_are_forgotten() -> None:
+    """It would be thrown away with every batch."""
+    with patch("slipstream.cuboid.fragment._LARGE", 1), patch("slipstream.cuboid.fragment.NextIndex.of") as made:
+        cars = Fragment(CAR, 10_000)
+        for first in range(0, 9_000, 100):
+            cars.upsert(np.arange(first, first + 100))
+            cars.remove(np.array([first]))
+    assert not made.called
+
+
 def test_an_area_grows_in_place_and_is_seen_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with memory.home(tmp_path):
         area = memory.Area(np.dtype(np.int64), 1000)

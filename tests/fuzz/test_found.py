@@ -164,6 +164,12 @@ def test_a_damaged_layout_is_refused(readers: dict[str, Reader], values: dict[st
     assert outcome_of(readers["engine's layout"], changed(readers, "engine's layout", **values)) == REFUSED
 
 
+def test_an_index_with_an_endless_name_is_refused(readers: dict[str, Reader]) -> None:
+    index = json.loads(readers["index of a history"].corpus[0])
+    index["checks"] = {"tolls" * 1000: next(iter(index["checks"].values()))}
+    assert outcome_of(readers["index of a history"], json.dumps(index).encode()) == REFUSED
+
+
 def test_a_journal_with_a_batch_twice_is_refused(readers: dict[str, Reader]) -> None:
     line = readers["engine's journal"].corpus[0].splitlines(keepends=True)[0]
     assert outcome_of(readers["engine's journal"], line + line) == REFUSED

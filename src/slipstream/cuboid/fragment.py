@@ -55,14 +55,19 @@ def locate(parts: Parts, key: int) -> int:
 
 
 @compiled
+def free_place(slots: Ints, key: int) -> int:
+    """The hash place for a key that has none yet."""
+    place = place_of(key, slots.size)
+    while slots[place] != EMPTY:
+        place = (place + 1) & (slots.size - 1)
+    return int(place)
+
+
+@compiled
 def insert(parts: Parts, key: int) -> int:
     """A new row for a key that has none; the fragment has been given room before."""
-    places = parts.slots.size
-    place = place_of(key, places)
-    while parts.slots[place] != EMPTY:
-        place = (place + 1) & (places - 1)
     row = parts.size[0]
-    parts.slots[place] = row
+    parts.slots[free_place(parts.slots, key)] = row
     parts.rows[row].key = key
     parts.size[0] = row + 1
     return int(row)
@@ -149,10 +154,7 @@ def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, val
 def index_all(rows: npt.NDArray[np.void], slots: Ints, first: int, last: int) -> None:
     """Put rows into an index that has none of their keys."""
     for row in range(first, last):
-        place = place_of(rows[row].key, slots.size)
-        while slots[place] != EMPTY:
-            place = (place + 1) & (slots.size - 1)
-        slots[place] = row
+        slots[free_place(slots, rows[row].key)] = row
 
 
 def _places_for(rows: int) -> int:
@@ -202,6 +204,8 @@ class Fragment:
     def __init__(self, schema: Schema, room: int = _LEAST) -> None:
         self.schema = schema
         self.changes: Changes | None = None
+        self._next: NextIndex | None = None
+        self._forgets = False
         self._allocate(room)
 
     @classmethod
@@ -209,24 +213,27 @@ class Fragment:
         """A fragment over arrays that are there, for this process alone."""
         fragment = cls.__new__(cls)
         fragment.schema, fragment.changes = schema, None
-        fragment._areas, fragment._next = tuple(map(memory.Area.of, parts)), None
-        fragment.parts = parts
+        fragment._areas, fragment._next, fragment._forgets = tuple(map(memory.Area.of, parts)), None, False
+        fragment._look()
         return fragment
 
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
         forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
         self._areas: tuple[memory.Area, ...] = tuple(memory.Area(dtype, count) for dtype, count in forms)
-        self._next: NextIndex | None = None
-        self.parts = Parts(*(area.array for area in self._areas))
+        self._look()
         self.parts.slots[:] = EMPTY
 
+    def _look(self) -> None:
+        """See the arrays where they are now."""
+        self.parts = Parts(*(area.array for area in self._areas))
+
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.schema, self.changes, self._areas, self._next
+        return self.schema, self.changes, self._areas, self._next, self._forgets
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.schema, self.changes, self._areas, self._next = state
-        self.parts = Parts(*(area.array for area in self._areas))
+        self.schema, self.changes, self._areas, self._next, self._forgets = state
+        self._look()
 
     def __len__(self) -> int:
         return int(self.parts.size[0])
@@ -253,9 +260,9 @@ class Fragment:
             touched.grow(3 * needed // 2)
         if _places_for(needed) > self.parts.slots.size:
             self._change_index(_places_for(needed))
-        else:
+        elif wanted is None and not self._forgets:
             self._prepare_index()
-        self.parts = Parts(*(area.array for area in self._areas))
+        self._look()
 
     def _forget(self, kept: Bools, more: int) -> None:
         self._note_forgotten(kept)
@@ -278,15 +285,19 @@ class Fragment:
     def _change_index(self, places: int) -> None:
         """Go over to a larger index, which may have been prepared."""
         if self._next is None or self._next.slots.array.size < places:
-            self._forget_index()
+            self._drop_next()
             self._next = NextIndex.of(places)
         rows, old, size, touched = self._areas
         self._next.take(rows.array, len(self))
         self._areas, self._next = (rows, self._next.slots, size, touched), None
         old.drop()
 
-    def _forget_index(self) -> None:
-        """The next index is of no use any more: rows have other numbers."""
+    def _renumber(self) -> None:
+        """Rows get other numbers: the next index is of no use, nor would another be for long."""
+        self._forgets = True
+        self._drop_next()
+
+    def _drop_next(self) -> None:
         if self._next is not None:
             self._next.slots.drop()
             self._next = None
@@ -306,25 +317,26 @@ class Fragment:
         if self.changes is not None:
             self.changes.forgotten.append(keys)
         before = len(self)
-        self._forget_index()
+        self._renumber()
         remove_all(self.parts, keys)
         # a new row begins with zeros
         self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
         rows, touched = rows.copy(), touched.copy()
-        self._forget_index()
+        self._renumber()
         for area in self._areas:
             area.drop()
         self._allocate(room)
-        upsert_all(self.parts, rows[KEY].copy())
         self.parts.rows[: rows.size] = rows
         self.parts.touched[: rows.size] = touched
+        self.parts.size[0] = rows.size
+        index_all(self.parts.rows, self.parts.slots, 0, rows.size)
 
     def clear(self) -> None:
         """Forget all rows."""
         self._note_forgotten(np.zeros(len(self), np.bool_))
-        self._forget_index()
+        self._renumber()
         self.parts.touched[: len(self)] = False
         self.parts.slots[:] = EMPTY
         self.parts.size[0] = 0
