@@ -6,6 +6,19 @@ Every error that reaches a user is a :class:`SlipstreamError`; the command line 
 
 from __future__ import annotations
 
+# What taking text or bytes apart raises when they are not as they should be, in Python and in the readers we use.
+# Keep the reader in the try small: a mistake of ours in it would be called the user's.
+MALFORMED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    NotImplementedError,
+    RecursionError,
+    SyntaxError,
+)
+
 
 class SlipstreamError(Exception):
     """Base of all errors meant for people.

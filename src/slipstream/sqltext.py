@@ -7,4 +7,6 @@ from __future__ import annotations
 
 from sqlglot.errors import SqlglotError
 
-UNREADABLE = (SqlglotError, RecursionError, LookupError, ValueError, TypeError, AttributeError)
+from slipstream.errors import MALFORMED
+
+UNREADABLE = (SqlglotError, *MALFORMED)

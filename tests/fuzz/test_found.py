@@ -59,6 +59,14 @@ FOUND: list[tuple[str, bytes, str]] = [
         REFUSED,
     ),
     ("Streamonas-SQL queries", b"SELECT vid FROM car LIMIT 1.5", REFUSED),
+    ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE pos < 1e", REFUSED),
+    (
+        "streets of OpenStreetMap",
+        b'<osm version="0.6"><node id="1" lat="52.5" lon="13.4"/><node id="2" lat="52.51" lon="13.4"/>'
+        b'<node id="3" lat="52.51" lon="13.42"/><way id="7"><nd ref="1"/><nd ref="2"/><nd ref="3"/><nd ref="1"/>'
+        b'<tag k="highway" v="residential"/></way></osm>',
+        REFUSED,
+    ),
     ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE pos < " + LONG, ACCEPTED),
     ("Streamonas-SQL queries", b"SELECT speed[-" + LONG + b"] FROM car", REFUSED),
     ("Streamonas-SQL queries", b"SELECT vid FROM car WHERE " + b"(" * 5000, REFUSED),
@@ -78,6 +86,12 @@ FOUND: list[tuple[str, bytes, str]] = [
     ("tracks as CSV", b"id,t,x,y\n\xff", REFUSED),
     ("tracks as GPX", LAUGHS + b"<gpx>&x;</gpx>", REFUSED),
     ("track as MF-JSON", DEEP, REFUSED),
+    (
+        "track as MF-JSON",
+        b'{"type": "MovingPoint", "coordinates": [[0, ' + b"9" * 400 + b']], "datetimes": ["2007-05-28T08:00:00Z"]}',
+        REFUSED,
+    ),
+    ("points of MobilityDB", b"00000F03F000000000", REJECTED),
     ("streets as CSV", b"Id,Vmax,X1,Y1,X2,Y2\n1,50,0,0,inf,0\n", REFUSED),
     ("streets as CSV", b"Id,Vmax,X1,Y1,X2,Y2\n1\r50,0,0,100,0\n", REFUSED),
     ("streets as CSV", b"Id,Vmax,X1,Y1,X2,Y2\n1,1e-320,0,0,100,0\n", REFUSED),

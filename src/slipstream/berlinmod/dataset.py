@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from slipstream.berlinmod.network import Network
 from slipstream.documents import fitted, json_of
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.moving import register, types
 from slipstream.moving.columns import MPoints, frozen, read, write
 from slipstream.moving.motion import concatenated, split_at_pauses
@@ -89,7 +89,7 @@ class Dataset:
             if (body.pop("format"), body.pop("version")) != (FORMAT, VERSION):
                 raise ValueError("another format")
             return cls(path, fitted(Manifest, body))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, *MALFORMED) as error:
             raise BadInput(
                 f"{path}: not a BerlinMOD data set ({error}).",
                 hint="`slipstream berlinmod generate` and `load` make data sets.",

@@ -34,7 +34,7 @@ from slipstream.berlinmod.dataset import (
 from slipstream.berlinmod.generator import write_samples
 from slipstream.berlinmod.network import Street, build
 from slipstream.berlinmod.streets import csv_streets, text_of
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.kernels import Floats, Longs, compiled
 from slipstream.moving import types
 from slipstream.moving.columns import MPoints, Points, read, write
@@ -55,6 +55,7 @@ _POINTS = ("tripid", "vehicleid", "t", "point")
 Row = dict[str, str]
 
 _MEND = "Mend the line, or leave it out."
+_NO_SHAPE = (shapely.errors.ShapelyError, *MALFORMED)
 
 
 def _file(folder: Path, name: str) -> Path | None:
@@ -89,7 +90,7 @@ def _time(row: Row, column: str) -> int:
         text = f"{text[:10]} {text[11:]}"
     try:
         return micros(datetime.fromisoformat(text))
-    except ValueError as error:
+    except MALFORMED as error:
         raise BadInput(f"{row['where']}: {column} {text!r} is not a date and time.", hint=_MEND) from error
 
 
@@ -131,7 +132,7 @@ def _polygon(
         with np.errstate(all="ignore"):
             shape = shapely.Polygon(rings[0], rings[1:])
             reason = "" if shape.is_valid else shapely.is_valid_reason(shape)
-    except (ValueError, IndexError, shapely.errors.GEOSException) as error:
+    except (shapely.errors.GEOSException, *MALFORMED) as error:
         reason = str(error)
     if reason:
         rejects.append((where, f"broken region: {reason}"))
@@ -235,7 +236,7 @@ def _geometry(row: Row) -> Any:
     """A geometry from WKT, EWKT or hexadecimal WKB."""
     try:
         shape, srid = _shape(row["geom"].strip())
-    except (shapely.errors.ShapelyError, NotImplementedError) as error:  # the latter of curves
+    except _NO_SHAPE as error:
         raise BadInput(f"{row['where']}: {error}.", hint="Geometry as WKT or hexadecimal WKB.") from error
     if srid in DEGREES:
         raise BadInput(f"{row['where']}: coordinates in degrees (SRID {srid}).", hint="Project them to metres first.")
@@ -345,7 +346,7 @@ def _places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _place(text: str) -> tuple[str, str]:
     try:
         shape, srid = _shape(text.strip())
-    except shapely.errors.ShapelyError:
+    except _NO_SHAPE:
         return f"no geometry: {text}", ""
     if srid in DEGREES:
         return f"degrees (SRID {srid})", ""

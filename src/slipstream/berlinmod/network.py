@@ -85,7 +85,10 @@ def build(streets: Iterable[Street], where: str = "streets") -> Network:
     pieces = _split(segments)
     if not pieces:
         raise BadInput(f"{where}: no open street.", hint="A street needs a positive speed limit and two places.")
-    return _assemble(_largest(_chains(pieces)))
+    network = _assemble(_largest(_chains(pieces)))
+    if network.nodes < 2:
+        raise BadInput(f"{where}: one closed street, so no trip leads anywhere.", hint="Add a street that meets it.")
+    return network
 
 
 def _key(place: Place) -> Place:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.network import FREEWAY, MAIN, SIDE, Network, Street, build
 from slipstream.documents import json_of
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.moving.tracks import flat
 
 #: OpenStreetMap's kinds of road that cars use, and our three classes
@@ -93,7 +93,7 @@ def secondo_streets(path: Path) -> Iterator[Street]:
             number += 1
             vmax, line = row
             yield Street(float(vmax), [(float(a), float(b), float(c), float(d)) for a, b, c, d in line])
-    except (IndexError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise BadInput(
             f"{path}: street {number}: not (Vmax ((x0 y0 x1 y1) ...)).",
             hint="The file must hold a relation with attributes Vmax and GeoData.",
@@ -108,7 +108,7 @@ def secondo_regions(path: Path) -> list[tuple[float, list[list[tuple[float, floa
             (_finite(row[1], least=0), [[(_finite(x), _finite(y)) for x, y in face[0]] for face in row[2]])
             for row in rows
         ]
-    except (IndexError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise BadInput(
             f"{path}: not (Priority Weight ((((x y) ...)) ...)) ({error}).",
             hint="The file must hold a relation with attributes Priority, Weight and GeoData.",
@@ -134,7 +134,7 @@ def csv_streets(path: Path) -> Iterator[Street]:
         for row in rows:
             vmax, *ends = (float(row[name]) for name in wanted[1:])
             streets.setdefault(row["Id"], (vmax, []))[1].append((ends[0], ends[1], ends[2], ends[3]))
-    except (TypeError, ValueError, csv.Error) as error:
+    except (csv.Error, *MALFORMED) as error:
         raise BadInput(f"{path}, line {rows.line_num}: {error}.", hint="Numbers in metres and km/h.") from error
     return (Street(vmax, segments) for vmax, segments in streets.values())
 
@@ -149,7 +149,7 @@ def geojson_streets(path: Path) -> Iterator[Street]:
         body = json_of(text_of(path))
         features = list(body["features"])
         crs = str(body.get("crs", {}).get("properties", {}).get("name", "OGC:CRS84"))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except MALFORMED as error:
         raise BadInput(f"{path}: not a GeoJSON FeatureCollection.", hint="Export lines as GeoJSON.") from error
     if crs not in _DEGREES and crs != "metres":
         raise BadInput(
@@ -165,7 +165,7 @@ def geojson_streets(path: Path) -> Iterator[Street]:
             if crs != "metres" and not all(abs(lon) <= 180 and abs(lat) <= 90 for lon, lat in places):
                 raise ValueError("coordinates that are not degrees")
             lines.append((places, float(values.get("vmax", values.get("maxspeed", SIDE)))))
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        except MALFORMED as error:
             raise BadInput(f"{path}, feature {number}: {error}.", hint="LineStrings with a vmax in km/h.") from error
     if crs == "metres":
         return (_street_of(places, vmax) for places, vmax in lines)
@@ -182,7 +182,7 @@ def osm_streets(path: Path) -> Iterator[Street]:
         for way in osmium.FileProcessor(str(path)).with_locations().with_filter(osmium.filter.KeyFilter("highway")):
             if isinstance(way, osmium.osm.Way) and (vmax := HIGHWAYS.get(way.tags.get("highway") or "")):
                 lines.append(([(n.lon, n.lat) for n in way.nodes if n.location.valid()], vmax))
-    except (RuntimeError, ValueError, osmium.InvalidLocationError) as error:
+    except (RuntimeError, osmium.InvalidLocationError, *MALFORMED) as error:
         raise BadInput(f"{path}: {error}.", hint="Give an OpenStreetMap extract (.osm.pbf or .osm).") from error
     lat0 = sum(p[1] for places, _ in lines for p in places) / max(1, sum(len(places) for places, _ in lines))
     return (_street_of([flat(*p, lat0) for p in places], vmax) for places, vmax in lines)

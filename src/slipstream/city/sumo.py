@@ -20,7 +20,7 @@ import pyarrow as pa
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged, versions
 from slipstream.feeds.text import file_size, reading
 from slipstream.feeds.tuples import MAX_SPEED, MILE, POSITION, REPORT_EVERY, ROAD, SCHEMA
@@ -63,7 +63,7 @@ def read_map(file: Path) -> dict[str, Edge]:
     """The edges of a map, by their SUMO names."""
     try:
         body = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, *MALFORMED) as error:
         cause = error.strerror if isinstance(error, OSError) else error
         raise BadInput(f"--map {file}: cannot be read ({cause}).", hint=_MAP) from error
     edges = body.get("edges")
@@ -81,7 +81,7 @@ def _edge(file: Path, name: str, entry: Any) -> Edge:
         return Edge(**{**settings, "lanes": tuple(settings.get("lanes", Edge.lanes))})
     except KeyError as error:
         raise BadInput(f"--map {file}, edge {name}: ramp = {error}, expected entry or exit.", hint=_MAP) from error
-    except (TypeError, ValueError) as error:
+    except MALFORMED as error:
         cause = str(error).removeprefix("Edge.__init__() ")
         raise BadInput(f"--map {file}, edge {name}: {cause}.", hint=_MAP) from error
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slipstream.console.refusals import NotThere
+from slipstream.errors import MALFORMED
 from slipstream.feeds.run import FORMAT, Run
 from slipstream.tolls.engine import CHECKPOINT
 from slipstream.tolls.layout import FILE
@@ -80,7 +81,7 @@ def format_of(folder: Path) -> str | None:
         return None
     try:
         return str(json.loads(file.read_text(encoding="utf-8"))["format"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, *MALFORMED):
         return ""
 
 

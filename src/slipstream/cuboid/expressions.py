@@ -156,7 +156,10 @@ class Compiler:
         if node.is_string:
             self.complain(node, f"text {node.sql('spark')}: cuboids hold numbers")
         is_whole = node.this.isdecimal() and len(node.this) <= 18  # what 64 bits hold
-        given = int(node.this) if is_whole else float(node.this)
+        try:
+            given = int(node.this) if is_whole else float(node.this)
+        except ValueError:
+            self.complain(node, f"{node.this} is no number")
         return Value(NUMBER, lambda _: np.asarray(given))
 
     def _bracket(self, node: exp.Bracket) -> Value:

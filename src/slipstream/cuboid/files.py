@@ -31,7 +31,7 @@ from slipstream.cuboid.fragment import EMPTY, Fragment, Parts
 from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import Schema
 from slipstream.documents import json_of
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.kernels import Longs
 
 FOLDER, FILE = "snapshot", "cuboids.json"
@@ -78,7 +78,7 @@ class Catalogue:
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
             patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
             return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadArgument) as error:
+        except (OSError, BadArgument, *MALFORMED) as error:
             raise BadInput(f"{place}: cannot be read ({error}).", hint="Make the snapshot anew.") from error
 
     def committed(self, folder: Path) -> int:
@@ -99,7 +99,7 @@ def last_in_journal(file: Path) -> int:
     try:
         last = last_line(file)
         return int(last["batch"]) if last else -1
-    except (ValueError, KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
 
 
@@ -179,7 +179,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
             raise ValueError("an index of another size")
         if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:
             raise ValueError("an index that leads nowhere")
-    except (ValueError, KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise _damaged(place, error) from error
     size = np.array([header["rows"]], np.int32)
     return Fragment.of(schema, Parts(rows, slots, size, np.zeros(rows.size, np.bool_)))
@@ -205,7 +205,7 @@ def read_delta(place: Path) -> tuple[bytes, Longs]:
         gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
         if len(rows) + gone.nbytes != len(body):
             raise ValueError(f"{len(body)} bytes, {len(rows) + gone.nbytes} expected")
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except MALFORMED as error:
         raise _damaged(place, error) from error
     return rows, gone
 

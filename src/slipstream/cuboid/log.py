@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream.cuboid.fragment import Fragment, decode
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 
 #: bytes above which an entry is better written in pieces
 LARGE = 1 << 26
@@ -41,7 +41,7 @@ def expanded(blob: bytes, width: int) -> bytes:
         (size,) = struct.unpack_from("<q", blob)
         columns = np.frombuffer(_CODEC.decompress(blob[8:], size), np.uint8)
         return np.ascontiguousarray(columns.reshape(width, -1).T).tobytes()
-    except (struct.error, ValueError, OSError, OverflowError, MemoryError) as error:
+    except (struct.error, OSError, MemoryError, *MALFORMED) as error:
         raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream.documents import fitted, json_of
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
 
@@ -114,7 +114,7 @@ class Index:
             body = json_of(file.read_bytes())
             made_by = body.pop("format"), body.pop("version")
             index = fitted(cls, body)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: not the index of a history ({error}).", hint=_AGAIN) from error
         if made_by != (FORMAT, VERSION):
             raise BadInput(f"{file}: {made_by[0]} {made_by[1]}, expected {FORMAT} {VERSION}.", hint=_AGAIN)
@@ -210,7 +210,7 @@ class History:
         file = self.folder / name
         try:
             array = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError, SyntaxError, TokenError) as error:
+        except (OSError, EOFError, TokenError, *MALFORMED) as error:
             raise BadInput(f"{file}: not a NumPy array ({error}).", hint=_AGAIN) from error
         if array.shape != shape or array.dtype != kind:
             raise BadInput(f"{file}: {array.dtype} {array.shape}, expected {np.dtype(kind)} {shape}.", hint=_AGAIN)

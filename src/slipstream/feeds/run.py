@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from slipstream import __version__, staging
 from slipstream.documents import fitted, json_of
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class Run:
                     raise ValueError("another footer")
                 footer = pq.read_metadata(file)
                 columns = footer.schema.to_arrow_schema()
-            except (OSError, ValueError, pa.ArrowException) as error:
+            except (OSError, pa.ArrowException, *MALFORMED) as error:
                 raise BadInput(
                     f"{file}: missing or cut short, or its contents differ from the manifest.",
                     hint="The run is damaged; make it again.",
@@ -286,7 +286,7 @@ class Run:
                 for group in range(file.num_row_groups):
                     _digest_into(digest, file.read_row_group(group))
                 found = digest.hexdigest()
-            except (OSError, ValueError, pa.ArrowException) as error:
+            except (OSError, pa.ArrowException, *MALFORMED) as error:
                 found = str(error)
             if found != expressway.sha256:
                 raise BadInput(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from slipstream.documents import json_of
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.moving.value import MovingPoint, instant
 
 #: reference systems in degrees: WGS 84, ETRS89, NAD83
@@ -85,14 +85,14 @@ def _broken(text: str) -> BadInput:
 def _number(word: str, text: str) -> float:
     try:
         return float(word)
-    except ValueError as error:
+    except MALFORMED as error:
         raise _broken(text) from error
 
 
 def _time(word: str, text: str) -> datetime:
     try:
         return datetime.fromisoformat(word)
-    except ValueError as error:
+    except MALFORMED as error:
         raise _broken(text) from error
 
 
@@ -125,7 +125,7 @@ def from_mfjson(text: str) -> MovingPoint:
             for part in parts
             if "datetimes" in part
         ]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except MALFORMED as error:
         raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
         raise BadInput(f"MF-JSON: interpolation {body['interpolation']}.", hint="Only linear movement is known.")

@@ -17,7 +17,7 @@ import numpy as np
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from slipstream.errors import BadInput, Unavailable
+from slipstream.errors import MALFORMED, BadInput, Unavailable
 from slipstream.moving.value import MovingPoint, instant, micros
 
 EARTH = 6_371_008.8
@@ -35,7 +35,7 @@ def read_gpx(path: Path) -> MovingPoint:
     """The tracks of a GPX file; each segment is a sequence."""
     try:
         root: Any = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, DefusedXmlException, LookupError, ValueError, OSError) as error:
+    except (ElementTree.ParseError, DefusedXmlException, OSError, *MALFORMED) as error:
         raise BadInput(f"{path}: {error}.", hint="Give a GPX file.") from error
     segments = [
         [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
@@ -53,7 +53,7 @@ def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
             float(point.get("lon")),
             float(point.get("lat")),
         )
-    except (TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise BadInput(f"{path}, track point {number}: no time, lon or lat.", hint="A track needs times.") from error
     if not (-180 <= lon <= 180 and -90 <= lat <= 90):
         raise BadInput(f"{path}, track point {number}: lon {lon}, lat {lat}.", hint="GPX is in degrees.")
@@ -85,7 +85,7 @@ def read_csv(path: Path, *, who: str = "id", t: str = "t", x: str = "x", y: str 
 def _csv_vertex(path: Path, line: int, t: str, x: str, y: str) -> Vertex:
     try:
         return datetime.fromisoformat(t), float(x), float(y)
-    except (TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise BadInput(f"{path}, line {line}: {error}.", hint="ISO times and metres.") from error
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.squal.algebra import (
     BOXES,
     Aggregate,
@@ -78,7 +78,7 @@ def loads(text: str, where: str = "network") -> Network:
     """Read a network from text; ``where`` names it in messages."""
     try:
         body = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, *MALFORMED) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or f"not YAML ({type(error).__name__})"
@@ -313,7 +313,7 @@ class _Reader:
             return Graph(tuple((float(x), float(y)) for x, y in body))
         except BadInput as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
-        except (TypeError, ValueError) as error:
+        except MALFORMED as error:
             raise BadInput(f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].") from error
 
     def _arc(self, where: str, value: Any) -> Arc:

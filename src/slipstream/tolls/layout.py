@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slipstream.cuboid.stream import spread
 from slipstream.documents import fitted, json_of
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,5 +66,5 @@ class Layout:
             if not layout.fragments or not layout.shards or layout.partitions < 1:
                 raise ValueError("no fragments, shards or partitions")
             return layout
-        except (OSError, ValueError) as error:
+        except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error

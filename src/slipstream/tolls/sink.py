@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from slipstream.cuboid.files import last_in_checkpoint, last_line, whole_length, whole_lines
-from slipstream.errors import BadInput
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
@@ -110,7 +110,7 @@ def last_batch(out: Path) -> Batch | None:
 def _readable(file: Path) -> Iterator[Path]:
     try:
         yield file
-    except (ValueError, TypeError) as error:
+    except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint=_RESCUE) from error
 
 
