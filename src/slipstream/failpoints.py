@@ -34,6 +34,18 @@ POINTS = (
 #: the places where old answers are compacted, beside the batches
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
+#: the places where a network delivers a batch
+NETWORK_POINTS = ("network.before-points", "network.before-results", "network.before-show", "network.after-show")
+
+#: the places where a stream fills a cuboid
+FILL_POINTS = (
+    "cuboid.before-save",
+    "cuboid.after-save",
+    "fill.before-rejects",
+    "fill.before-journal",
+    "fill.after-journal",
+)
+
 #: the places where answers go on to a topic
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")
 

@@ -15,6 +15,7 @@ from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.metrics import FILE, BatchMetrics
 from slipstream.cuboid.rtc import Moment, figures
 from slipstream.cuboid.sql import Query
+from slipstream.logs import as_line
 from tolls.engine_in_memory import DictStore
 
 SCRIPT = declare.parse(
@@ -37,10 +38,10 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
         with (out / FILE).open("ab") as log:
-            log.write(files.as_line(asdict(measured)))
+            log.write(as_line(asdict(measured)))
         if batch < 2:
             with (out / "batches.jsonl").open("ab") as journal:
-                journal.write(files.as_line({"batch": batch, "found": {}}))
+                journal.write(as_line({"batch": batch, "found": {}}))
     return out
 
 

@@ -25,6 +25,7 @@ from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import take_in
+from slipstream.logs import as_line
 from slipstream.tolls.accounts import ACCOUNT
 from slipstream.tolls.engine import Settings, toll_run
 from slipstream.tolls.published import CAR
@@ -75,7 +76,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
             take_in(fragment, keys, reports(rng, keys.size), show=False)
         fragment.delta()
         publish.publish(out / "snapshot", "car", number, 0, fragment)
-    (out / "batches.jsonl").write_bytes(files.as_line({"batch": 0}))
+    (out / "batches.jsonl").write_bytes(as_line({"batch": 0}))
     return out
 
 
@@ -103,7 +104,7 @@ def write_on(out: Path, ended: Any) -> None:
             fragment.delta()
             publish.publish(out / "snapshot", "car", number, batch, fragment)
         with (out / "batches.jsonl").open("ab") as journal:
-            journal.write(files.as_line({"batch": batch}))
+            journal.write(as_line({"batch": batch}))
         batch += 1
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from cuboid.plain import members
 from oracles.linear_road import answers
-from slipstream.cuboid import files
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
+from slipstream.logs import as_line
 from slipstream.tolls import published
 from slipstream.tolls.fragment import FORGET_AFTER
 from slipstream.tolls.layout import Layout
@@ -75,7 +75,7 @@ class Engine:
             hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
         if commit:
             with (self.out / JOURNAL).open("ab") as journal:
-                journal.write(files.as_line({"batch": self.batch}))
+                journal.write(as_line({"batch": self.batch}))
         else:
             self.batch -= 1
 

@@ -21,6 +21,7 @@ from slipstream.cuboid.fragment import Fragment
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument, BadInput
+from slipstream.logs import as_line
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")), key="vid")
 STOCK = Schema("STOCK", (AST("price", "f8", 3),))
@@ -55,7 +56,7 @@ class Stream:
 
     def commit(self, batch: int) -> None:
         with (self.out / "batches.jsonl").open("ab") as journal:
-            journal.write(files.as_line({"batch": batch}))
+            journal.write(as_line({"batch": batch}))
 
 
 batches = st.lists(

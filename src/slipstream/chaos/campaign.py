@@ -26,9 +26,9 @@ from slipstream.chaos import faults
 from slipstream.chaos.comparison import Outputs, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
-from slipstream.cuboid.files import as_line, whole_lines
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.failpoints import COMPACTION_POINTS, POINTS
+from slipstream.logs import add_lines, whole_lines
 from slipstream.progress import say
 from slipstream.session import settings
 
@@ -142,8 +142,7 @@ class Campaign:
         return {"seed": self.seed, "run": str(self.run), "kinds": list(self.kinds), "faults": self.wanted}
 
     def _note(self, line: dict[str, Any]) -> None:
-        with self._notes.open("ab") as notes:
-            notes.write(as_line(line))
+        add_lines(self._notes, [line])
 
     def carry_out(self) -> list[Record]:
         """All of it, or what is left of it; returns what came of every fault."""

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from slipstream.cuboid.schema import Schema
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.kernels import Longs
+from slipstream.logs import last_line
 
 FOLDER, FILE = "snapshot", "cuboids.json"
 IMAGE, DELTA, RESULT = "image", "delta", "parquet"
@@ -101,22 +101,6 @@ def last_in_journal(file: Path) -> int:
         return int(last["batch"]) if last else -1
     except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
-
-
-def last_line(log: Path) -> dict[str, Any] | None:
-    """The last whole line of a log, without reading the rest: logs grow for as long as a stream runs."""
-    if not log.exists():
-        return None
-    with log.open("rb") as lines:
-        size, reach = lines.seek(0, os.SEEK_END), 1 << 14
-        while True:
-            lines.seek(max(size - reach, 0))
-            whole = lines.read(min(reach, size)).rpartition(b"\n")[0]
-            if b"\n" in whole or reach >= size:
-                last = whole.rpartition(b"\n")[2]
-                found: dict[str, Any] | None = json_of(last) if last else None
-                return found
-            reach *= 4
 
 
 @contextmanager
@@ -212,28 +196,3 @@ def read_delta(place: Path) -> tuple[bytes, Longs]:
 
 def _damaged(place: Path, error: Exception) -> BadInput:
     return BadInput(f"{place}: damaged ({error}).", hint="The stream writes a new image when it starts again.")
-
-
-def as_line(values: dict[str, Any]) -> bytes:
-    """One line of a log."""
-    return json.dumps(values).encode() + b"\n"
-
-
-def whole_lines(log: Path) -> list[dict[str, Any]]:
-    """All lines of a log; none where there is no log, and a last one that was cut short does not count."""
-    whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
-    return [json_of(line) for line in whole.splitlines()]
-
-
-def whole_length(log: Path) -> int:
-    """The bytes of a log up to its last line end: a line that a crash cut short was never written."""
-    if not log.exists():
-        return 0
-    with log.open("rb") as lines:
-        start = lines.seek(0, os.SEEK_END)
-        while start:
-            end, start = start, max(start - (1 << 14), 0)
-            lines.seek(start)
-            if (found := lines.read(end - start).rfind(b"\n")) >= 0:
-                return start + found + 1
-    return 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,9 @@ from slipstream.cuboid.declare import Script
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, BadInput
+from slipstream.failpoints import failpoint
+from slipstream.logs import add_lines, whole_lines
 from slipstream.session import task_errors
 
 if TYPE_CHECKING:
@@ -99,6 +100,12 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
+    known, committed = files.last_in_journal(out / JOURNAL) + 1, files.last_in_checkpoint(out / "checkpoint") + 1
+    if known < committed:
+        raise BadInput(
+            f"{out / JOURNAL}: damaged ({known} batches, {committed} were committed).",
+            hint="Put it back from a copy, or start afresh in another --out folder.",
+        )
     cores = spark.sparkContext.defaultParallelism
     fragmentation = _agreed(out, stream.Fragmentation.new(spark, how.fragments or cores, how.bounds))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
@@ -130,6 +137,7 @@ def _commit(out: Path, watch: Callable[[int], None], batch: DataFrame, number: i
     """Do the batch, keep its rejects, and write the journal: only then is it visible."""
     batch.persist()
     try:
+        failpoint("fill.before-rejects")
         counts = {
             row.query: int(row.rows) for row in batch.groupBy("query").sum("rows").toDF("query", "rows").collect()
         }
@@ -138,10 +146,9 @@ def _commit(out: Path, watch: Callable[[int], None], batch: DataFrame, number: i
     finally:
         batch.unpersist()
     if files.last_in_journal(out / JOURNAL) < number:
-        with (out / JOURNAL).open("ab") as journal:
-            journal.write(files.as_line({"batch": number, "found": counts}))
-            journal.flush()
-            os.fsync(journal.fileno())
+        failpoint("fill.before-journal")
+        add_lines(out / JOURNAL, [{"batch": number, "found": counts}], durable=True)
+        failpoint("fill.after-journal")
     watch(number)
 
 
@@ -163,8 +170,8 @@ def summary(out: Path, name: str) -> dict[str, Any]:
     """What a filled cuboid holds, and what its queries found."""
     snapshot = Snapshot.open(out)
     found: dict[str, int] = {}
-    for line in (out / JOURNAL).read_text(encoding="utf-8").splitlines() if (out / JOURNAL).exists() else []:
-        for query, rows in json.loads(line)["found"].items():
+    for line in whole_lines(out / JOURNAL):
+        for query, rows in line["found"].items():
             found[query] = found.get(query, 0) + rows
     cuboid = snapshot[name]
     streams = [a for a in cuboid.schema.attributes if isinstance(a, AST)]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.beside import Ended, beside
-from slipstream.cuboid.files import as_line, whole_lines
+from slipstream.logs import add_lines, whole_lines
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -99,8 +99,7 @@ class _Recorder:
         fresh = [one for one in found if one["batchId"] > self._last and "addBatch" in one["durationMs"]]
         if fresh:
             self._last = fresh[-1]["batchId"]
-            with self._file.open("ab") as file:
-                file.writelines(as_line(asdict(BatchMetrics.of(one))) for one in fresh)
+            add_lines(self._file, [asdict(BatchMetrics.of(one)) for one in fresh])
 
 
 def read(out: Path) -> list[BatchMetrics]:

@@ -19,6 +19,7 @@ from slipstream.cuboid import files
 from slipstream.cuboid.fragment import EMPTY, Changes, Fragment
 from slipstream.cuboid.schema import KEY
 from slipstream.kernels import Longs
+from slipstream.logs import add_lines
 
 #: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
 MOST_DELTAS = 50
@@ -84,8 +85,7 @@ def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
     """Add a line on what a batch of a fragment cost; of lines for one batch the last counts."""
     place = snapshot / "metrics" / f"fragment={number}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("ab") as log:
-        log.write(files.as_line(values))
+    add_lines(place, [values])
 
 
 def become(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:

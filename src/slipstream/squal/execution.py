@@ -32,6 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.errors import BadArgument, BadInput, Unavailable
+from slipstream.failpoints import failpoint
+from slipstream.logs import add_lines, whole_lines
 from slipstream.squal import expressions, files, looking, shedding
 from slipstream.squal.algebra import Arc, Filter, Network
 from slipstream.squal.compiler import Compiled, compile_network
@@ -217,13 +219,11 @@ class Execution:
         mask = stamped[SHED].to_numpy()
         lost = {str(p): int(((mask >> bit) & 1).sum()) for bit, p in enumerate(self.places)}
         line = {"source": source, "train": train, "tuples": len(mask), "dropped": {p: n for p, n in lost.items() if n}}
-        with (self.folder / "shed.jsonl").open("a", encoding="utf-8") as log:
-            log.write(json.dumps(line) + "\n")
+        add_lines(self.folder / "shed.jsonl", [line])
 
     def shed(self) -> list[dict[str, Any]]:
         """What load shedding has done, train by train."""
-        place = self.folder / "shed.jsonl"
-        return [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()] if place.exists() else []
+        return whole_lines(self.folder / "shed.jsonl")
 
     # --- running
 
@@ -272,14 +272,26 @@ class Execution:
         """Write what a batch delivered under its number, so that a repeated batch replaces itself."""
         batch = batch.persist()
         try:
+            failpoint("network.before-points")
             self._keep(made, batch, number)
             kept = ", ".join(f"'{point.name}'" for point in self.network.kept)
             results = batch.where(f"output not in ({kept})") if kept else batch
-            target = str(self.folder / "results" / f"batch={number}")
-            results.write.mode("overwrite").partitionBy("output").parquet(target)
+            self._show(results, number)
             self.monitor.note(batch, number, shedding.delivered(made.plan.checked, self.places, self.shares))
         finally:
             batch.unpersist()
+
+    def _show(self, results: DataFrame, number: int) -> None:
+        """Write a batch's results aside and put them in place, so that nobody sees half of them."""
+        target = self.folder / "results" / f"batch={number}"
+        aside = self.folder / "staging" / target.name
+        failpoint("network.before-results")
+        results.write.mode("overwrite").partitionBy("output").parquet(str(aside))
+        failpoint("network.before-show")
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(exist_ok=True)
+        aside.rename(target)
+        failpoint("network.after-show")
 
     def _keep(self, made: Compiled, batch: DataFrame, number: int) -> None:
         """Add a batch's tuples to the history of each connection point and view, as a train of their own."""

@@ -8,13 +8,13 @@ tapped arc or a connection point it tells tuples and delays.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipstream.logs import add_lines, whole_lines
 from slipstream.squal.algebra import Output
 from slipstream.squal.qos import Graph
 
@@ -46,13 +46,11 @@ class Monitor:
             "outputs": {n: _line(wanted[n], row, delivered[n]) for n, row in found.items() if n in wanted},
             "arcs": {name: _counts(row) for name, row in found.items() if name not in wanted},
         }
-        with self.file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(entry) + "\n")
+        add_lines(self.file, [entry])
 
     def entries(self) -> list[dict[str, Any]]:
         """The lines so far; of a repeated batch the last."""
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        return list({entry["batch"]: entry for entry in map(json.loads, lines)}.values())
+        return list({entry["batch"]: entry for entry in whole_lines(self.file)}.values())
 
     def totals(self) -> dict[str, dict[str, float]]:
         """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""

@@ -29,10 +29,11 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from slipstream.cuboid.files import last_in_checkpoint, last_line, whole_length, whole_lines
+from slipstream.cuboid.files import last_in_checkpoint
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
+from slipstream.logs import add_lines, last_line, whole_lines
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
 from slipstream.tolls.stages import ANSWERS, REJECTS
 
@@ -218,8 +219,7 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
         entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)
-        line = json.dumps(asdict(entry)).encode() + b"\n"
-        append(self._out / JOURNAL, whole_length(self._out / JOURNAL), (line,))
+        add_lines(self._out / JOURNAL, [asdict(entry)], durable=True)
         failpoint("sink.after-journal")
 
     def _show(self, files: list[Path], batch: int, emit_ms: int) -> None:
