@@ -86,8 +86,9 @@ class Dataset:
             )
         try:
             body = json_of((path / "manifest.json").read_bytes())
-            if (body.pop("format"), body.pop("version")) != (FORMAT, VERSION):
-                raise ValueError("another format")
+            made_by = f"{body.pop('format')} {body.pop('version')}"
+            if made_by != f"{FORMAT} {VERSION}":
+                raise ValueError(f"{made_by}, this program reads {FORMAT} {VERSION}")
             return cls(path, fitted(Manifest, body))
         except (OSError, *MALFORMED) as error:
             raise BadInput(

@@ -1,6 +1,7 @@
 """A network at work in a folder: trains in, results out, and people in control.
 
     OUT/network.yaml        what runs
+    OUT/state.json          the version of the boxes' state in the checkpoint
     OUT/waiting/SOURCE/     trains that have not arrived yet
     OUT/in/SOURCE/          trains that have: Spark streams this folder
     OUT/results/batch=N/    what batch N delivered (written whole, replaced when a batch is repeated)
@@ -31,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.errors import BadArgument, BadInput, Unavailable
+from slipstream.documents import json_of
+from slipstream.errors import MALFORMED, BadArgument, BadInput, Unavailable
 from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
 from slipstream.squal import expressions, files, looking, shedding
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 RUN, PAUSE = "run", "pause"
+#: of what boxes keep in the state store; a folder that does not say it is of the first
+STATE, STATE_VERSION = "state.json", 1
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 
@@ -85,6 +89,7 @@ class Execution:
             raise BadArgument(f"{folder}: exists and is not empty.", hint="Give another folder, or leave out --input.")
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
+        (folder / STATE).write_text(json.dumps({"version": STATE_VERSION}), encoding="utf-8")
         (folder / "network.yaml").write_text(files.dumps(network), encoding="utf-8")
         return cls(folder, network)
 
@@ -95,6 +100,7 @@ class Execution:
             raise BadArgument(
                 f"{folder}: no network runs here.", hint="`slipstream network run FILE --out DIR` lays one out."
             )
+        _check_state(folder / STATE)
         return cls(folder, files.load(folder / "network.yaml"))
 
     # --- control
@@ -341,6 +347,18 @@ class Execution:
         if name not in arcs:
             raise BadArgument(f"{name}: no such output.", hint=f"There is: {', '.join(arcs)}.")
         return arcs[name]
+
+
+def _check_state(file: Path) -> None:
+    try:
+        found = json_of(file.read_bytes())["version"] if file.exists() else 1
+    except MALFORMED as error:
+        raise BadInput(f"{file}: damaged ({error}).", hint="Run the network afresh in another folder.") from error
+    if found != STATE_VERSION:
+        raise BadInput(
+            f"{file}: state of version {found}, this program reads {STATE_VERSION}.",
+            hint="Go on with the version that wrote it, or run the network afresh in another folder.",
+        )
 
 
 def _write_by_worker(tuples: DataFrame, target: Path) -> int:
