@@ -148,6 +148,18 @@ def test_damage_is_done_and_undone(tmp_path: Path) -> None:
     assert not faults.Damage(site, "commit file", "cut").harm()
 
 
+def test_damage_that_no_engine_has_met_lasts_until_the_file_is_written_again(tmp_path: Path) -> None:
+    state = tmp_path / "checkpoint" / "state" / "15.changelog"
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"version 15")
+    fault = faults.Damage(faults.Site(tmp_path, tmp_path, random.Random(3)), "state file", "changed")
+    assert not fault.lasts
+    assert fault.harm()
+    assert fault.lasts
+    state.write_bytes(b"version 15 again")
+    assert not fault.lasts
+
+
 #: what a toy without Spark can take
 FAST = {
     "failpoints": [partial(faults.KillAt, point=point) for point in SINK_POINTS],
@@ -197,6 +209,12 @@ def test_a_campaign_catches_a_broken_sink(which: str, tmp_path: Path, monkeypatc
 @pytest.mark.usefixtures("fast")
 def test_a_campaign_catches_an_engine_that_ends_without_a_word(tmp_path: Path) -> None:
     assert any("no advice" in complaint for complaint in bad_ones(campaign(tmp_path, "silent", ("signal",), 1)))
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_campaign_catches_an_engine_that_does_not_start_again(tmp_path: Path) -> None:
+    complaints = bad_ones(campaign(tmp_path, "stubborn", ("kill",), 2))
+    assert any("stopped without a fault" in complaint for complaint in complaints)
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A toll engine without Spark: made-up answers, batch by batch, through the engine's own sink or a broken one.
 
-    python toy.py good|doubling|losing|silent toll RUN --out OUT ...
+    python toy.py good|doubling|losing|silent|stubborn toll RUN --out OUT ...
 
 It goes on where its folder says it was, as the real one does. The broken ones are canaries: a harness that lets one
 pass is worth nothing.
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from slipstream.errors import SlipstreamError
+from slipstream.errors import BadInput, SlipstreamError
 from slipstream.tolls import sink
 from slipstream.tolls.answers import ANSWER
 from slipstream.tolls.sink import AnswerWriter, Batch, Sink, Written, journal
@@ -50,6 +50,7 @@ _TEXTS = (sink.TEXT, sink.REJECTED)
 WRITERS: dict[str, type[AnswerWriter]] = {
     "good": AnswerWriter,
     "silent": AnswerWriter,
+    "stubborn": AnswerWriter,
     "doubling": Doubling,
     "losing": Losing,
 }
@@ -83,6 +84,8 @@ def main() -> int:
     if sys.argv[1] == "silent":
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
     try:
+        if sys.argv[1] == "stubborn" and journal(out):
+            raise BadInput(f"{out}: something is there.", hint="Start afresh.")
         run(WRITERS[sys.argv[1]](Sink(str(out), str(out / "clock.json"))), out)
     except KeyboardInterrupt:
         print("slipstream: stopped.", file=sys.stderr)

@@ -123,6 +123,7 @@ class Campaign:
         # what is left of a campaign that was interrupted must not throw the same dice again
         self._chance = random.Random(f"{self.seed} {len(self.records)}")
         self._chain = max((record.chain for record in self.records), default=0)
+        self._lasting: list[Damage] = []  # damage that no engine has met yet
 
     @property
     def _notes(self) -> Path:
@@ -210,11 +211,13 @@ class Campaign:
 
     def _run_chain(self, site: Site, todo: list[Make], expected: Outputs) -> None:
         """Start engine after engine on one folder until the run is over, or no fault is left."""
+        self._lasting = []
         while todo:
             makes = _one_start(todo, fresh=not site.out.exists())
             batch = [make(site) for make in makes]
             if isinstance(damage := batch[0], Damage):
                 self._harm(site, damage, expected)
+                self._lasting.append(damage)
             striking = [fault for fault in batch if not fault.before]
             over = self._run_engine(site, striking, expected)
             # what the end of the run was quicker than strikes in another chain
@@ -297,10 +300,16 @@ class Campaign:
         return (ADVISED if by_itself else SAME), engine.said[-500:] if by_itself else ""
 
     def _over(self, site: Site, engine: Engine, ended: bool, struck: list[Fault], expected: Outputs) -> bool:
-        """Whether the run is over; if so, everything must be there."""
+        """Whether the chain is over; if it came to the end of its run, everything must be there."""
         if not ended or engine.code != 0:
             if not engine.has_advised:
                 self._record("end of a chain", f"no advice, code {engine.code}", engine.said)
+            elif lasting := [fault for fault in self._lasting if fault.lasts]:
+                # an engine went on without this file; now one has come to read it
+                lasting[-1].heal()
+            elif not any(fault.struck for fault in struck):
+                self._record("end of a chain", f"stopped without a fault, code {engine.code}", engine.said)
+                return True
             return False
         problem = _problem(site.out, expected, whole=True)
         if problem:

@@ -280,6 +280,7 @@ class Damage(Fault):
     def __post_init__(self) -> None:
         self.before = True
         self._saved: tuple[Path, bytes] | None = None
+        self._harmed = b""
 
     @property
     def kind(self) -> str:
@@ -298,8 +299,15 @@ class Damage(Fault):
         self._saved = file, whole
         at = self.site.chance.randrange(len(whole))
         changed = whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
-        file.write_bytes(whole[: len(whole) // 2] if self.how == "cut" else changed)
+        self._harmed = whole[: len(whole) // 2] if self.how == "cut" else changed
+        file.write_bytes(self._harmed)
         return True
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the damage is still there: Spark leaves a state file as it is when it repeats the file's batch."""
+        file = self._saved[0] if self._saved else None
+        return self.what == "state file" and file is not None and file.exists() and file.read_bytes() == self._harmed
 
     def heal(self) -> None:
         """Put it back."""
