@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.failpoints import FILL_POINTS, NETWORK_POINTS, VARIABLE
 from slipstream.logs import whole_lines
-from tolls.test_crashes import finish, kill_all, wait_for
+from tolls.test_crashes import finish, kill_all, started, wait_for
 
 pytestmark = pytest.mark.long
 
@@ -81,13 +80,7 @@ CASES = {"network": Case(network, delivered, NETWORK_POINTS), "cuboid": Case(fil
 
 
 def start(case: Case, out: Path, again: bool, failpoint: str = "") -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "slipstream", *case.command(out, again), "--master", "local[2]"],
-        env={**os.environ, VARIABLE: failpoint},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    return started(case.command(out, again), {VARIABLE: failpoint})
 
 
 def killed_at(process: subprocess.Popen[bytes], reached: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from slipstream.city.traffic import Traffic
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.failpoints import VARIABLE
 from slipstream.tolls.sink import JOURNAL
-from tolls.test_crashes import finish, kill_all, wait_for
+from tolls.test_crashes import finish, kill_all, started, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,14 +32,8 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def start(run: Run, out: Path, failpoint: str = "") -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "slipstream", "toll", str(run.path), "--out", str(out), "--batch-seconds", "45"]
-    return subprocess.Popen(
-        [*command, "--snapshot", "--master", "local[2]"],
-        env={**os.environ, VARIABLE: failpoint},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    arguments = ["toll", str(run.path), "--out", str(out), "--batch-seconds", "45", "--snapshot"]
+    return started(arguments, {VARIABLE: failpoint})
 
 
 def contents(out: Path) -> dict[str, bytes]:

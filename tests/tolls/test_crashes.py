@@ -32,10 +32,13 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def start(run: Run, out: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "slipstream", "toll", str(run.path), "--out", str(out), "--batch-seconds", "45"]
-    command += ["--master", "local[2]"]
+    return started(["toll", str(run.path), "--out", str(out), "--batch-seconds", "45"], environment)
+
+
+def started(arguments: list[str], environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """A command of ours as a process that can be killed with all it has started."""
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", "slipstream", *arguments, "--master", "local[2]"],
         env={**os.environ, **(environment or {})},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

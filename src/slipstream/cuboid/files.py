@@ -37,6 +37,8 @@ from slipstream.logs import last_line
 FOLDER, FILE = "snapshot", "cuboids.json"
 IMAGE, DELTA, RESULT = "image", "delta", "parquet"
 VERSION = 1
+#: what to do about a damaged file of a folder that a stream goes on in
+RESCUE = "Put it back from a copy, or start afresh in another --out folder."
 #: an image's header fills a page, so that its rows begin on one
 _PAGE = 4096
 
@@ -94,13 +96,20 @@ def last_in_checkpoint(checkpoint: Path) -> int:
     return max((int(file.name) for file in done if file.name.isdigit()), default=-1)
 
 
+def check_journal(file: Path, known: int, checkpoint: Path) -> None:
+    """Refuse a journal of ``known`` batches that lacks some which Spark knows to be committed."""
+    committed = last_in_checkpoint(checkpoint) + 1
+    if known < committed:
+        raise BadInput(f"{file}: damaged ({known} batches, {committed} were committed).", hint=RESCUE)
+
+
 def last_in_journal(file: Path) -> int:
     """The batch in the last whole line of a journal; -1 before the first."""
     try:
         last = last_line(file)
         return int(last["batch"]) if last else -1
     except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
 
 
 @contextmanager

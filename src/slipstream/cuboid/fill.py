@@ -21,7 +21,7 @@ from slipstream.cuboid.declare import Script
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadArgument
 from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
 from slipstream.session import task_errors
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-JOURNAL = "batches.jsonl"
+JOURNAL, CHECKPOINT = "batches.jsonl", "checkpoint"
 _SPARK_TYPES = {"i1": "int", "u1": "int", "i2": "int", "u2": "int", "i4": "bigint", "u4": "bigint", "i8": "bigint"}
 
 
@@ -100,12 +100,7 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
-    known, committed = files.last_in_journal(out / JOURNAL) + 1, files.last_in_checkpoint(out / "checkpoint") + 1
-    if known < committed:
-        raise BadInput(
-            f"{out / JOURNAL}: damaged ({known} batches, {committed} were committed).",
-            hint="Put it back from a copy, or start afresh in another --out folder.",
-        )
+    files.check_journal(out / JOURNAL, files.last_in_journal(out / JOURNAL) + 1, out / CHECKPOINT)
     cores = spark.sparkContext.defaultParallelism
     fragmentation = _agreed(out, stream.Fragmentation.new(spark, how.fragments or cores, how.bounds))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
@@ -115,7 +110,7 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
     spark.conf.set("spark.sql.shuffle.partitions", len(fragmentation.labels))
     try:
         writer = found.writeStream.foreachBatch(partial(_commit, out, how.watch)).outputMode("append")
-        writer = writer.option("checkpointLocation", str(out / "checkpoint"))
+        writer = writer.option("checkpointLocation", str(out / CHECKPOINT))
         return (writer if how.follow else writer.trigger(availableNow=True)).start()
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", str(partitions))

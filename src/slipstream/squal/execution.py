@@ -4,6 +4,7 @@
     OUT/state.json          the version of the boxes' state in the checkpoint
     OUT/waiting/SOURCE/     trains that have not arrived yet
     OUT/in/SOURCE/          trains that have: Spark streams this folder
+    OUT/staging/            results that are being written
     OUT/results/batch=N/    what batch N delivered (written whole, replaced when a batch is repeated)
     OUT/points/NAME/        the history of a connection point or a view, as trains
     OUT/monitor.jsonl       one line a batch: tuples, delays and utility of each output

@@ -29,7 +29,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from slipstream.cuboid.files import last_in_checkpoint
+from slipstream.cuboid.files import RESCUE, check_journal
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
@@ -82,7 +82,6 @@ class Batch:
 
 
 _NONE = Batch(-1, -1, 0, [], 0, 0, 0)
-_RESCUE = "Put it back from a copy, or start afresh in another --out folder."
 
 
 def journal(out: Path) -> list[Batch]:
@@ -112,15 +111,13 @@ def _readable(file: Path) -> Iterator[Path]:
     try:
         yield file
     except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint=_RESCUE) from error
+        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
 
 
 def check_whole(out: Path, checkpoint: Path) -> None:
     """Refuse a journal that is damaged or lacks batches which Spark knows to be committed, and text files cut short."""
     batches = journal(out)
-    known, committed = len(batches), last_in_checkpoint(checkpoint) + 1
-    if known < committed:
-        raise BadInput(f"{out / JOURNAL}: damaged ({known} batches, {committed} were committed).", hint=_RESCUE)
+    check_journal(out / JOURNAL, len(batches), checkpoint)
     last = batches[-1] if batches else _NONE
     for name, length in ((TEXT, last.text_bytes), (REJECTED, last.rejects_bytes)):
         _check_length(out / name, length)
@@ -129,7 +126,7 @@ def check_whole(out: Path, checkpoint: Path) -> None:
 def _check_length(file: Path, committed: int) -> None:
     size = file.stat().st_size if file.exists() else 0
     if size < committed:
-        raise BadInput(f"{file}: {size:,} bytes, {committed:,} were committed.", hint=_RESCUE)
+        raise BadInput(f"{file}: {size:,} bytes, {committed:,} were committed.", hint=RESCUE)
 
 
 @dataclass
@@ -191,7 +188,7 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         written: list[Written] = [message for message in messages if message is not None]
         last = last_batch(self._out) or _NONE
         if last.batch + 1 < batchId:
-            raise BadInput(f"{self._out / JOURNAL}: ends with batch {last.batch} before {batchId}.", hint=_RESCUE)
+            raise BadInput(f"{self._out / JOURNAL}: ends with batch {last.batch} before {batchId}.", hint=RESCUE)
         if last.batch < batchId:
             self._commit(written, batchId, last)
         for message in written:
