@@ -27,6 +27,7 @@ from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import take_in
 from slipstream.logs import as_line
 from slipstream.tolls.accounts import ACCOUNT
+from slipstream.tolls.cars import CAR as TOLLED
 from slipstream.tolls.engine import Settings, toll_run
 from slipstream.tolls.published import CAR
 
@@ -250,3 +251,26 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
     print(f"\n{CARS:,} to {keys.size:,} accounts, 5,000 at a time; {machine()}")
     print(f"  a call takes {1000 * statistics.median(pauses):.1f} ms, the longest {1000 * max(pauses):.0f} ms")
     print(f"  all of them at once {at_once:.1f} s: {at_once / max(pauses):.0f} x the longest")
+
+
+def test_how_long_forgetting_keeps_a_stream_waiting() -> None:
+    """Every second a thirtieth of all cars report, and some are replaced by others; beside it, all old ones at once."""
+    each, replaced, pauses = CARS // 30, CARS // 3000, []
+    with tempfile.TemporaryDirectory(dir=memory.root()) as home, memory.home(Path(home)):
+        driving = Fragment(TOLLED)
+        for second in range(300):
+            group, lap = second % 30, second // 30
+            keys = group * 1_000_000 + np.arange(each) + lap * replaced
+            began = time.perf_counter()
+            driving.sweep("time", second - 90, each)
+            rows = driving.upsert(keys)
+            pauses.append(time.perf_counter() - began)
+            driving.rows["time"][rows] = second
+        left = len(driving)
+        began = time.perf_counter()
+        driving.keep(driving.rows["time"] >= 300 - 60)
+        at_once = time.perf_counter() - began
+    settled = pauses[60:]
+    print(f"\n{CARS:,} cars, {replaced:,} of them others every second, {left:,} remembered; {machine()}")
+    print(f"  a call takes {1000 * statistics.median(settled):.1f} ms, the longest {1000 * max(settled):.0f} ms")
+    print(f"  forgetting at once takes {at_once:.1f} s: {at_once / max(settled):.0f} x the longest")

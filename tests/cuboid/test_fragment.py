@@ -22,6 +22,7 @@ from slipstream.errors import BadArgument, BadInput
 from tolls.engine_in_memory import DictStore
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")))
+TIMED = Schema("TIMED", (Plain("time", "i4"),))
 arrivals = st.lists(st.tuples(st.integers(0, 2**62), st.integers(-(2**31), 2**31 - 1)), max_size=60)
 
 
@@ -126,7 +127,7 @@ def test_every_key_is_found_while_the_next_index_is_prepared(
             keys = [(number * 1000 + key) * 7919 for key in range(new)]
             fill(cars, [(key, key % 100) for key in keys])
             plain |= {key: key % 100 for key in keys}
-            removed = keys[:gone] if gone > 20 else []
+            removed = list(plain)[:: 31 - gone] if gone > 20 else []
             if removed:
                 cars.remove(np.array(removed))
                 plain = {key: value for key, value in plain.items() if key not in removed}
@@ -152,14 +153,23 @@ def test_the_next_index_is_ready_when_it_is_needed() -> None:
     assert 0 < max(indexed) < 3000
 
 
-def test_no_index_is_prepared_where_rows_are_forgotten() -> None:
-    """It would be thrown away with every batch."""
-    with patch("slipstream.cuboid.fragment._LARGE", 1), patch("slipstream.cuboid.fragment.NextIndex.of") as made:
-        cars = Fragment(CAR, 10_000)
-        for first in range(0, 9_000, 100):
-            cars.upsert(np.arange(first, first + 100))
-            cars.remove(np.array([first]))
-    assert not made.called
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), max_size=30))
+def test_a_sweep_forgets_what_is_old_and_nothing_else(batches: list[tuple[int, int]]) -> None:
+    """Against a dictionary that forgets at once: what is left beyond that is what was there."""
+    cars, plain = Fragment(TIMED), dict[int, int]()
+    for number, (new, look) in enumerate(batches):
+        keys = np.arange(new) * 7919 + 100_000 * (number % 7)
+        rows = cars.upsert(keys)
+        cars.rows["time"][rows] = number
+        plain |= dict.fromkeys(keys.tolist(), number)
+        cars.sweep("time", number - 3, look)
+        wanted = {key: time for key, time in plain.items() if time >= number - 3}
+        found = dict(zip(cars.rows["key"].tolist(), cars.rows["time"].tolist(), strict=True))
+        assert found.items() >= wanted.items()
+        assert found.items() <= plain.items()
+    for _ in range(2):  # to the end of the round, and another round
+        cars.sweep("time", len(batches), 2**40)
+    assert len(cars) == 0
 
 
 def test_an_area_grows_in_place_and_is_seen_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ bytes into another copy of the fragment. Whoever publishes a fragment asks it to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -103,20 +102,31 @@ def empty_slot(parts: Parts, hole: int) -> None:
 
 
 @compiled
-def remove_all(parts: Parts, keys: Longs) -> None:
-    """Remove the rows of keys; the last row takes the place of each, so that rows stay dense."""
+def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
+    """Remove the rows of keys; the last row takes the place of each, so that rows stay dense.
+
+    ``coming`` is the fragment with its next index, which has the first ``done`` rows.
+    """
     for i in range(keys.size):
         row = locate(parts, keys[i])
         if row == EMPTY:
             continue
         empty_slot(parts, slot_of(parts, keys[i]))
+        if row < done:
+            empty_slot(coming, slot_of(coming, keys[i]))
         last = parts.size[0] - 1
         if row != last:
-            parts.slots[slot_of(parts, parts.rows[last].key)] = row
+            moved = parts.rows[last].key
+            parts.slots[slot_of(parts, moved)] = row
+            if last < done:
+                coming.slots[slot_of(coming, moved)] = row
+            elif row < done:
+                coming.slots[free_place(coming.slots, moved)] = row
             parts.rows[row] = parts.rows[last]
             parts.touched[row] = parts.touched[last]
         parts.touched[last] = False
         parts.size[0] = last
+        done = min(done, last)
 
 
 @compiled
@@ -205,7 +215,7 @@ class Fragment:
         self.schema = schema
         self.changes: Changes | None = None
         self._next: NextIndex | None = None
-        self._forgets = False
+        self._hand = 0
         self._allocate(room)
 
     @classmethod
@@ -213,7 +223,7 @@ class Fragment:
         """A fragment over arrays that are there, for this process alone."""
         fragment = cls.__new__(cls)
         fragment.schema, fragment.changes = schema, None
-        fragment._areas, fragment._next, fragment._forgets = tuple(map(memory.Area.of, parts)), None, False
+        fragment._areas, fragment._next, fragment._hand = tuple(map(memory.Area.of, parts)), None, 0
         fragment._look()
         return fragment
 
@@ -229,10 +239,10 @@ class Fragment:
         self.parts = Parts(*(area.array for area in self._areas))
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.schema, self.changes, self._areas, self._next, self._forgets
+        return self.schema, self.changes, self._areas, self._next, self._hand
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.schema, self.changes, self._areas, self._next, self._forgets = state
+        self.schema, self.changes, self._areas, self._next, self._hand = state
         self._look()
 
     def __len__(self) -> int:
@@ -248,26 +258,18 @@ class Fragment:
         """Memory held."""
         return sum(part.nbytes for part in self.parts) + (self._next.slots.array.nbytes if self._next else 0)
 
-    def make_room(self, more: int, wanted: Callable[[], Bools] | None = None) -> None:
-        """Be ready for ``more`` new keys; rows that are not ``wanted`` are forgotten if room is short."""
+    def make_room(self, more: int) -> None:
+        """Be ready for ``more`` new keys."""
         needed = len(self) + more
         if needed > self.parts.rows.size:
-            if wanted is not None:
-                self._forget(wanted(), more)
-                return
             rows, _, _, touched = self._areas
             rows.grow(3 * needed // 2)
             touched.grow(3 * needed // 2)
         if _places_for(needed) > self.parts.slots.size:
             self._change_index(_places_for(needed))
-        elif wanted is None and not self._forgets:
+        else:
             self._prepare_index()
         self._look()
-
-    def _forget(self, kept: Bools, more: int) -> None:
-        self._note_forgotten(kept)
-        rows, touched = self.rows[kept], self.parts.touched[: len(self)][kept]
-        self._rebuild(rows, touched, 3 * (rows.size + more) // 2)
 
     def _prepare_index(self) -> None:
         """Put some rows into the next index, as many as it takes to have it when this one is too small.
@@ -292,11 +294,6 @@ class Fragment:
         self._areas, self._next = (rows, self._next.slots, size, touched), None
         old.drop()
 
-    def _renumber(self) -> None:
-        """Rows get other numbers: the next index is of no use, nor would another be for long."""
-        self._forgets = True
-        self._drop_next()
-
     def _drop_next(self) -> None:
         if self._next is not None:
             self._next.slots.drop()
@@ -305,26 +302,36 @@ class Fragment:
     def keep(self, wanted: Bools) -> None:
         """Forget the rows that are not ``wanted``."""
         if not wanted.all():
-            self._note_forgotten(wanted)
+            self._note_forgotten(self.rows[KEY][~wanted])
             self._rebuild(self.rows[wanted], self.parts.touched[: len(self)][wanted], int(wanted.sum()) + _LEAST)
 
-    def _note_forgotten(self, wanted: Bools) -> None:
-        if self.changes is not None and not wanted.all():
-            self.changes.forgotten.append(self.rows[KEY][~wanted])
+    def _note_forgotten(self, keys: Longs) -> None:
+        if self.changes is not None and keys.size:
+            self.changes.forgotten.append(keys)
 
     def remove(self, keys: Longs) -> None:
         """Forget the rows of ``keys``, in time proportional to their number."""
-        if self.changes is not None:
-            self.changes.forgotten.append(keys)
-        before = len(self)
-        self._renumber()
-        remove_all(self.parts, keys)
+        self._note_forgotten(keys)
+        before, done = len(self), self._next.done if self._next else 0
+        coming = self.parts._replace(slots=self._next.slots.array) if self._next else self.parts
+        remove_all(self.parts, coming, done, keys)
+        if self._next:
+            self._next.done = min(done, len(self))
         # a new row begins with zeros
         self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
+    def sweep(self, name: str, least: int, look: int) -> None:
+        """Look at the next ``look`` rows, round and round, and forget those whose ``name`` is below ``least``.
+
+        All old rows at once would keep a stream waiting for seconds.
+        """
+        first = self._hand if self._hand < len(self) else 0
+        self._hand = first + look
+        seen = self.rows[first : self._hand]
+        self.remove(seen[KEY][seen[name] < least])
+
     def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
-        rows, touched = rows.copy(), touched.copy()
-        self._renumber()
+        self._drop_next()
         for area in self._areas:
             area.drop()
         self._allocate(room)
@@ -335,8 +342,8 @@ class Fragment:
 
     def clear(self) -> None:
         """Forget all rows."""
-        self._note_forgotten(np.zeros(len(self), np.bool_))
-        self._renumber()
+        self._note_forgotten(self.rows[KEY].copy())
+        self._drop_next()
         self.parts.touched[: len(self)] = False
         self.parts.slots[:] = EMPTY
         self.parts.size[0] = 0

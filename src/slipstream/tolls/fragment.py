@@ -142,7 +142,9 @@ class TollFragment:
         self._roll(int(time[0]) // 60 + 1)
         self._second = int(time[-1])
         prices = self._current_prices()
-        self.cars.make_room(vid.size, lambda: self.cars.rows["time"] >= int(time[0]) - FORGET_AFTER)
+        # cars that drive report twice a minute: all are looked at in half a minute
+        self.cars.sweep("time", int(time[0]) - FORGET_AFTER, vid.size)
+        self.cars.make_room(vid.size)
         self.visits.make_room(vid.size)
         answers = new_answers(vid.size)
         take_reports(
