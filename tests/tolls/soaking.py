@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,13 +112,12 @@ def _sample_disk(out: Path, watched: Watched, second: float) -> None:
 
 
 def _on_disk(folder: Path) -> tuple[int, int]:
+    """Files and bytes; some are removed meanwhile."""
     sizes = []
-    for file in folder.rglob("*"):
-        try:
-            if file.is_file():
-                sizes.append(file.stat().st_size)
-        except OSError:  # removed meanwhile
-            continue
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                sizes.append(Path(place, name).stat().st_size)
     return len(sizes), sum(sizes)
 
 

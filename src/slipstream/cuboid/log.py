@@ -91,7 +91,7 @@ class DeltaLog:
             self.write(number, delta, fragment, store)
             return
         rows = decode(fragment.schema, delta)
-        rows = rows[np.argsort(rows[column], kind="stable")]
+        rows = rows.take(np.argsort(rows[column], kind="stable"))
         values, starts = np.unique(rows[column], return_index=True)
         for value, piece in zip(values.tolist(), np.split(rows, starts[1:]), strict=True):
             self.write(value, piece.tobytes(), fragment, store)

@@ -94,11 +94,11 @@ def become(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
     there = np.flatnonzero(at != EMPTY)
     # compared as bytes: NaN equals NaN
     size = rows.dtype.itemsize
-    old, new = (part.tobytes() for part in (fragment.parts.rows[at[there]], rows[there]))
+    old, new = (part.tobytes() for part in (fragment.parts.rows.take(at[there]), rows.take(there)))
     same = (np.frombuffer(old, np.uint8) == np.frombuffer(new, np.uint8)).reshape(-1, size).all(axis=1)
     changed = np.ones(rows.size, np.bool_)
     changed[there[same]] = False
     if there.size < len(fragment):
         fragment.remove(np.setdiff1d(fragment.rows[KEY], rows[KEY]))
-    fragment.put(rows[changed])
+    fragment.put(rows.compress(changed))
     fragment.delta()

@@ -63,7 +63,7 @@ class Rows:
 
     def take(self, rows: Longs) -> Rows:
         """Some of the rows."""
-        return Rows(self.schema, self.rows[rows])
+        return Rows(self.schema, self.rows.take(rows))
 
 
 @dataclass(frozen=True)

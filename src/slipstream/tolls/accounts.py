@@ -103,7 +103,7 @@ class Accounts:
         """Add those of another's accounts, vehicles shifted, that belong to shard ``number`` of ``shards``."""
         rows = other.accounts.rows.copy()
         rows["key"] += vid_shift
-        self.accounts.put(rows[rows["key"] % shards == number])
+        self.accounts.put(rows.compress(rows["key"] % shards == number))
 
     def save(self, number: int, store: Store) -> None:
         """Write what changed since the last save; ``number`` grows from batch to batch."""
