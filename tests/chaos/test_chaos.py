@@ -217,6 +217,13 @@ def test_a_campaign_catches_an_engine_that_does_not_start_again(tmp_path: Path) 
     assert any("stopped without a fault" in complaint for complaint in complaints)
 
 
+def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) -> None:
+    """Whether a file system was there to be filled is not known before a chain begins."""
+    going_on = Campaign(tmp_path / "run", tmp_path / "chaos", 3, 5, ("disk",))
+    going_on.records += [Record("disk full", 1, ADVISED)] * 2
+    assert len(going_on._left()) == 1
+
+
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="--kinds floods: unknown"):
         Campaign(tmp_path, tmp_path, 1, 1, ("floods",))

@@ -163,11 +163,11 @@ class Campaign:
         return self.records
 
     def _left(self) -> list[Make]:
-        """The plan without what was done already."""
-        done = Counter(record.kind for record in self.records)
+        """The plan without what was done already, whichever way it was done."""
+        done = Counter(_what(record.kind) for record in self.records)
         left = []
         for make in plan(random.Random(self.seed), self.kinds, self.wanted):
-            if done[kind := make(_NOWHERE).kind]:
+            if done[kind := _what(make(_NOWHERE).kind)]:
                 done[kind] -= 1
             else:
                 left.append(make)
@@ -361,6 +361,11 @@ def plan(chance: random.Random, kinds: Sequence[str], wanted: int) -> list[Make]
 
 
 _NOWHERE = Site(Path(), Path(), random.Random(0))
+
+
+def _what(kind: str) -> str:
+    """A kind without how it was done, in brackets, which depends on where."""
+    return kind.partition(" (")[0]
 
 
 def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
