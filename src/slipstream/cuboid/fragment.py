@@ -217,7 +217,7 @@ class Fragment:
         self.schema = schema
         self.changes: Changes | None = None
         self._next: NextIndex | None = None
-        self._hand = 0
+        self._hand = 0  # the row that the next sweep begins with
         self._allocate(room)
 
     @classmethod
