@@ -5,6 +5,7 @@ The class is in the program itself, so it travels to Spark's workers as it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from slipstream.tolls import sink
@@ -16,10 +17,11 @@ class DoublingWriter(sink.AnswerWriter):
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
         done = sink.journal(self._out)
-        newest = done[-1].newest if done else -1
         sizes = [(self._out / name).stat().st_size if done else 0 for name in (sink.TEXT, sink.REJECTED)]
         number = max(batchId, done[-1].batch + 1 if done else 0)
-        self._commit(written, number, sink.Batch(number - 1, newest, 0, [], 0, *sizes))
+        last = done[-1] if done else sink.NO_BATCH
+        last = replace(last, batch=number - 1, text_bytes=sizes[0], rejects_bytes=sizes[1])
+        self._commit(written, number, last)
 
 
 class DoublingSink(sink.AnswerSink):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from slipstream.chaos.engine import Engine
 from slipstream.chaos.report import as_markdown, bad_ones
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.failpoints import POINTS, VARIABLE, failpoint
-from slipstream.tolls.sink import AnswerWriter, Sink
+from slipstream.tolls.sink import NO_BATCH, AnswerWriter, Sink
 
 SINK_POINTS = [point for point in POINTS if point.startswith("sink.")]
 
@@ -88,8 +89,8 @@ def test_emit_does_not_count(tmp_path: Path) -> None:
         (tmp_path / name / "output.csv").write_text(f"0,7,1,{emit},30,2\n3,1,{emit},8,90\n")
         (tmp_path / name / "rejects.csv").touch()
         (tmp_path / name / "batches.jsonl").write_text(
-            '{"batch": 0, "newest": 1, "emit_ms": 5000, "answers": [], "rejects": 0, '
-            f'"text_bytes": {(tmp_path / name / "output.csv").stat().st_size}, "rejects_bytes": 0}}\n'
+            json.dumps(asdict(replace(NO_BATCH, batch=0, text_bytes=(tmp_path / name / "output.csv").stat().st_size)))
+            + "\n"
         )
     one, two = (Outputs.read(tmp_path / name) for name in ("one", "two"))
     assert one == two

@@ -11,6 +11,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ class Doubling(AnswerWriter):
 
     def _commit(self, written: list[Written], batch: int, last: Batch) -> None:
         texts = [(self._out / name).stat().st_size if (self._out / name).exists() else 0 for name in _TEXTS]
-        super()._commit(written, batch, Batch(last.batch, last.newest, last.emit_ms, [], 0, *texts))
+        super()._commit(written, batch, replace(last, text_bytes=texts[0], rejects_bytes=texts[1]))
 
 
 class Losing(AnswerWriter):
@@ -60,7 +61,7 @@ def hops(batch: int) -> list[Hop]:
     answers = np.zeros(3, ANSWER)
     answers["kind"], answers["time"], answers["vid"] = 0, batch, [1, 2, 3]
     answers["qid"], answers["a"], answers["b"] = -1, batch, 7
-    return [Hop(0, ANSWERS, batch, 3, 0, answers.tobytes())]
+    return [Hop(0, ANSWERS, batch, 0, 3, 0, answers.tobytes())]
 
 
 def stop(number: int, frame: Any) -> None:

@@ -17,7 +17,7 @@ from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
 from slipstream.logs import as_line
 from slipstream.tolls import published
-from slipstream.tolls.fragment import FORGET_AFTER
+from slipstream.tolls.cars import FORGET_AFTER
 from slipstream.tolls.layout import Layout
 from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage, prepare
 from slipstream.tolls.sink import JOURNAL

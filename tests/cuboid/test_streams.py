@@ -22,8 +22,8 @@ from slipstream.cuboid.stream import CuboidStream, Fragmentation, results
 from slipstream.errors import BadArgument
 from slipstream.feeds.text import export_text
 from slipstream.feeds.tuples import MILE
+from slipstream.tolls.cars import FORGET_AFTER
 from slipstream.tolls.engine import Settings, toll_run
-from slipstream.tolls.fragment import FORGET_AFTER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,8 @@ from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
 from slipstream.tolls.fragment import TollFragment
 from slipstream.tolls.rules import RULES, Rules
-from slipstream.tolls.stages import ANSWERS, REJECTS, Hop, account_stage, by_fragment, rejects_hop, toll_stage
+from slipstream.tolls.schedule import Irregular
+from slipstream.tolls.stages import ANSWERS, COUNTED, REJECTS, Hop, account_stage, by_fragment, rejects_hop, toll_stage
 from slipstream.tolls.travel import Past
 
 
@@ -50,20 +51,23 @@ class Engine:
         self.accounts: dict[int, Accounts] = {}
         self.stores: dict[tuple[str, int], DictStore] = {}
         self.outputs: list[tuple[int, ...]] = []
+        self.answers = np.empty(0, ANSWER)
+        self.irregular = Irregular()
         self.rejects: list[tuple[str, str]] = []
 
     def run(self, batches: Iterable[Sequence[str]]) -> Engine:
-        for batch in batches:
+        for number, batch in enumerate(batches):
             parsed = parse_text(b"".join(line.encode() + b"\n" for line in batch))
-            self._batch(parsed.rejects + self.intake.take(parsed.tuples), everything=False)
+            self._batch(parsed.rejects + self.intake.take(parsed.tuples, arrival(number)), everything=False)
         self._batch([], everything=True)
         return self
 
     def _batch(self, rejects: list[tuple[bytes, str]], *, everything: bool) -> None:
         if self.restart:
             self.intake = Intake.decode(self.lateness, self.intake.encode())
-        tuples, more = self.intake.release(everything=everything)
-        hops = [*by_fragment(tuples, tuple(range(self.fragments))), *rejects_hop(0, 0, rejects + more)]
+        released = self.intake.release(everything=everything)
+        trains = by_fragment(released.tuples, tuple(range(self.fragments)), released.arrived)
+        hops = [*trains, *rejects_hop(0, 0, rejects + released.rejects)]
         for hop in self._through(self._toll, self._through_fragments(hops)):
             self._sink(hop)
 
@@ -100,15 +104,23 @@ class Engine:
 
     def _sink(self, hop: Hop) -> None:
         if hop.what == ANSWERS:
+            self.answers = np.concatenate([self.answers, np.frombuffer(hop.payload, ANSWER)])
             self.outputs += [plain(row) for row in np.frombuffer(hop.payload, ANSWER)]
+        elif hop.what == COUNTED:
+            self.irregular = Irregular.total([self.irregular, Irregular.from_bytes(hop.payload)])
         elif hop.what == REJECTS:
             pairs = (line.decode(errors="replace").split(",", 1) for line in hop.payload.splitlines())
             self.rejects += [(line, reason) for reason, line in pairs]
 
 
+def arrival(batch: int) -> int:
+    """When the tuples of a batch arrive, in milliseconds: at no round moment."""
+    return 1_700_000_000_123 + 777 * batch
+
+
 def plain(row: np.void) -> tuple[int, ...]:
     """An answer in the paper's field order, without Emit."""
-    kind, time, vid, qid, a, b = (int(value) for value in row.tolist())
+    kind, time, vid, qid, a, b, _ = (int(value) for value in row.tolist())
     if kind == TOLL:
         return (kind, vid, time, a, b)
     if kind == ALERT:

@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.tolls.lines import END_MARK, LineReader, Lines
+from slipstream.feeds.tuples import END_MARK
+from slipstream.tolls.lines import LineReader, Lines
 
 
 def read(reader: LineReader, start: dict, end: dict) -> bytes:  # type: ignore[type-arg]
@@ -57,5 +58,5 @@ def test_a_finished_file_ends(tmp_path: Path) -> None:
     (tmp_path / "feed").write_text("1\n2")
     reader = LineReader(Lines(str(tmp_path / "feed"), follow=False))
     end = reader.latestOffset(reader.initialOffset(), None)
-    assert end == {"name": "feed", "byte": 3, "ended": True}
+    assert (end["name"], end["byte"], end["ended"]) == ("feed", 3, True)
     assert reader.latestOffset(end, None) == end

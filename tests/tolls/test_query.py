@@ -19,7 +19,6 @@ from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
 from slipstream.tolls.engine import Settings, toll_feed, toll_run
-from slipstream.tolls.live import receive
 from slipstream.tolls.sink import REJECTED, TEXT
 from tolls.test_exactness import GARBAGE
 
@@ -93,9 +92,9 @@ def test_what_comes_over_tcp_is_tolled_to_its_end(spark: SparkSession, text: lis
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve, args=(server,))
         thread.start()
-        receive(f"tcp:127.0.0.1:{server.getsockname()[1]}", tmp_path / "spool").join()
+        address = f"tcp:127.0.0.1:{server.getsockname()[1]}"
+        toll_feed(spark, address, tmp_path / "out", Settings(lateness=2, follow=True))
         thread.join()
-    toll_feed(spark, str(tmp_path / "spool"), tmp_path / "out", Settings(lateness=2, follow=True))
     assert sorted(outputs(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
 
 
@@ -141,5 +140,5 @@ def test_settings_of_another_start_are_refused(spark: SparkSession, run: Run, tm
 
 def test_a_folder_of_something_else_is_left_alone(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("keep")
-    with pytest.raises(BadArgument, match="no engine's folder"):
+    with pytest.raises(BadArgument, match="not a toll job's folder"):
         toll_run(spark, run, tmp_path, Settings())

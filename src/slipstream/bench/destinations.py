@@ -16,9 +16,8 @@ from typing import Any
 from slipstream.bench.encodings import Encoding
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.feeds import kafka
+from slipstream.feeds.tuples import END_MARK
 from slipstream.progress import say
-
-#: how long a broker or a client may keep the driver waiting
 
 
 class Destination(ABC):
@@ -28,9 +27,12 @@ class Destination(ABC):
     def deliver(self, second: int, data: bytes) -> None:
         """Send a second's tuples; they have left when this returns."""
 
+    def end(self) -> None:  # noqa: B027 - most say so by closing
+        """Tell whoever follows that nothing more will come."""
+
     @abstractmethod
     def close(self) -> None:
-        """Nothing more will come."""
+        """Let go of what is open."""
 
 
 class Folder(Destination):
@@ -55,6 +57,10 @@ class Folder(Destination):
             hidden.rename(self._path / name)
         except OSError as error:
             raise Unavailable(f"--to dir:{self._path}: {error.strerror} at second {second}.") from error
+
+    def end(self) -> None:
+        """A file beside the folder says that it will not grow."""
+        self._path.with_name(self._path.name + END_MARK).touch()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -151,6 +157,11 @@ class Topic(Destination):
     def _heard(self, error: Any, _message: Any) -> None:
         if error is not None:
             self._refused = error.str()
+
+    def end(self) -> None:
+        """An empty message says that it was the last."""
+        self._produce(self._producer.produce, b"")
+        self._producer.flush(kafka.PATIENCE)
 
     def close(self) -> None:
         """Every second was flushed; nothing is left."""

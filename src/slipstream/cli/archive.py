@@ -70,6 +70,7 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
     """Archive a stream until it ends; how many trips and rejects there are then."""
     from slipstream.moving import archive as archives
     from slipstream.tolls import sources
+    from slipstream.tolls.chunks import LAST
 
     run, speed, encoding, follow, start = how
     files = run is None and encoding == "parquet"
@@ -80,7 +81,8 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
         tuples = archives.arriving(spark, Path(source))
     else:
         chunks = sources.chunks(spark, source, out / "checkpoint", encoding, follow=follow)
-        tuples = archives.parsed(chunks, encoding)
+        sources.connect(source, out / "checkpoint", encoding)
+        tuples = archives.parsed(chunks.withColumn("last", chunks.what == LAST), encoding)
     with task_errors(), signals_heeded(), _stopped_at_the_end() as queries:
         queries.append(archives.archive_stream(tuples, out, start, once=files and not follow))
         if not files:

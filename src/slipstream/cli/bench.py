@@ -130,6 +130,9 @@ def drive(
     fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     encoding: Annotated[str, typer.Option(help="text, json or train.")] = "text",
+    end: Annotated[
+        bool, typer.Option("--end", help="Tell who follows the topic or folder that nothing more will come.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Deliver a run in real time: a tuple with Time t leaves in second t.
@@ -151,6 +154,8 @@ def drive(
     plan = Plan.of(opened, speed, fast_forward_to, until)
     with closing(destination(to, form)) as open_destination:
         result = deliver(opened, plan, form.encode, open_destination)
+        if end:
+            open_destination.end()
     if to == "stdout":
         say(json.dumps(result.to_dict()))
     else:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from slipstream import session
-from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.errors import BadArgument
 
 
@@ -48,7 +48,10 @@ def toll(
     compact_every: Annotated[
         int, typer.Option(min=0, help="Merge old answers, so many batches to a file in compacted/; 0 leaves them.")
     ] = 500,
-    parallel: Annotated[int, typer.Option(help="Fragments and shards; 0 for one per core.")] = 0,
+    parallel: Annotated[
+        int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
+    ] = 0,
+    max_rejects: MaxRejects = 1.0,
     master: Master = session.LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -56,8 +59,12 @@ def toll(
     """Toll a stream of position reports: notifications, alerts, balances, expenditures and travel times.
 
     Everything goes to the folder --out: answers in output.csv (the paper's plain form) and output/ (Parquet), what was
-    rejected and why in rejects.csv, counts and delays in summary.json. After a crash or Ctrl-C, the same command goes
-    on where it was; no answer is lost or doubled.
+    rejected and why in rejects.csv, counts and response times in summary.json, and in status.json whether the engine is
+    starting, ready, running or stopped. After a crash or Ctrl-C, the same command resumes where it was; no answer is
+    lost or doubled.
+
+    A live feed (--follow, tcp:) is connected when the engine is warm; a line on standard error says so. A topic, a file
+    or a port that is not there yet is waited for.
 
     Examples:
 
@@ -90,6 +97,7 @@ def toll(
     )
     summary = _toll(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, out / "rejects.csv")
 
 
 def _check(rules: str, encoding: str, speed: float, batch_seconds: int, parallel: int) -> None:
@@ -124,10 +132,16 @@ def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, con
     run = Run.open(path) if (path / "manifest.json").exists() else None
     if settings.history is not None:
         Run.open(settings.history)
-    spark = spark_session("toll", master, conf)
-    if run is not None:
-        return engine.toll_run(spark, run.multiplied(multiply * run.copies), out, settings)
-    return engine.toll_feed(spark, input_, out, settings)
+    if run is None:
+        engine.check_feed(input_, out, settings)
+        done = engine.finished(out, input_)
+        return done or engine.toll_feed(
+            spark_session("toll", master, conf, quick=settings.follow), input_, out, settings
+        )
+    run = run.multiplied(multiply * run.copies)
+    engine.check_run(run, out, settings)
+    done = engine.finished(out, engine.source_of(run), settings.end_of(run))
+    return done or engine.toll_run(spark_session("toll", master, conf), run, out, settings)
 
 
 def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
@@ -173,6 +187,7 @@ def _printer(out: Path) -> Callable[[], None]:
 def _flat(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary as rows of a table."""
     rows = {key: value for key, value in summary.items() if not isinstance(value, dict)}
+    rows["irregular"] = summary["irregular"]["count"]
     rows |= {f"{name}_answers": count for name, count in summary["answers"].items()}
     for name, response in summary["response_seconds"].items():
         rows[f"{name}_response"] = " ".join(f"{key} {value}" for key, value in response.items())

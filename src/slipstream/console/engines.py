@@ -11,14 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from slipstream.console.leash import GRACE
-from slipstream.feeds.clock import Clock
 from slipstream.feeds.run import Run
 from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.sink import last_batch
+from slipstream.tolls.sources import CLOCK
 
 
 class Engine:
@@ -73,14 +71,6 @@ class Engine:
         self._said.close()
 
 
-def set_clock(out: Path, speed: float, start_up: float) -> None:
-    """Make an engine that is started in ``out`` again go on from its last second, once it has started up.
-
-    Spark, its workers and the kernels take ``start_up`` seconds; until then time stands still for the run.
-    """
-    file = out / CHECKPOINT / "clock.json"
-    if file.exists():
-        last = last_batch(out)
-        clock = Clock.starting(speed, since=last.newest + 1 if last else 0)
-        clock = replace(clock, origin_ms=clock.origin_ms + round(start_up * 1000))
-        clock.write(file)
+def stop_clock(out: Path) -> None:
+    """Let time stand still for a paused run: the engine that resumes it starts the clock again when it is warm."""
+    (out / CHECKPOINT / CLOCK).unlink(missing_ok=True)

@@ -93,7 +93,7 @@ class Journal:
         self._read += len(whole) + 1 if whole else 0
         self.batches += fresh
         for batch in fresh:
-            for minute in {time // MINUTE for _, time, _ in batch.answers}:
+            for minute in {time // MINUTE for _, time, *_ in batch.answers}:
                 self._minutes.setdefault(minute, []).append(batch)
         return fresh
 
@@ -145,16 +145,16 @@ class Pulse:
         self._last = max(end, self._last)
         paced = self.speed != FULL_SPEED
         lag = batch.emit_ms / 1000 - (end + 1) if paced else None
-        rows = np.array(batch.answers, np.int64).reshape(-1, 3)
-        responses = tuple(self._response(kind, rows, batch.emit_ms) if paced else None for kind in range(len(NAMES)))
+        rows = np.array(batch.answers, np.int64).reshape(-1, 4)
+        responses = tuple(self._response(kind, rows) if paced else None for kind in range(len(NAMES)))
         answers = int(rows[:, 2].sum())
         for kind in range(len(NAMES)):
             self.answers[kind] += int(rows[rows[:, 0] == kind, 2].sum())
         return Beat(batch.batch, end, seconds, tuples, answers, batch.rejects, commit, budget, lag, responses)
 
-    def _response(self, kind: int, rows: npt.NDArray[np.int64], emit_ms: int) -> Response | None:
+    def _response(self, kind: int, rows: npt.NDArray[np.int64]) -> Response | None:
         mine = rows[rows[:, 0] == kind]
-        delays = np.maximum(emit_ms / 1000 - mine[:, 1], 0)
+        delays = mine[:, 3] / 1000
         self.whole[kind].add(delays, mine[:, 2])
         if not mine.size:
             return None

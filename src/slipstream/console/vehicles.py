@@ -179,7 +179,7 @@ class Lookup:
             batch.batch
             for minute in {time // MINUTE for time in times}
             for batch in self._journal.of_minute(minute)
-            if any(kind == TOLL and time in times for kind, time, _ in batch.answers)
+            if any(kind == TOLL and time in times for kind, time, *_ in batch.answers)
         }
         told: dict[int, dict[str, Any]] = {}
         for batch in sorted(batches):

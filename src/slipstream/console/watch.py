@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from slipstream.console.engines import Engine, set_clock
+from slipstream.console.engines import Engine, stop_clock
 from slipstream.console.published import Published
 from slipstream.console.pulse import RECENT, Beat, Delays, Journal, Pulse, Response
 from slipstream.console.refusals import NotNow
@@ -164,9 +164,7 @@ class City:
         self._error = ""
         self._view = View()
         self._looked = time.monotonic()
-        self._began = 0.0
         self._since = -1
-        self._start_up = 12.0
         self._drawn: tuple[str, int, int] | None = None
         self.state = State()
         self.grid = ""
@@ -194,7 +192,7 @@ class City:
                 raise NotNow("Only runs of the workspace can go on from here.", hint="Start a run.")
             if subject.journal.newest >= subject.seconds - 1:
                 raise NotNow("The run is over.", hint="Start it again, or replay it.")
-            set_clock(subject.out, speed, self._start_up)
+            stop_clock(subject.out)
             subject.speed = speed
             self._launch(speed)
             return self.look()
@@ -257,7 +255,6 @@ class City:
             subject.pulse.speed = subject.speed
             subject.pulse.take(subject.journal.refresh())
             subject.pulse.settle()
-            self._note_start_up(subject)
             self._move(passed, subject.journal.newest)
             self._draw(subject)
             return self.state
@@ -313,7 +310,7 @@ class City:
     def _launch(self, speed: float) -> None:
         subject = self._watched()
         assert subject.run is not None
-        self._error, self._after, self._began = "", "stopped", time.time()
+        self._error, self._after = "", "stopped"
         self._view, self._since = View(), subject.journal.newest
         # a folder that was begun without a snapshot goes on without
         snapshot = has_snapshot(subject.out) or not subject.out.exists()
@@ -331,13 +328,6 @@ class City:
     def _refuse_if_busy(self) -> None:
         if self.engine_runs:
             raise NotNow("An engine is at work.", hint="Stop it first.")
-
-    def _note_start_up(self, subject: Subject) -> None:
-        """Learn how long an engine needs before its clock starts: a resumed one gets as long."""
-        file = subject.out / CHECKPOINT / "clock.json"
-        if self._began and file.exists():
-            took = file.stat().st_mtime - self._began
-            self._start_up, self._began = (took, 0.0) if 0 < took < 300 else (self._start_up, 0.0)
 
     def _move(self, passed: float, newest: int) -> None:
         view = self._view
@@ -436,8 +426,8 @@ def _kind(subject: Subject, kind: int) -> KindHealth:
     recent = Delays()
     if subject.speed != FULL_SPEED:
         for batch in subject.journal.last(RECENT):
-            rows = np.array([row for row in batch.answers if row[0] == kind], np.int64).reshape(-1, 3)
-            recent.add((batch.emit_ms / 1000 - rows[:, 1]).astype(np.float64), rows[:, 2])
+            rows = np.array([row for row in batch.answers if row[0] == kind], np.int64).reshape(-1, 4)
+            recent.add(rows[:, 3] / 1000, rows[:, 2])
     whole = subject.pulse.whole[kind]
     answers = subject.pulse.answers[kind]
     return KindHealth(NAMES[kind], LIMITS[kind], answers, recent.response(), whole.response())

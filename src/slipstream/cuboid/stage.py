@@ -6,7 +6,7 @@ A batch writes what it changed to the state store and reads nothing: ``warm`` ke
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from pyspark import TaskContext
@@ -73,9 +73,7 @@ class Stage(StatefulProcessor, Generic[State]):
         with warm.held(self._engine, self.name, self.key) as kept:
             state = self._state(kept, stored[0] if stored else None)
             passed = list(self.take(state, list(rows)))
-            failpoint(f"{self.name}.before-save")
-            self.save(state, self._stores)
-            failpoint(f"{self.name}.after-save")
+            self.save_between_failpoints(state, self._stores)
             mark = uuid.uuid4().hex
             self._mark.update((mark,))
             kept.leave(mark, state)
@@ -86,6 +84,12 @@ class Stage(StatefulProcessor, Generic[State]):
         if found is not None:
             return found
         return self.fresh() if mark is None else self.load(self._stores)
+
+    def save_between_failpoints(self, state: State, stores: list[Store]) -> None:
+        """Write what changed; tests kill a stage before and after it."""
+        failpoint(f"{self.name}.before-save")
+        self.save(state, stores)
+        failpoint(f"{self.name}.after-save")
 
     def close(self) -> None:
         """Nothing to close."""
@@ -105,3 +109,51 @@ class Stage(StatefulProcessor, Generic[State]):
     def save(self, state: State, stores: list[Store]) -> None:
         """Write what changed."""
         raise NotImplementedError
+
+
+class Chain(Stage[list[Any]]):
+    """Stages that share a key in one operator: what one passes on, the next takes at once.
+
+    An exchange and an operator of Spark's cost a batch more than small stages themselves: where there is only one
+    partition, nothing is gained by them.
+    """
+
+    name = "chain"
+
+    def __init__(self, engine: str, stages: Sequence[Stage[Any]]) -> None:
+        super().__init__(engine)
+        self._stages = tuple(stages)
+        self._took: list[bool] = []
+        self.maps = tuple(name for stage in stages for name in stage.maps)
+
+    def fresh(self) -> list[Any]:
+        """Each as it begins."""
+        return [stage.fresh() for stage in self._stages]
+
+    def load(self, stores: list[Store]) -> list[Any]:
+        """Each as it was saved; one that has never taken anything has not been."""
+        parts = self._parts(stores)
+        return [
+            stage.load(part) if any(True for store in part for _ in store.items()) else stage.fresh()
+            for stage, part in zip(self._stages, parts, strict=True)
+        ]
+
+    def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
+        """Through all stages, as far as there is something to pass on."""
+        self._took = [False] * len(self._stages)
+        for number, stage in enumerate(self._stages):
+            if not rows:
+                break
+            stage.key, self._took[number] = int(rows[0].key), True
+            rows = list(stage.take(state[number], rows))
+        return iter(rows)
+
+    def save(self, state: list[Any], stores: list[Store]) -> None:
+        """Each that took something writes what it changed."""
+        for stage, mine, part, took in zip(self._stages, state, self._parts(stores), self._took, strict=True):
+            if took:
+                stage.save_between_failpoints(mine, part)
+
+    def _parts(self, stores: list[Store]) -> list[list[Store]]:
+        rest = iter(stores)
+        return [[next(rest) for _ in stage.maps] for stage in self._stages]

@@ -1,6 +1,11 @@
-"""The clock of a run: which of its seconds it is now, at any speed; or none, when work goes as fast as it can.
+"""The clock that arrivals and commits are read from: a replay's, the wall's for a live feed, or none at full speed.
 
-A clock rests in a file, because those who go by it (source, sink, driver) are processes of their own, and because it
+A response time is commit minus arrival, both by one clock. In a replay a tuple arrives at the turn of its second, and
+the clock says which second it is, at any speed; of a live feed the clock is the wall's, by which brokers, sockets and
+files stamp arrivals. Without a clock a tuple arrives at the start of its second, and is answered at the end of the
+newest second of its batch.
+
+A clock is kept in a file, because those who read it (source, sink, driver) are processes of their own, and because it
 starts when everything is ready, not when it is made: until then there is no file.
 """
 
@@ -56,16 +61,23 @@ class Clock:
         """Whether there is a clock."""
         return self.speed != FULL_SPEED
 
+    @property
+    def live(self) -> bool:
+        """Whether it is the wall's."""
+        return self == LIVE
+
     def now_ms(self) -> int:
         """Milliseconds of the run."""
         return round(self.since * 1000 + (time.time() * 1000 - self.origin_ms) * self.speed)
 
-    def emit_ms(self, newest: int) -> int:
+    def commit_ms(self, newest: int) -> int:
         """The time at which something becomes visible now; without a clock, the end of the ``newest`` second.
 
-        Never before that second: a batch that was planned before a pause may be done while the clock still stands.
-
-        >>> Clock(speed=1.0, origin_ms=2**52, since=100).emit_ms(120)
-        120000
+        >>> Clock(FULL_SPEED, 0).commit_ms(120)
+        121000
         """
-        return max(self.now_ms(), 1000 * newest) if self.runs else 1000 * (newest + 1)
+        return self.now_ms() if self.runs else 1000 * (newest + 1)
+
+
+#: the wall clock: its milliseconds are those since 1970
+LIVE = Clock(speed=1.0, origin_ms=0)

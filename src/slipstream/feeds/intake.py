@@ -8,6 +8,7 @@ released second never changes, so neither does anything computed from it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,14 @@ from slipstream.kernels import Bools, Longs
 MOST_LATENESS = 60
 
 Reject = tuple[bytes, str]
+
+
+class Released(NamedTuple):
+    """Tuples of whole seconds, in order; when each arrived; and what was rejected among them."""
+
+    tuples: Columns
+    arrived: Longs  # milliseconds
+    rejects: list[Reject]
 
 
 def nothing() -> Columns:
@@ -38,12 +47,15 @@ class Intake:
     lateness: int
     latest: int = -1
     pending: Columns = field(default_factory=nothing)
+    arrived: Longs = field(
+        default_factory=lambda: np.empty(0, np.int64)
+    )  # when each pending tuple did, in milliseconds
 
     def __post_init__(self) -> None:
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadArgument(f"--lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
 
-    def take(self, tuples: Columns) -> list[Reject]:
+    def take(self, tuples: Columns, arrived_ms: int = 0) -> list[Reject]:
         """Accept valid tuples in the order of arrival; those too late are rejected."""
         times = tuples["time"]
         if not times.size:
@@ -51,40 +63,43 @@ class Intake:
         newest = np.maximum(np.maximum.accumulate(times), self.latest)
         late = times < newest - self.lateness
         self.latest = int(newest[-1])
-        self.pending = joined(self.pending, kept(tuples, ~late) if late.any() else tuples)
+        accepted = kept(tuples, ~late) if late.any() else tuples
+        self.pending = joined(self.pending, accepted)
+        self.arrived = np.concatenate([self.arrived, np.full(accepted["time"].size, arrived_ms, np.int64)])
         return [(line, "late") for line in lines(kept(tuples, late))]
 
-    def release(self, *, everything: bool = False) -> tuple[Columns, list[Reject]]:
+    def release(self, *, everything: bool = False) -> Released:
         """The tuples of all whole seconds, in order, without duplicates and conflicts; and those as rejects."""
         whole = self.pending["time"] < (self.latest + 1 if everything else self.latest - self.lateness)
-        ready, self.pending = kept(self.pending, whole), kept(self.pending, ~whole)
-        ready = {name: column[_by_time(ready)] for name, column in ready.items()}
-        return sifted(ready)
+        ready, arrived = kept(self.pending, whole), self.arrived[whole]
+        self.pending, self.arrived = kept(self.pending, ~whole), self.arrived[~whole]
+        order = np.argsort(ready["time"], kind="stable")
+        return sift({name: column[order] for name, column in ready.items()}, arrived[order])
 
     def encode(self) -> bytes:
         """The state as bytes."""
-        return np.concatenate([[self.latest], *(self.pending[name] for name in FIELDS)]).astype(np.int32).tobytes()
+        numbers = np.concatenate([[self.latest], *(self.pending[name] for name in FIELDS)]).astype(np.int32)
+        return self.arrived.tobytes() + numbers.tobytes()
 
     @classmethod
     def decode(cls, lateness: int, blob: bytes) -> Intake:
         """The state from bytes."""
-        if (len(blob) - 4) % (4 * len(FIELDS)):
+        count, rest = divmod(len(blob) - 4, 8 + 4 * len(FIELDS))
+        if rest or count < 0:
             raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
-        values = np.frombuffer(blob, np.int32)
+        arrived = np.frombuffer(blob, np.int64, count)
+        values = np.frombuffer(blob, np.int32, offset=8 * count)
         columns = values[1:].reshape(len(FIELDS), -1)
-        return cls(lateness, int(values[0]), dict(zip(FIELDS, columns, strict=True)))
+        return cls(lateness, int(values[0]), dict(zip(FIELDS, columns, strict=True)), arrived)
 
 
-def _by_time(tuples: Columns) -> Longs:
-    return np.argsort(tuples["time"], kind="stable")
-
-
-def sifted(tuples: Columns) -> tuple[Columns, list[Reject]]:
+def sift(tuples: Columns, arrived: Longs) -> Released:
     """Tuples of whole seconds without duplicates and conflicts; and those as rejects."""
     duplicate, conflict = rivals(tuples)
     rejects = [(line, "duplicate") for line in lines(kept(tuples, duplicate))]
     rejects += [(line, "conflict") for line in lines(kept(tuples, conflict))]
-    return kept(tuples, ~(duplicate | conflict)), rejects
+    single = ~(duplicate | conflict)
+    return Released(kept(tuples, single), arrived[single], rejects)
 
 
 def rivals(tuples: Columns) -> tuple[Bools, Bools]:

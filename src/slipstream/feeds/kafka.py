@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass
 
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, Unavailable
 
 #: seconds
 PATIENCE = 20
@@ -29,6 +30,17 @@ class Topic:
         if not match:
             raise BadArgument(f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC.")
         return cls(match[1], match[2])
+
+    def check_broker(self) -> None:
+        """Refuse a topic where nobody listens; librdkafka alone would go on trying."""
+        host, _, port = self.servers.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+        except (OSError, OverflowError) as error:
+            raise Unavailable(
+                f"{self}: no broker answers ({getattr(error, 'strerror', None) or error}).",
+                hint="Is it running? scripts/kafka.sh start",
+            ) from error
 
     def __str__(self) -> str:
         return f"kafka:{self.servers}/{self.name}"

@@ -18,9 +18,6 @@ from slipstream.errors import BadInput
 from slipstream.feeds.tuples import FIELDS, MILE, POSITION
 from slipstream.kernels import Bytes, Ints
 
-#: what a Spark row with a train looks like
-COLUMNS = "fragment int, second int, reports int, requests int, train binary"
-
 REQUEST_FIELDS = ("type", "vid", "xway", "qid", "sinit", "send", "dow", "tod", "day")
 _REPORT_TYPES = (np.int32, np.int32, np.uint8, np.uint8, np.int32)
 _REPORT_BYTES = sum(np.dtype(kind).itemsize for kind in _REPORT_TYPES)
@@ -28,9 +25,10 @@ _REPORT_BYTES = sum(np.dtype(kind).itemsize for kind in _REPORT_TYPES)
 
 @dataclass(frozen=True)
 class Train:
-    """The tuples of one second, decoded without copying."""
+    """Tuples of one second that arrived together, decoded without copying."""
 
     second: int
+    arrived: int  # milliseconds, by the clock that their answers are timed with
     vid: Ints
     xway: Ints
     spd: Bytes
@@ -57,6 +55,8 @@ def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
 
 _MAGIC = b"LRT1"
 _HEADER = struct.Struct("<4siii")
+#: a second of ten thousand expressways; who says more cannot be waited for
+_MOST_BYTES = 1 << 28
 
 
 def frame(tuples: Mapping[str, Ints]) -> bytes:
@@ -68,19 +68,44 @@ def frame(tuples: Mapping[str, Ints]) -> bytes:
 def unframe(chunk: bytes) -> tuple[list[dict[str, Ints]], bytes]:
     """The tuples of framed trains, and the rest that cannot be read."""
     parts, place = [], 0
-    while len(chunk) - place >= _HEADER.size:
-        magic, second, reports, requests = _HEADER.unpack_from(chunk, place)
-        first = place + _HEADER.size
-        end = first + max(reports, 0) * _REPORT_BYTES + max(requests, 0) * 4 * len(REQUEST_FIELDS)
-        if magic != _MAGIC or reports < 0 or requests < 0 or len(chunk) < end:
-            break
-        parts.append(tuples_of(decode(second, reports, requests, chunk[first:end])))
+    while (framed := _framed(chunk, place)) is not None and framed[-1] <= len(chunk):
+        second, reports, requests, end = framed
+        parts.append(tuples_of(decode(second, reports, requests, chunk[place + _HEADER.size : end])))
         place = end
     return parts, chunk[place:]
 
 
-def decode(second: int, reports: int, requests: int, train: bytes) -> Train:
-    """Unpack a train; bytes that do not hold what the row says are refused."""
+def _framed(chunk: bytes, place: int) -> tuple[int, int, int, int] | None:
+    """Second, reports, requests and end of the train that is framed at ``place``; nothing if none is."""
+    if len(chunk) - place < _HEADER.size:
+        return None
+    magic, second, reports, requests = _HEADER.unpack_from(chunk, place)
+    size = reports * _REPORT_BYTES + requests * 4 * len(REQUEST_FIELDS)
+    if magic != _MAGIC or reports < 0 or requests < 0 or size > _MOST_BYTES:
+        return None
+    return second, reports, requests, place + _HEADER.size + size
+
+
+def whole_frames(chunk: bytes) -> int:
+    """Where the last whole train of a growing feed ends; all of it, if what follows is no train and never will be.
+
+    >>> train = frame({name: np.zeros(1, np.int32) for name in FIELDS})
+    >>> whole_frames(train + train[:9]) == len(train), whole_frames(train + b"garbage")
+    (True, 37)
+    """
+    place = 0
+    while (framed := _framed(chunk, place)) is not None and framed[-1] <= len(chunk):
+        place = framed[-1]
+    rest = chunk[place:]
+    begun = framed is not None or (len(rest) < _HEADER.size and rest[:4] == _MAGIC[: len(rest)])
+    return place if begun else len(chunk)
+
+
+def decode(second: int, reports: int, requests: int, train: bytes, arrived: int | None = None) -> Train:
+    """Unpack a train; bytes that do not hold what the row says are refused.
+
+    Unless told when it ``arrived``, a train arrived at the turn of its second.
+    """
     expected = reports * _REPORT_BYTES + requests * 4 * len(REQUEST_FIELDS)
     if reports < 0 or requests < 0 or len(train) != expected:
         raise BadInput(
@@ -95,7 +120,8 @@ def decode(second: int, reports: int, requests: int, train: bytes) -> Train:
         columns.append(column)
         place += column.nbytes
     vid, xway, spd, lane_dir, pos, *asked = columns
-    return Train(second, vid, xway, spd, lane_dir, pos, dict(zip(REQUEST_FIELDS, asked, strict=True)))
+    requested = dict(zip(REQUEST_FIELDS, asked, strict=True))
+    return Train(second, 1000 * second if arrived is None else arrived, vid, xway, spd, lane_dir, pos, requested)
 
 
 def tuples_of(train: Train) -> dict[str, Ints]:

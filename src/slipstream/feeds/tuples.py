@@ -41,6 +41,9 @@ ROAD = MILE * SEGMENTS
 REPORT_EVERY = 30
 MAX_SPEED = 100
 
+#: whoever writes a file that grows, or fills a folder, puts a file of its name and this beside it when it will not grow
+END_MARK = ".end"
+
 
 @dataclass(frozen=True)
 class Field:

@@ -98,7 +98,7 @@ def arriving(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def parsed(chunks: DataFrame, encoding: str) -> DataFrame:
-    """Tuples from a stream of chunks (``chunk``, and ``last`` with the last of all); bad lines with their reason."""
+    """Tuples from a stream of chunks (``chunk``, and ``last`` with the word that it was the last); bad lines too."""
 
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

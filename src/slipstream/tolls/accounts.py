@@ -64,11 +64,11 @@ class Accounts:
         at = np.flatnonzero(from_account)
         for which, answer in ((tuples.BALANCE, BALANCE), (tuples.EXPENDITURE, EXPENDITURE)):
             mine = kind[at] == which
-            time, qid, vid = (requests[name][at[mine]] for name in ("time", "qid", "vid"))
+            time, arrived, qid, vid = (requests[name][at[mine]] for name in ("time", "arrived", "qid", "vid"))
             if answer == BALANCE:
-                parts.append(table(BALANCE, time, qid=qid, vid=vid, a=time, b=balances[mine]))
+                parts.append(table(BALANCE, time, arrived, qid=qid, vid=vid, a=time, b=balances[mine]))
             else:
-                parts.append(table(EXPENDITURE, time, qid=qid, vid=vid, a=balances[mine]))
+                parts.append(table(EXPENDITURE, time, arrived, qid=qid, vid=vid, a=balances[mine]))
         if not of_today:
             parts.append(self._expenditures(requests, np.flatnonzero(kind == tuples.EXPENDITURE)))
         parts.append(self._travel_times(requests, np.flatnonzero(kind == tuples.TRAVEL_TIME)))
@@ -87,13 +87,16 @@ class Accounts:
         return answers[charges.time.size :]
 
     def _expenditures(self, requests: dict[str, Ints], at: Longs) -> Answers:
-        time, vid, qid, day, xway = (requests[name][at] for name in ("time", "vid", "qid", "day", "xway"))
-        return table(EXPENDITURE, time, qid=qid, vid=vid, a=self.past.expenditures(vid, day, xway))
+        asked = {name: column[at] for name, column in requests.items()}
+        spent = self.past.expenditures(asked["vid"], asked["day"], asked["xway"])
+        return table(EXPENDITURE, asked["time"], asked["arrived"], qid=asked["qid"], vid=asked["vid"], a=spent)
 
     def _travel_times(self, requests: dict[str, Ints], at: Longs) -> Answers:
         asked = {name: column[at] for name, column in requests.items()}
         seconds, tolls = self.past.journeys(asked, self.rules.toll)
-        return table(TRAVEL_TIME, asked["time"], qid=asked["qid"], vid=asked["vid"], a=seconds, b=tolls)
+        return table(
+            TRAVEL_TIME, asked["time"], asked["arrived"], qid=asked["qid"], vid=asked["vid"], a=seconds, b=tolls
+        )
 
     def book(self, charges: Charges) -> None:
         """Book charges that no request waits for."""

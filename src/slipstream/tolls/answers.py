@@ -25,16 +25,19 @@ NAMES = ("toll", "alert", "balance", "expenditure", "travel_time")
 #: seconds within which each kind must be answered, in the 2004 edition
 LIMITS = (5, 5, 5, 10, 30)
 
-#: one answer as it travels; vid and qid are -1 where they do not apply
-ANSWER = np.dtype([("kind", "u1"), ("time", "<i4"), ("vid", "<i4"), ("qid", "<i4"), ("a", "<i8"), ("b", "<i8")])
+#: one answer as it travels; vid and qid are -1 where they do not apply, ``arrived`` is when its question did
+ANSWER = np.dtype(
+    [("kind", "u1"), ("time", "<i4"), ("vid", "<i4"), ("qid", "<i4"), ("a", "<i8"), ("b", "<i8"), ("arrived", "<i8")]
+)
 
 Answers = npt.NDArray[np.void]
 
 
-def table(kind: int, time: Any, *, vid: Any = -1, qid: Any = -1, a: Any = -1, b: Any = -1) -> Answers:
+def table(kind: int, time: Any, arrived: Any, *, vid: Any = -1, qid: Any = -1, a: Any = -1, b: Any = -1) -> Answers:
     """Answers of one kind, from columns."""
     rows = np.empty(np.size(time), dtype=ANSWER)
     rows["kind"], rows["time"], rows["vid"], rows["qid"], rows["a"], rows["b"] = kind, time, vid, qid, a, b
+    rows["arrived"] = arrived
     return rows
 
 

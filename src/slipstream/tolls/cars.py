@@ -19,6 +19,8 @@ from slipstream.kernels import Bytes, Floats, Ints, Longs, compiled
 #: segments of both directions of an expressway
 CELLS = 2 * SEGMENTS
 NOWHERE = -1
+#: a car silent for more seconds than this is on no trip, and its minute is over
+FORGET_AFTER = 90
 
 #: bits of a key below the expressway: of a car, the vehicle; of a place, direction, lane and position
 CAR_BITS = 31
@@ -88,6 +90,7 @@ class Answers(NamedTuple):
     stop_car: Longs
     stop_time: Ints
     stop_place: Longs
+    irregular: Longs  # number, then time, vehicle and gap of the first
 
 
 def new_answers(reports: int) -> Answers:
@@ -101,6 +104,7 @@ def new_answers(reports: int) -> Answers:
         np.empty(reports, dtype=np.int64),
         np.empty(reports, dtype=np.int32),
         np.empty(reports, dtype=np.int64),
+        np.zeros(4, dtype=np.int64),
     )
 
 
@@ -130,6 +134,15 @@ def add_stop(answers: Answers, car: int, t: int, place: int) -> None:
     k = answers.counts[2]
     answers.stop_car[k], answers.stop_time[k], answers.stop_place[k] = car, t, place
     answers.counts[2] = k + 1
+
+
+@compiled
+def add_irregular(answers: Answers, vid: int, t: int, gap: int) -> None:
+    """Count a report that is off schedule, and remember the first."""
+    first = answers.irregular
+    if first[0] == 0:
+        first[1], first[2], first[3] = t, vid, gap
+    first[0] += 1
 
 
 @compiled
@@ -179,9 +192,13 @@ def take_reports(
     number: int,
     prices: Prices,
     credit: int,
+    known_from: int,
     answers: Answers,
 ) -> None:
-    """Take the reports of minute ``number``, ordered by time, into the cuboid."""
+    """Take the reports of minute ``number``, ordered by time, into the cuboid.
+
+    From second ``known_from`` on, whoever is on the road has reported before.
+    """
     for i in range(reports.vid.size):
         t, vid, local, pos = reports.time[i], reports.vid[i], reports.local[i], reports.pos[i]
         lane, direction = reports.lane_dir[i] % 8, reports.lane_dir[i] // 8
@@ -194,6 +211,9 @@ def take_reports(
             row = insert(cars, key)
         cars.touched[row] = True
         car = cars.rows[row]
+        gap = t - car.time if not fresh and t - car.time <= FORGET_AFTER else -1
+        if lane != 0 and gap != REPORT_EVERY and (gap >= 0 or t >= known_from):
+            add_irregular(answers, vid, t, gap)
         recent = not fresh and t - car.time <= REPORT_EVERY
         same_trip = recent and car.dir == direction and not (car.lane == 4 and lane != 4)
         entered = not same_trip or segment != car.pos // MILE

@@ -1,11 +1,12 @@
-"""Run the toll engine: from an input to the answers in a folder, to the end of the input or for ever.
+"""Run the toll engine: from an input to the answers in a folder, until the input ends or the engine is stopped.
 
-Every start says where it reads, then does the same: lay out, assemble the query, write, follow until the input ends.
-What an interrupted start left behind in the folder is where the next one goes on.
+Every start names its source, then does the same: lay out, assemble the query, warm up, connect, follow until the input
+ends. The next start resumes where an interrupted one left off.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,28 +14,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from slipstream.cuboid import warm
 from slipstream.cuboid.metrics import recorded
 from slipstream.errors import BadArgument
-from slipstream.feeds.clock import FULL_SPEED, Clock
+from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
+from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
-from slipstream.progress import bar
+from slipstream.progress import bar, say
 from slipstream.session import activate, signals_heeded, task_errors
 from slipstream.tolls import replay, sink, sources
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.compaction import BLOCK, compacting
 from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
-from slipstream.tolls.layout import FILE, Layout
+from slipstream.tolls.layout import FILE, Layout, check_layout
 from slipstream.tolls.published import Watch, prepare
-from slipstream.tolls.query import assemble, take_in
+from slipstream.tolls.query import IntakeStage, assemble, stages_of
 from slipstream.tolls.rules import find
-from slipstream.tolls.sources import CLOCK, at_second, has_ended, place_of, start_clock
+from slipstream.tolls.schedule import Irregular
+from slipstream.tolls.sources import CLOCK, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.tolls.stages import account_stage, by_fragment, toll_stage
+from slipstream.tolls.status import FILE as STATUS
+from slipstream.tolls.status import READY, RUNNING, Status, has_finished, reported
+from slipstream.tolls.summary import FILE as SUMMARY
 from slipstream.tolls.summary import summarise
 from slipstream.tolls.travel import Past
 
@@ -43,10 +48,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINT = "checkpoint"
-#: empty batches before a clock starts: by then Spark has the query planned and compiled
-REHEARSALS = 8
+#: empty batches before a clock starts or a feed is connected: by then Spark has the query planned and compiled
+REHEARSALS = 24
 #: what to do after almost anything
-GO_ON = "What was committed is kept. Mend that, and the same command goes on where it was."
+RESUME = "Committed answers are safe. Fix the problem and run the same command again to resume."
 
 
 @dataclass(frozen=True)
@@ -70,15 +75,57 @@ class Settings:
     queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, asked at every report; publishes too
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
+    def end_of(self, run: Run) -> int:
+        """The second of a run before which to stop."""
+        return run.manifest.seconds if self.until is None else min(self.until, run.manifest.seconds)
+
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
     """Toll a recorded run: first the opening, then its seconds by the clock."""
-    until = run.manifest.seconds if settings.until is None else min(settings.until, run.manifest.seconds)
-    since = settings.since
+    check_run(run, out, settings)
+    with reported(out, source_of(run), settings.end_of(run)) as status:
+        return _toll_run(spark, run, out, settings, status)
+
+
+def check_run(run: Run, out: Path, settings: Settings) -> None:
+    """Refuse what cannot be done, before Spark starts."""
+    since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
         raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
-    _check_folder(out)
-    layout = _layout(spark, f"run {run.path.name}", out, settings, lateness=0)
+    check_folder(out)
+    check_layout(out / CHECKPOINT, source=_name_of_run(run), rules=settings.rules, lateness=0)
+
+
+def check_feed(source: str, out: Path, settings: Settings) -> None:
+    """Refuse what cannot be done, before Spark starts."""
+    sources.check(source, follow=settings.follow)
+    check_folder(out)
+    check_layout(out / CHECKPOINT, source=_name_of(source), rules=settings.rules, lateness=settings.lateness)
+
+
+def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
+    """The summary of an engine that has answered all of this input already."""
+    if not has_finished(out, source, until):
+        return None
+    say(f"{out}: already complete, nothing to do.")
+    summary: dict[str, Any] = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
+    _warn(summary)
+    return summary
+
+
+def source_of(run: Run) -> str:
+    """What a status calls a run."""
+    return str(run.path.absolute()) + (f" x {run.copies}" if run.copies > 1 else "")
+
+
+def _name_of_run(run: Run) -> str:
+    """What a checkpoint remembers of a run: its folder may move."""
+    return f"run {run.path.name}"
+
+
+def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
+    since, until = settings.since, settings.end_of(run)
+    layout = _layout(spark, _name_of_run(run), out, settings, lateness=0)
     path = str(run.path.absolute())
     forward = ""
     if since:
@@ -102,25 +149,32 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
     )
     _stop_other_clock(out, settings.speed)
     with warm.engine() as name:
-        answers = assemble(sources.replayed(spark, source), name, layout, path, _watch(out, settings))
-        return _toll(spark, answers, out, settings, since, until)
+        stages = stages_of(name, layout, path, _watch(out, settings))
+        answers = assemble(sources.replayed(spark, source), name, layout, stages)
+        return _toll(spark, answers, out, settings, _Seconds(since, until), status)
 
 
 def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
     """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
-    _check_folder(out)
+    check_feed(source, out, settings)
+    with reported(out, source) as status:
+        return _toll_feed(spark, source, out, settings, status)
+
+
+def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
     live = settings.follow or sources.is_live(source)
-    chunks = sources.chunks(spark, source, out / CHECKPOINT, settings.encoding, follow=live)
-    layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness)
+    openings = REHEARSALS if live else 0
+    chunks = sources.chunks(spark, source, out / CHECKPOINT, settings.encoding, follow=live, openings=openings)
+    layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness, live=live)
     _warm_up(spark, layout.partitions)
-    speed = 1.0 if live else FULL_SPEED
-    _stop_other_clock(out, speed)
-    start_clock(out / CHECKPOINT / CLOCK, speed)
+    _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
     history = str(settings.history.absolute()) if settings.history else None
     with warm.engine() as name:
-        hops = take_in(chunks, name, layout, settings.encoding)
-        answers = assemble(hops, name, layout, history, _watch(out, settings))
-        return _toll(spark, answers, out, settings)
+        intake = IntakeStage(name, layout, settings.encoding, live=live)
+        stages = stages_of(name, layout, history, _watch(out, settings), intake)
+        answers = assemble(chunks, name, layout, stages)
+        feed = _Feed(openings, lambda: sources.connect(source, out / CHECKPOINT, settings.encoding))
+        return _toll(spark, answers, out, settings, feed, status)
 
 
 def _name_of(source: str) -> str:
@@ -130,15 +184,19 @@ def _name_of(source: str) -> str:
     return f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
 
 
-def _check_folder(out: Path) -> None:
+def check_folder(out: Path) -> None:
     """Refuse a folder that is not ours, and one whose journal was damaged: its last line alone would not show it."""
     sink.check_whole(out, out / CHECKPOINT)
-    if out.exists() and not (out / CHECKPOINT).exists() and any(out.iterdir()):
-        raise BadArgument(f"--out {out}: exists and is no engine's folder.", hint="Give another name, or remove it.")
+    if out.exists() and not (out / CHECKPOINT).exists() and any(path.name != STATUS for path in out.iterdir()):
+        raise BadArgument(f"--out {out}: exists but is not a toll job's folder.", hint="Choose another, or remove it.")
 
 
-def _layout(spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int) -> Layout:
-    parallel = settings.parallel or spark.sparkContext.defaultParallelism
+def _layout(
+    spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int, live: bool = False
+) -> Layout:
+    """A live feed on one machine gets one fragment: the number of tasks in a batch costs more than the work in them."""
+    here = str(spark.sparkContext.master).startswith("local")
+    parallel = settings.parallel or (1 if live and here else spark.sparkContext.defaultParallelism)
     wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
     return wanted.agree_with(out / CHECKPOINT)
 
@@ -149,7 +207,7 @@ def _watch(out: Path, settings: Settings) -> Watch | None:
 
 def _rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Toll one made-up report, so that a worker has its kernels compiled or loaded."""
-    report = dict.fromkeys(FIELDS, np.zeros(1, np.int32))
+    report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
     hops = list(toll_stage(TollFragment(find("2004")), by_fragment(report, (0,)), (0,)))
     list(account_stage(Accounts(find("2004"), Past(None)), hops))
     yield from batches
@@ -167,49 +225,100 @@ def _stop_other_clock(out: Path, speed: float) -> None:
         file.unlink()
 
 
+def _set_clock(out: Path, clock: Clock) -> None:
+    (out / CHECKPOINT).mkdir(parents=True, exist_ok=True)
+    clock.write(out / CHECKPOINT / CLOCK)
+
+
+@dataclass(frozen=True)
+class _Seconds:
+    """The seconds of a run as an input: the clock starts when the openings are over."""
+
+    since: int
+    until: int
+
+    @property
+    def total(self) -> int:
+        return self.until
+
+    def opened(self, place: dict[str, Any]) -> bool:
+        return at_second(self.since)(place)
+
+    def ended(self, place: dict[str, Any]) -> bool:
+        return at_second(self.until)(place)
+
+    def begin(self, out: Path, settings: Settings, place: dict[str, Any]) -> None:
+        start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(self.since, int(place.get("second", self.since))))
+
+
+@dataclass(frozen=True)
+class _Feed:
+    """A feed as an input: it is connected when the openings are over."""
+
+    openings: int
+    connect: Callable[[], None]
+    total = 0
+
+    def opened(self, place: dict[str, Any]) -> bool:
+        return is_open(self.openings)(place)
+
+    def ended(self, place: dict[str, Any]) -> bool:
+        return has_ended(place)
+
+    def begin(self, out: Path, settings: Settings, place: dict[str, Any]) -> None:
+        del out, settings
+        if not has_ended(place):
+            self.connect()
+
+
 def _toll(
-    spark: SparkSession,
-    answers: DataFrame,
-    out: Path,
-    settings: Settings,
-    since: int = 0,
-    until: int | None = None,
+    spark: SparkSession, answers: DataFrame, out: Path, settings: Settings, input_: _Seconds | _Feed, status: Status
 ) -> dict[str, Any]:
-    """Run the query: of a run the seconds from ``since`` to ``until``, of a feed all it has."""
+    """Run the query from the openings to the end of its input."""
     began = time.time()
-    with task_errors(GO_ON, out / CHECKPOINT):
+    with task_errors(RESUME, out / CHECKPOINT):
         try:
             with _writing(spark, answers, out, settings) as query:
-                _take_all(query, out, settings, since, until)
+                sources.follow(query, input_.opened, lambda _: settings.watch())
+                status.enter(READY)
+                say(f"Ready: tolling into {out}.")
+                input_.begin(out, settings, place_of(query))
+                with bar("seconds of the run", input_.total) as advance:
+                    sources.follow(query, input_.ended, _looking(out, settings, status, advance))
         finally:
             settings.watch()
             summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
+            _warn(summary)
     return summary
 
 
-def _take_all(query: StreamingQuery, out: Path, settings: Settings, since: int, until: int | None) -> None:
-    """Follow a query from the openings to the end of its input."""
-    if until is not None:
-        sources.follow(query, at_second(since), lambda _: settings.watch())
-        reached = int(place_of(query).get("second", since))
-        start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(since, reached))
-    with bar("seconds of the run", until or 0) as advance:
-        ended = has_ended if until is None else at_second(until)
-        sources.follow(query, ended, _looking(settings.watch, advance))
-
-
-def _looking(watch: Callable[[], None], advance: Callable[[int], None]) -> Callable[[int], None]:
+def _looking(out: Path, settings: Settings, status: Status, advance: Callable[[int], None]) -> Callable[[int], None]:
     """Shows people how far the query is, and does what else is to be done at every look."""
     shown = 0
 
     def look(second: int) -> None:
         nonlocal shown
-        watch()
+        settings.watch()
+        if status.state == READY and (last := sink.last_batch(out)) is not None and last.newest >= 0:
+            status.enter(RUNNING)
         if second > shown:
             advance(second - shown)
             shown = second
 
     return look
+
+
+def _warn(summary: dict[str, Any]) -> None:
+    """Say what makes answers other than people may expect: it must not pass without a word."""
+    irregular = Irregular.from_dict(summary["irregular"])
+    if irregular.count:
+        say(f"Warning: {irregular}")
+    early = sum(response["negative"] for response in summary["response_seconds"].values())
+    if early:
+        say(
+            f"Warning: by the clocks of sender and engine {early:,} answers came before their questions. "
+            "Response times are wrong: synchronise the clocks of the machines (NTP)."
+        )
 
 
 @contextmanager

@@ -16,13 +16,14 @@ from slipstream.cuboid.fragment import Fragment
 from slipstream.cuboid.log import DeltaLog, Store
 from slipstream.errors import BadInput
 from slipstream.feeds.trains import Train
-from slipstream.feeds.tuples import MILE, SEGMENTS
+from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream.kernels import Bools, Ints, Longs
 from slipstream.tolls.accidents import Stops, cells_with_accident
 from slipstream.tolls.cars import (
     CAR,
     CAR_BITS,
     CELLS,
+    FORGET_AFTER,
     NOWHERE,
     PLACE_BITS,
     VISITS,
@@ -33,10 +34,9 @@ from slipstream.tolls.cars import (
     take_reports,
 )
 from slipstream.tolls.rules import Rules
+from slipstream.tolls.schedule import Irregular
 
 SPEED_MINUTES = 5
-#: a car silent for more than this is on no trip, and its minute is over
-FORGET_AFTER = 90
 HIGHEST_TOLL = 2**31 - 1
 
 
@@ -48,6 +48,7 @@ class Entries(NamedTuple):
     lav: Ints
     toll: Longs
     alert: Ints  # NOWHERE: no alert
+    arrived: Longs  # milliseconds
 
 
 class Charges(NamedTuple):
@@ -59,7 +60,7 @@ class Charges(NamedTuple):
 
 
 _INTS, _LONGS = np.empty(0, np.int32), np.empty(0, np.int64)
-NO_ENTRIES = Entries(_INTS, _INTS, _INTS, _LONGS, _INTS)
+NO_ENTRIES = Entries(_INTS, _INTS, _INTS, _LONGS, _INTS, _LONGS)
 NO_CHARGES = Charges(_INTS, _INTS, _LONGS)
 
 
@@ -109,6 +110,8 @@ class TollFragment:
     minutes: dict[int, Statistics] = field(default_factory=dict)
     stops: Stops = field(default_factory=Stops.none)
     minute: int = 0
+    first: int = -1  # the second of the first report, -1 before it
+    irregular: list[Irregular] = field(default_factory=list)  # since they were last asked for
     _prices: Prices | None = None
     _places: dict[int, int] = field(default_factory=dict)
     _log: DeltaLog = field(default_factory=DeltaLog)
@@ -139,6 +142,7 @@ class TollFragment:
         )
         local = self._local(xway)
         reports = Reports(time, vid, local, spd, lane_dir, pos)
+        self.first = int(time[0]) if self.first < 0 else self.first
         self._roll(int(time[0]) // 60 + 1)
         self._second = int(time[-1])
         prices = self._current_prices()
@@ -155,6 +159,7 @@ class TollFragment:
             self.minute,
             prices,
             self.rules.base_credit,
+            self.first + REPORT_EVERY,
             answers,
         )
         entered, charged, stopped = answers.counts
@@ -163,8 +168,15 @@ class TollFragment:
         )
         at = answers.entry[:entered]
         cell = local[at] * CELLS + lane_dir[at] // 8 * SEGMENTS + pos[at] // MILE
-        entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell])
+        arrived = np.repeat([train.arrived for train in trains], [train.vid.size for train in trains])
+        entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
+        self.irregular.append(Irregular(*answers.irregular.tolist()))
         return entries, Charges(answers.charge_vid[:charged], answers.charge_time[:charged], answers.charge[:charged])
+
+    def irregular_reports(self) -> Irregular:
+        """The reports off schedule since the last call."""
+        found, self.irregular = Irregular.total(self.irregular), []
+        return found
 
     def _local(self, xway: Ints) -> Ints:
         """The place of each report's expressway among those of the fragment, new ones at the end."""
@@ -254,7 +266,7 @@ class TollFragment:
         local = len(self.xways)
         self.xways.append(xway)
         self._places[xway] = local
-        self.minute, self._second = other.minute, other._second
+        self.minute, self.first, self._second = other.minute, other.first, other._second
         for number, theirs in other.minutes.items():
             mine = self.minutes.setdefault(number, Statistics.blank(0))
             mine.widen(local + 1)
@@ -282,7 +294,8 @@ class TollFragment:
         for number in self._stored - self.minutes.keys():
             minutes.remove(number)
         self._stored, self._unsaved = set(self.minutes), {self.minute}
-        blobs: list[Any] = [np.array(self.xways, np.int64), self.stops.car, self.stops.time, self.stops.place]
+        first = np.array([self.first], np.int32)
+        blobs: list[Any] = [np.array(self.xways, np.int64), self.stops.car, self.stops.time, self.stops.place, first]
         for number, blob in enumerate(blobs):
             notes.put(number, blob.tobytes())
 
@@ -296,6 +309,7 @@ class TollFragment:
         fragment.minute = max(fragment.minutes, default=0)
         blobs = dict(notes.items())
         fragment.xways = np.frombuffer(blobs[0], np.int64).tolist()
+        fragment.first = int(np.frombuffer(blobs[4], np.int32)[0])
         fragment._places = {xway: place for place, xway in enumerate(fragment.xways)}
         for statistics in fragment.minutes.values():
             statistics.widen(len(fragment.xways))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slipstream.cuboid.files import appearing
 from slipstream.cuboid.stream import spread
 from slipstream.documents import fitted, json_of
 from slipstream.errors import MALFORMED, BadInput
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 2
+STATE_VERSION = 3
 FILE = "engine.json"
 
 
@@ -39,24 +40,12 @@ class Layout:
 
     def agree_with(self, folder: Path) -> Layout:
         """The layout that a checkpoint was made with, or this one if it is new; other settings are refused."""
-        file = folder / FILE
-        if not file.exists():
+        stored = check_layout(folder, source=self.source, rules=self.rules, lateness=self.lateness)
+        if stored is None:
             folder.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-            return self
-        stored = Layout.read(file)
-        if stored.state_version != STATE_VERSION:
-            raise BadInput(
-                f"{file}: state of version {stored.state_version}, this program reads {STATE_VERSION}.",
-                hint="Go on with the version that wrote it, or start afresh in another --out folder.",
-            )
-        for name in ("source", "rules", "lateness"):
-            if getattr(stored, name) != getattr(self, name):
-                raise BadInput(
-                    f"{folder} was begun with {name} {getattr(stored, name)}, not {getattr(self, name)}.",
-                    hint="Go on with the same settings, or start afresh in another --out folder.",
-                )
-        return stored
+            with appearing(folder / FILE) as file:
+                file.write(json.dumps(asdict(self), indent=2).encode() + b"\n")
+        return stored or self
 
     @classmethod
     def read(cls, file: Path) -> Layout:
@@ -68,3 +57,23 @@ class Layout:
             return layout
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
+
+
+def check_layout(folder: Path, **wanted: object) -> Layout | None:
+    """The layout that a checkpoint was made with, if there is one; settings other than the ``wanted`` are refused."""
+    file = folder / FILE
+    if not file.exists():
+        return None
+    stored = Layout.read(file)
+    if stored.state_version != STATE_VERSION:
+        raise BadInput(
+            f"{file}: state of version {stored.state_version}, this program reads {STATE_VERSION}.",
+            hint="Resume it with the version that wrote it, or start afresh in another --out folder.",
+        )
+    for name, value in wanted.items():
+        if getattr(stored, name) != value:
+            raise BadInput(
+                f"{folder} was begun with {name} {getattr(stored, name)}, not {value}.",
+                hint="Resume it with the same settings, or start afresh in another --out folder.",
+            )
+    return stored

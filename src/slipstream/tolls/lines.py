@@ -1,12 +1,15 @@
-"""Text that others write as a Spark streaming source: a file, a file that grows, or a folder that fills.
+"""Files that others write as a Spark streaming source: a file, a file that grows, or a folder that fills.
 
 The offset is a file's name and a byte in it, so what was read is read again after a crash, and only that. Whole lines
-are given out; where a file is still growing, its unfinished last line waits.
+are given out; where a file is still growing, its unfinished last line waits. Files of trains are taken whole.
+
+A file in a folder arrived when it got its name there. What a file grew by arrived when it was last seen without.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,14 +18,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from slipstream.feeds.tuples import END_MARK
+from slipstream.tolls.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+
 OPTION = "lines"
-COLUMNS = "key int, seq long, chunk binary, last boolean"
-ARROW = pa.schema([("key", pa.int32()), ("seq", pa.int64()), ("chunk", pa.binary()), ("last", pa.bool_())])
 
-#: whoever writes a file that grows puts a file of this name beside it when nothing more will come
-END_MARK = ".end"
-
-Offset = dict[str, Any]
+#: how a spool names its files: a number, and when they arrived in milliseconds since 1970
+SPOOLED = "{number:012d}-{arrived:013d}"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Lines:
     path: str
     follow: bool
     whole_files: bool = False  # trains have no lines to cut at
+    spool: bool = False  # a folder of ours: files are named as SPOOLED, and removed once they are committed
+    openings: int = 0
     most_bytes: int = 32 << 20
 
     def to_json(self) -> str:
@@ -41,25 +45,33 @@ class Lines:
     @property
     def is_folder(self) -> bool:
         """Whether files come into a folder, each whole when it appears."""
-        return Path(self.path).is_dir()
+        return self.spool or Path(self.path).is_dir()
 
     def files(self) -> list[Path]:
         """The files, in the order in which they are read."""
         path = Path(self.path)
         if not self.is_folder:
             return [path] if path.exists() else []
+        if not path.exists():
+            return []
         return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
 
     def complete(self) -> bool:
         """Whether nothing more will come."""
         return not self.follow or Path(self.path + END_MARK).exists()
 
+    def arrived(self, file: Path) -> int:
+        """When a file of a folder got its name there."""
+        if self.spool:
+            return int(file.name.partition("-")[2])
+        return file.stat().st_ctime_ns // 1_000_000
+
 
 @dataclass
 class Pieces(InputPartition):
-    """Pieces of files to read, in order, and whether they are the last there will be."""
+    """Pieces of files to read, in order: name, first byte, end, arrival; and whether nothing will follow."""
 
-    pieces: list[tuple[str, int, int]]
+    pieces: list[tuple[str, int, int, int]]
     last: bool
 
 
@@ -80,24 +92,31 @@ class LineSource(DataSource):
         return LineReader(Lines(**json.loads(self.options[OPTION])))
 
 
-class LineReader(DataSourceStreamReader):
+class LineReader(ChunkReader):
     """Plans batches by looking at the files, and reads them in one task, for their order."""
 
     def __init__(self, lines: Lines) -> None:
+        super().__init__(lines.openings)
         self._lines = lines
+        self._seen_ms = 0  # when the file was last seen without anything new
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def begin(self) -> Offset:
         """Before the first file."""
-        return {"name": "", "byte": 0, "ended": False}
+        return {"name": "", "byte": 0, "arrived": 0}
 
-    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: ARG002, N802
+    def reach(self, start: Offset) -> Offset:
         """As much as there is, up to the size of a batch."""
-        if start["ended"]:
-            return start
+        now = time.time_ns() // 1_000_000
+        end = self._reach(start)
+        if (end["name"], end["byte"]) == (start["name"], start["byte"]):
+            self._seen_ms = now
+            return {**end, "arrived": start["arrived"]}
+        return {**end, "arrived": self._seen_ms or now}
+
+    def _reach(self, start: Offset) -> Offset:
         complete = self._lines.complete()
-        pieces = self._pieces(start)
-        taken, end = 0, start
-        for name, first, size in pieces:
+        taken, end = 0, {"name": start["name"], "byte": start["byte"], "ended": False}
+        for name, first, size in self._stretches(start):
             last = self._cut(name, first, min(size, first + self._lines.most_bytes - taken), size, complete)
             taken += last - first
             end = {"name": name, "byte": last, "ended": False}
@@ -105,7 +124,7 @@ class LineReader(DataSourceStreamReader):
                 return end
         return {**end, "ended": complete}
 
-    def _pieces(self, start: Offset) -> list[tuple[str, int, int]]:
+    def _stretches(self, start: Offset) -> list[tuple[str, int, int]]:
         """Name, first byte and size of the files from ``start`` on."""
         files = [file for file in self._lines.files() if file.name >= start["name"]]
         firsts = [start["byte"] if file.name == start["name"] else 0 for file in files]
@@ -133,22 +152,32 @@ class LineReader(DataSourceStreamReader):
         path = Path(self._lines.path)
         return path / name if self._lines.is_folder else path
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task reads all, in order."""
-        pieces = [
-            (str(self._file(name)), first, end["byte"] if name == end["name"] else size)
-            for name, first, size in self._pieces(start)
+        found = [
+            (name, first, end["byte"] if name == end["name"] else size)
+            for name, first, size in self._stretches(start)
             if name <= end["name"]
         ]
+        wanted = [self._stamped(*piece, end["arrived"]) for piece in found if piece[2] > piece[1]]
         last = bool(end["ended"]) and not start["ended"]
-        wanted = [piece for piece in pieces if piece[2] > piece[1]]
         return [Pieces(wanted, last)] if wanted or last else []
 
-    def read(self, partition: Pieces) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The chunks, and a last one that says so."""
-        for number, (name, first, end) in enumerate(partition.pieces):
+    def _stamped(self, name: str, first: int, end: int, arrived: int) -> tuple[str, int, int, int]:
+        file = self._file(name)
+        return str(file), first, end, self._lines.arrived(file) if self._lines.is_folder else arrived
+
+    def chunks(self, partition: Pieces) -> Iterator[pa.RecordBatch]:
+        """The pieces, and a last row that says so."""
+        for number, (name, first, end, arrived) in enumerate(partition.pieces):
             with Path(name).open("rb") as file:
                 file.seek(first)
-                yield pa.record_batch([[0], [number], [file.read(end - first)], [False]], schema=ARROW)
+                yield row(number, CHUNK, arrived, file.read(end - first))
         if partition.last:
-            yield pa.record_batch([[0], [len(partition.pieces)], [b""], [True]], schema=ARROW)
+            yield row(len(partition.pieces), LAST)
+
+    def commit(self, end: Offset) -> None:
+        """What is committed is not read again: remove it from a spool."""
+        for file in self._lines.files() if self._lines.spool else []:
+            if file.name < end["name"]:
+                file.unlink(missing_ok=True)

@@ -29,11 +29,11 @@ from slipstream.errors import BadArgument
 from slipstream.feeds import trains
 from slipstream.feeds.tuples import MILE, SEGMENTS
 from slipstream.tolls.accounts import ACCOUNT, Accounts
-from slipstream.tolls.cars import CELLS, NOWHERE
-from slipstream.tolls.fragment import FORGET_AFTER, SPEED_MINUTES, TollFragment
+from slipstream.tolls.cars import CELLS, FORGET_AFTER, NOWHERE
+from slipstream.tolls.fragment import SPEED_MINUTES, TollFragment
 from slipstream.tolls.query import AccountStage, TollStage
 from slipstream.tolls.sink import JOURNAL
-from slipstream.tolls.stages import TRAIN, Hop
+from slipstream.tolls.stages import Hop, trains_of
 
 _REPORT = (Plain("time", "i4"), Plain("xway", "i4"), Plain("lane", "u1"), Plain("dir", "u1"), Plain("pos", "i4"))
 CAR = Schema("CAR", (*_REPORT, AST("speed", "u1", 6), AST("segment", "u1", 6)), key="vid", newest="time")
@@ -158,9 +158,7 @@ class WatchedAccountStage(AccountStage):
 
 def _reports(hops: list[Hop]) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[Any]]]:
     """The position reports of a batch, in the order of time, as CAR takes them."""
-    arrived = [trains.decode(hop.second, hop.reports, hop.requests, hop.payload) for hop in hops if hop.what == TRAIN]
-    arrived.sort(key=lambda train: train.second)
-    return joined(CAR, [_columns(train) for train in arrived])
+    return joined(CAR, [_columns(train) for train in sorted(trains_of(hops), key=lambda train: train.second)])
 
 
 def _columns(train: trains.Train) -> dict[str, npt.NDArray[Any]]:

@@ -6,12 +6,14 @@ A batch writes what it changed to the state store and reads nothing: ``cuboid.wa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from slipstream.cuboid.log import Store
-from slipstream.cuboid.stage import Stage
-from slipstream.feeds.intake import Intake
+from slipstream.cuboid.stage import Chain, Stage
+from slipstream.feeds.intake import Intake, Reject
 from slipstream.feeds.parse import PARSERS
+from slipstream.tolls import chunks
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.forward import Forward
 from slipstream.tolls.fragment import TollFragment
@@ -32,10 +34,11 @@ class IntakeStage(Stage[Intake]):
     name = "intake"
     maps = ("intake",)
 
-    def __init__(self, engine: str, layout: Layout, encoding: str) -> None:
+    def __init__(self, engine: str, layout: Layout, encoding: str, *, live: bool) -> None:
         super().__init__(engine)
         self._layout = layout
         self._encoding = encoding
+        self._live = live  # whether arrivals are timed
 
     def fresh(self) -> Intake:
         """Nothing has arrived."""
@@ -46,13 +49,19 @@ class IntakeStage(Stage[Intake]):
         return Intake.decode(self._layout.lateness, stores[0].get(0))
 
     def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
-        """Chunks in, trains and rejects out."""
+        """Chunks in, trains and rejects out; an opening goes to all fragments."""
+        if rows[0].what == chunks.OPENING:
+            yield from (Hop(fragment, OPENING, rows[0].seq, 0, 0, 0, b"") for fragment in self._layout.fragments)
+            return
+        rejects: list[Reject] = []
         rows.sort(key=lambda row: row.seq)
-        parsed = PARSERS[self._encoding]([bytes(row.chunk) for row in rows if row.chunk])
-        rejects = parsed.rejects + state.take(parsed.tuples)
-        tuples, more = state.release(everything=any(row.last for row in rows))
-        yield from by_fragment(tuples, self._layout.fragments)
-        yield from rejects_hop(self._layout.fragments[0], max(state.latest, 0), rejects + more)
+        for arrived, together in groupby((row for row in rows if row.chunk), lambda row: int(row.arrived)):
+            parsed = PARSERS[self._encoding]([bytes(row.chunk) for row in together])
+            rejects += parsed.rejects + state.take(parsed.tuples, arrived)
+        released = state.release(everything=any(row.what == chunks.LAST for row in rows))
+        arrivals = released.arrived if self._live else None
+        yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
+        yield from rejects_hop(self._layout.fragments[0], max(state.latest, 0), rejects + released.rejects)
 
     def save(self, state: Intake, stores: list[Store]) -> None:
         """Write what is pending."""
@@ -137,17 +146,23 @@ class AccountStage(Stage[Accounts]):
         state.save(self._second, stores[0])
 
 
-def take_in(chunks: DataFrame, engine: str, layout: Layout, encoding: str) -> DataFrame:
-    """The stage that makes trains of a feed's chunks."""
-    return chunks.groupBy("key").transformWithState(IntakeStage(engine, layout, encoding), COLUMNS, "Append", "None")
+def stages_of(
+    engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
+) -> list[Stage[Any]]:
+    """The stages of an engine, in order: of a feed the intake first; with ``watch`` they publish their state."""
+    first: list[Stage[Any]] = [] if intake is None else [intake]
+    if watch is None:
+        return [*first, TollStage(engine, layout), AccountStage(engine, layout, run)]
+    from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage
+
+    return [*first, WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)]
 
 
-def assemble(hops: DataFrame, engine: str, layout: Layout, run: str | None, watch: Watch | None = None) -> DataFrame:
-    """The stages behind a stream of trains; with ``watch`` they publish their state."""
-    tolls, accounts = TollStage(engine, layout), AccountStage(engine, layout, run)
-    if watch is not None:
-        from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage
-
-        tolls, accounts = WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
-    tolled = hops.groupBy("key").transformWithState(tolls, COLUMNS, "Append", "None")
-    return tolled.groupBy("key").transformWithState(accounts, COLUMNS, "Append", "None")
+def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]]) -> DataFrame:
+    """The stages behind a source, an operator each; with a single partition, one operator for all."""
+    if layout.partitions == 1:
+        # one task from the source to the sink: Spark exchanges nothing where there is a single partition already
+        rows, stages = rows.coalesce(1), [Chain(engine, stages)]
+    for stage in stages:
+        rows = rows.groupBy("key").transformWithState(stage, COLUMNS, "Append", "None")
+    return rows

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream.feeds import trains
 from slipstream.feeds.clock import Clock
-from slipstream.feeds.intake import sifted
+from slipstream.feeds.intake import sift
 from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
@@ -129,7 +129,7 @@ class ReplayReader(DataSourceStreamReader):
         if not partition.stored:
             first = partition.since == self._replay.since - self._replay.openings
             brings = self._replay.forward.encode() if first else b""
-            opening = [Hop(key, OPENING, partition.since, 0, 0, brings) for key in self._replay.fragments]
+            opening = [Hop(key, OPENING, partition.since, 0, 0, 0, brings) for key in self._replay.fragments]
             yield to_arrow(opening)
             return
         run = open_run(self._replay.path)
@@ -155,7 +155,7 @@ def shortened(hop: Hop, length: int) -> Iterator[Hop]:
     tuples = trains.tuples_of(trains.decode(hop.second, hop.reports, hop.requests, hop.payload))
     for first in range(0, tuples["type"].size, length):
         piece = {name: column[first : first + length] for name, column in tuples.items()}
-        yield Hop(hop.key, TRAIN, hop.second, *trains.encode(piece))
+        yield Hop(hop.key, TRAIN, hop.second, hop.arrived, *trains.encode(piece))
 
 
 @cache
@@ -202,10 +202,11 @@ def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragme
             verdicts = judge(tuples)
             bad = kept(tuples, verdicts != 0)
             rejects = list(zip(lines(bad), map(reason_of, verdicts[verdicts != 0].tolist()), strict=True))
-            good, more = sifted(kept(tuples, verdicts == 0))
-            yield from by_fragment(good, fragments)
-            if rejects or more:
-                yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + more)
+            good = kept(tuples, verdicts == 0)
+            released = sift(good, 1000 * good["time"].astype(np.int64))
+            yield from by_fragment(released.tuples, fragments, released.arrived)
+            if rejects or released.rejects:
+                yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + released.rejects)
 
 
 def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
@@ -230,7 +231,7 @@ def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fr
             vids = [tuples["vid"] + np.int32(copy * manifest.vid_stride) for copy, _, tuples in parts]
             presented = np.repeat(np.array([xway for _, xway, _ in parts], np.int32), sizes)
             payload = trains.pack(np.concatenate(vids), presented, columns)
-            yield Hop(label, TRAIN, second, sum(sizes), 0, payload)
+            yield Hop(label, TRAIN, second, 1000 * second, sum(sizes), 0, payload)
     asked = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
     copied = [_shifted(run, tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]
     if copied:

@@ -1,6 +1,6 @@
 """The sink of the toll engine: every answer once, visible in whole batches, stamped when it became visible.
 
-    OUT/output/batch=7/emit_ms=123456/*.parquet   the answers of batch 7; the folder's name carries their Emit
+    OUT/output/batch=7/emit_ms=123456/*.parquet   answers of batch 7; the folder's name carries their Emit
     OUT/compacted/*.parquet                       old batches, many to a file (``compaction.py``)
     OUT/output.csv                                the same in the paper's plain form
     OUT/rejects.csv                               reason, then the line that was rejected
@@ -8,6 +8,9 @@
 
 Tasks write aside. Commit appends to the text files, renames the folder into place, and then writes the journal; only a
 batch in the journal is committed. What a crash leaves of any other batch is cut off or replaced when it is done again.
+
+Emit is Time plus the response time, which is commit minus arrival. Answers of a batch whose questions arrived equally
+long after their Time have the same Emit: tasks write a file for each such delay, and the commit names its folder.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ import json
 import os
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,8 @@ from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.logs import add_lines, last_line, whole_lines
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
-from slipstream.tolls.stages import ANSWERS, REJECTS
+from slipstream.tolls.schedule import Irregular
+from slipstream.tolls.stages import ANSWERS, COUNTED, REJECTS
 
 OPTION = "sink"
 OUTPUT, TEXT, REJECTED, JOURNAL = "output", "output.csv", "rejects.csv", "batches.jsonl"
@@ -66,22 +71,26 @@ class Batch:
 
     batch: int
     newest: int  # the last second with an answer
-    emit_ms: int  # when it became visible, in milliseconds of the run
-    answers: list[list[int]]  # kind, time, number
+    emit_ms: int  # the largest Emit of its answers, in milliseconds of the run
+    answers: list[list[int]]  # kind, time, number, response time in milliseconds
+    tuples: int  # taken in
     rejects: int
+    irregular: list[int]  # reports off schedule: number, then time, vehicle and gap of the first
     text_bytes: int  # of output.csv after it
     rejects_bytes: int  # of rejects.csv after it
 
     def check(self) -> None:
         """Refuse what no sink has written."""
-        counts = (self.batch, self.newest, self.emit_ms, self.rejects, self.text_bytes, self.rejects_bytes)
+        counts = (self.batch, self.newest, self.emit_ms, self.tuples, self.rejects, self.text_bytes, self.rejects_bytes)
         if not all(type(count) is int for count in counts) or not isinstance(self.answers, list):
             raise ValueError(f"batch {self.batch}: a count is not a number")
-        if not all(isinstance(row, list) and len(row) == 3 for row in self.answers):
-            raise ValueError(f"batch {self.batch}: answers are counted by kind and time")
+        if not all(isinstance(row, list) and len(row) == 4 for row in self.answers):
+            raise ValueError(f"batch {self.batch}: answers are counted by kind, time and response time")
+        if not isinstance(self.irregular, list) or [type(value) for value in self.irregular] != [int] * 4:
+            raise ValueError(f"batch {self.batch}: reports off schedule are four numbers")
 
 
-_NONE = Batch(-1, -1, 0, [], 0, 0, 0)
+NO_BATCH = Batch(-1, -1, 0, [], 0, 0, list(astuple(Irregular())), 0, 0)
 
 
 def journal(out: Path) -> list[Batch]:
@@ -118,7 +127,7 @@ def check_whole(out: Path, checkpoint: Path) -> None:
     """Refuse a journal that is damaged or lacks batches which Spark knows to be committed, and text files cut short."""
     batches = journal(out)
     check_journal(out / JOURNAL, len(batches), checkpoint)
-    last = batches[-1] if batches else _NONE
+    last = batches[-1] if batches else NO_BATCH
     for name, length in ((TEXT, last.text_bytes), (REJECTED, last.rejects_bytes)):
         _check_length(out / name, length)
 
@@ -133,10 +142,16 @@ def _check_length(file: Path, committed: int) -> None:
 class Written(WriterCommitMessage):
     """What a task wrote aside."""
 
-    answers: str
+    answers: dict[int, str]  # files, by how long before their Time the questions arrived, in milliseconds
     rejects: str
+    tuples: int
     rejected: int
-    counts: list[list[int]]
+    counts: list[list[int]]  # kind, time, that delay, number
+    irregular: Irregular
+
+    def files(self) -> list[str]:
+        """All of them."""
+        return [*self.answers.values(), *([self.rejects] if self.rejects else [])]
 
 
 class AnswerSink(DataSource):
@@ -161,107 +176,132 @@ class AnswerWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the answers and rejects of a task aside."""
-        answers, rejects, rejected = [np.empty(0, ANSWER)], [], 0
+        answers, tuples, rejects, rejected, irregular = [np.empty(0, ANSWER)], 0, [], 0, []
         for batch in iterator:
             columns = batch.to_pydict()
-            for what, count, payload in zip(columns["what"], columns["reports"], columns["payload"], strict=True):
+            rows = zip(*(columns[name] for name in ("what", "reports", "requests", "payload")), strict=True)
+            for what, count, requests, payload in rows:
                 if what == ANSWERS:
                     answers.append(np.frombuffer(payload, ANSWER))
                 elif what == REJECTS:
                     rejects.append(payload)
                     rejected += count
+                elif what == COUNTED:
+                    tuples += count + requests
+                    irregular.append(Irregular.from_bytes(payload))
         failpoint("sink.before-write")
         staging = self._out / _STAGING
         staging.mkdir(parents=True, exist_ok=True)
         name = uuid.uuid4().hex
         whole = in_order(np.concatenate(answers))
-        if whole.size:
-            pq.write_table(as_table(whole), staging / f"{name}.parquet", compression="zstd")
+        delays, which = delays_of(whole)
+        files = {delay: f"{name}.{number}.parquet" for number, delay in enumerate(delays)}
+        for number, file in enumerate(files.values()):
+            mine = whole if len(files) == 1 else whole[which == number]
+            pq.write_table(as_table(mine), staging / file, compression="zstd")
         if rejects:
             (staging / f"{name}.rejects").write_bytes(b"".join(rejects))
         failpoint("sink.after-write")
-        counts = _counts(whole)
-        return Written(f"{name}.parquet" if whole.size else "", f"{name}.rejects" if rejects else "", rejected, counts)
+        rejected_to = f"{name}.rejects" if rejects else ""
+        return Written(files, rejected_to, tuples, rejected, _counts(whole, delays, which), Irregular.total(irregular))
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Make a batch visible, once."""
         written: list[Written] = [message for message in messages if message is not None]
-        last = last_batch(self._out) or _NONE
+        last = last_batch(self._out) or NO_BATCH
         if last.batch + 1 < batchId:
             raise BadInput(f"{self._out / JOURNAL}: ends with batch {last.batch} before {batchId}.", hint=RESCUE)
         if last.batch < batchId:
             self._commit(written, batchId, last)
-        for message in written:
-            for name in (message.answers, message.rejects):
-                if name:
-                    (self._out / _STAGING / name).unlink(missing_ok=True)
+        self._discard(written)
+
+    def _discard(self, written: list[Written]) -> None:
+        for name in (name for message in written for name in message.files()):
+            (self._out / _STAGING / name).unlink(missing_ok=True)
 
     def _commit(self, written: list[Written], batch: int, last: Batch) -> None:
         counts = _merged([message.counts for message in written])
-        newest = max((time for _, time, _ in counts), default=last.newest)
-        files = [self._out / _STAGING / message.answers for message in written if message.answers]
+        newest = max((time for _, time, _, _ in counts), default=last.newest)
         clock = Clock.read(Path(self._sink.clock)) or Clock.starting(FULL_SPEED)
-        emit_ms = clock.emit_ms(newest)
+        committed_ms = clock.commit_ms(newest)
+        files: dict[int, list[Path]] = {}  # by Emit
+        for delay, name in (item for message in written for item in message.answers.items()):
+            files.setdefault(committed_ms + delay, []).append(self._out / _STAGING / name)
         text = 0
         failpoint("sink.before-text")
         if self._sink.text:
-            text = append(self._out / TEXT, last.text_bytes, (plain_text(files, emit_ms // 1000),))
+            text = append(self._out / TEXT, last.text_bytes, (plain_text(files),))
         failpoint("sink.between-texts")
         lines = (self._out / _STAGING / message.rejects for message in written if message.rejects)
         rejects = append(self._out / REJECTED, last.rejects_bytes, (file.read_bytes() for file in lines))
         failpoint("sink.after-text")
         if files:
-            self._show(files, batch, emit_ms)
+            self._show(files, batch)
             failpoint("sink.after-show")
         failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
-        entry = Batch(batch, newest, emit_ms, counts, rejected, text, rejects)
+        irregular = Irregular.total(message.irregular for message in written)
+        answers = [[kind, time, count, committed_ms + delay - 1000 * time] for kind, time, delay, count in counts]
+        emit_ms = max(files, default=last.emit_ms)
+        tuples = sum(message.tuples for message in written)
+        entry = Batch(batch, newest, emit_ms, answers, tuples, rejected, list(astuple(irregular)), text, rejects)
         add_lines(self._out / JOURNAL, [asdict(entry)], durable=True)
         failpoint("sink.after-journal")
 
-    def _show(self, files: list[Path], batch: int, emit_ms: int) -> None:
-        """Put the files into a folder whose name tells when, and rename it into place."""
+    def _show(self, files: dict[int, list[Path]], batch: int) -> None:
+        """Put the files into folders whose names tell Emit, and rename them into place as one."""
         shown = self._out / OUTPUT / f"batch={batch}"
         aside = self._out / _STAGING / f"batch={batch}"
         for left in (shown, aside):
             shutil.rmtree(left, ignore_errors=True)
-        folder = aside / f"emit_ms={emit_ms}"
-        folder.mkdir(parents=True)
+        for emit_ms, parts in files.items():
+            folder = aside / f"emit_ms={emit_ms}"
+            folder.mkdir(parents=True)
+            for number, file in enumerate(parts):
+                file.rename(folder / f"part-{number}.parquet")
         shown.parent.mkdir(exist_ok=True)
-        for number, file in enumerate(files):
-            file.rename(folder / f"part-{number}.parquet")
         aside.rename(shown)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: ARG002, N803
         """Throw away what the tasks of a failed batch wrote."""
-        for message in messages:
-            for name in (message.answers, message.rejects) if message is not None else ():
-                if name:
-                    (self._out / _STAGING / name).unlink(missing_ok=True)
+        self._discard([message for message in messages if message is not None])
+
+
+def delays_of(answers: Answers) -> tuple[list[int], npt.NDArray[np.int64]]:
+    """How long before its Time each answer's question arrived, by the clock of commits: a commit plus that is Emit.
+
+    Returns the different ones, and for each answer which of them it is.
+    """
+    delays = 1000 * answers["time"].astype(np.int64) - answers["arrived"]
+    if delays.size and (delays == delays[0]).all():  # a replay: nothing to sort
+        return [int(delays[0])], np.zeros(delays.size, np.int64)
+    found, which = np.unique(delays, return_inverse=True)
+    return found.tolist(), which
 
 
 def as_table(answers: Answers) -> pa.Table:
     """Answers as Arrow columns."""
-    names = ANSWER.names or ()
+    names = [name for name in ANSWER.names or () if name != "arrived"]
     columns: dict[str, npt.NDArray[Any]] = {name: np.ascontiguousarray(answers[name]) for name in names}
     columns["kind"] = columns["kind"].astype(np.int32)
     return pa.table(columns)
 
 
-def _counts(answers: Answers) -> list[list[int]]:
-    """How many answers there are of each kind and second."""
-    if not answers.size:
-        return []
-    keys = answers["kind"].astype(np.int64) << 32 | answers["time"].astype(np.int64)
+def _counts(answers: Answers, delays: list[int], which: npt.NDArray[np.int64]) -> list[list[int]]:
+    """How many answers there are of each kind, second and delay."""
+    keys = which << 40 | answers["kind"].astype(np.int64) << 32 | answers["time"].astype(np.int64)
     found, counts = np.unique(keys, return_counts=True)
-    return [[int(key >> 32), int(key & 0xFFFFFFFF), int(n)] for key, n in zip(found, counts, strict=True)]
+    return [
+        [key >> 32 & 0xFF, key & 0xFFFFFFFF, delays[key >> 40], n]
+        for key, n in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
 
 
 def _merged(parts: list[list[list[int]]]) -> list[list[int]]:
-    total: dict[tuple[int, int], int] = {}
-    for kind, time, count in (row for part in parts for row in part):
-        total[kind, time] = total.get((kind, time), 0) + count
-    return [[kind, time, total[kind, time]] for kind, time in sorted(total)]
+    total: Counter[tuple[int, ...]] = Counter()
+    for *key, count in (row for part in parts for row in part):
+        total[tuple(key)] += count
+    return [[*key, total[key]] for key in sorted(total)]
 
 
 #: the fields of each kind in the paper's order; Emit stands for itself
@@ -274,12 +314,11 @@ PAPER = {
 TRAVEL = ("kind", "time", "emit", "qid", "a", "b")
 
 
-def plain_text(files: list[Path], emit: int) -> bytes:
-    """The answers in the paper's form, by time and kind."""
+def plain_text(files: dict[int, list[Path]]) -> bytes:
+    """The answers in the paper's form, by time and kind; files are given by their Emit."""
     if not files:
         return b""
-    table = pa.concat_tables([pq.read_table(file) for file in files])
-    table = table.append_column("emit", pa.array(np.full(table.num_rows, emit)))
+    table = pa.concat_tables([_with_emit(file, emit_ms) for emit_ms, parts in files.items() for file in parts])
     parts: list[tuple[npt.NDArray[Any], list[bytes]]] = []
     options = pc.WriteOptions(include_header=False, quoting_style="none")
     for kind in np.unique(table.column("kind").to_numpy()):
@@ -291,6 +330,12 @@ def plain_text(files: list[Path], emit: int) -> bytes:
     keys = np.concatenate([keys for keys, _ in parts], axis=1)
     lines = np.array([line for _, lines in parts for line in lines], dtype=object)
     return b"".join(lines[np.lexsort(keys[::-1])])
+
+
+def _with_emit(file: Path, emit_ms: int) -> pa.Table:
+    """The answers of a file with Emit in whole seconds, as the paper has it."""
+    table = pq.ParquetFile(file).read()
+    return table.append_column("emit", pa.array(np.full(table.num_rows, emit_ms // 1000)))
 
 
 def append(file: Path, length: int, pieces: Any) -> int:

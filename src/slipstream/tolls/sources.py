@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.kafka import Topic
+from slipstream.progress import say
 from slipstream.tolls import lines, live, replay, topic
 
 if TYPE_CHECKING:
@@ -36,21 +37,44 @@ def replayed(spark: SparkSession, asked: replay.Replay) -> DataFrame:
     return spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, asked.to_json()).load()
 
 
-def chunks(spark: SparkSession, source: str, checkpoint: Path, encoding: str, *, follow: bool) -> DataFrame:
-    """Anything else as a stream of chunks (key, seq, chunk, last): what is there, or with ``follow`` all that comes."""
+def check(source: str, *, follow: bool) -> None:
+    """Refuse a source that cannot be read, before Spark starts."""
     if source.startswith(KAFKA):
-        messages = topic.Subscription(Topic.parse(source), follow, encoding).until_now(checkpoint / TOPIC)
+        Topic.parse(source).check_broker()
+    elif source.startswith(TCP):
+        live.parse_address(source)
+    elif not Path(source).exists() and not follow:
+        raise BadArgument(f"{source}: no such file or folder.", hint="Give a run, a text file, or a folder of them.")
+
+
+def chunks(
+    spark: SparkSession, source: str, checkpoint: Path, encoding: str, *, follow: bool, openings: int = 0
+) -> DataFrame:
+    """Anything else as a stream of chunks: what is there, or with ``follow`` all that comes.
+
+    What comes from a socket comes once it is connected (``connect``).
+    """
+    check(source, follow=follow)
+    if source.startswith(KAFKA):
+        messages = topic.Subscription(Topic.parse(source), follow, encoding, openings=openings)
+        messages = messages.until_now(checkpoint / TOPIC)
         spark.dataSource.register(topic.TopicSource)
         return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
-    path = Path(source)
-    if source.startswith(TCP):
-        path = checkpoint / RECEIVED
-        live.receive(source, path)
-    elif not path.exists() and not follow:
-        raise BadArgument(f"{path}: no such file or folder.", hint="Give a run, a text file, or a folder of them.")
-    found = lines.Lines(str(path.absolute()), follow or is_live(source), whole_files=encoding == "train")
+    spool = is_live(source)
+    path = checkpoint / RECEIVED if spool else Path(source)
+    found = lines.Lines(str(path.absolute()), follow or spool, encoding == "train", spool, openings)
     spark.dataSource.register(lines.LineSource)
     return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, found.to_json()).load()
+
+
+def connect(source: str, checkpoint: Path, encoding: str) -> None:
+    """Let a source come that does not come by itself, and wait for one that is not there yet."""
+    if source.startswith(TCP):
+        live.receive(source, checkpoint / RECEIVED, encoding)
+    elif source.startswith(KAFKA):
+        topic.wait_for(Topic.parse(source))
+    elif not Path(source).exists():
+        say(f"Waiting for {source}: it is not there yet.")
 
 
 def start_clock(file: Path, speed: float, since: int = 0) -> None:
@@ -70,6 +94,11 @@ def follow(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look:
         time.sleep(0.1)
     if error := query.exception():
         raise error
+
+
+def is_open(openings: int) -> Callable[[dict[str, Any]], bool]:
+    """Whether a feed is past its openings."""
+    return lambda place: int(place["openings"]) >= openings
 
 
 def has_ended(place: dict[str, Any]) -> bool:
