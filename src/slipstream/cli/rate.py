@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
+from slipstream.cli.checks import check_folder, check_there
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.tables import print_table
 from slipstream.errors import BadArgument
 from slipstream.progress import say
 
@@ -45,6 +47,8 @@ def rate(
 
     Example: slipstream rate --from 20 --window 5m --out rating
     """
+    check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
+    check_folder(out)
     from slipstream.bench.rating import Search, Window, engine_called
     from slipstream.bench.rating import rate as find
     from slipstream.bench.rating_report import write_rating
@@ -106,11 +110,11 @@ def _show(rating: Rating) -> None:
         table.add_row(
             str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
         )
-    console.print(table)
-    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating", title_justify="left")
+    print_table(table)
+    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
     for name, response in rating.confirmed.responses.items():
         responses.add_row(name.replace("_", " "), *(f"{value:.1f} s" for value in vars(response).values()))
-    console.print(responses)
+    print_table(responses)
     console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
 
