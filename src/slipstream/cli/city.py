@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 def simulate(
     out: Annotated[Path, typer.Option("--out", help="The folder to make: a run.")],
-    expressways: Annotated[float, typer.Option(help="How many; 0.5 is one direction of one.")] = 1.0,
-    minutes: Annotated[int, typer.Option(help="Length of the run; Linear Road's is 180.")] = 180,
+    expressways: Annotated[
+        float, typer.Option(min=0.5, max=10_000, help="How many; 0.5 is one direction of one.")
+    ] = 1.0,
+    minutes: Annotated[int, typer.Option(min=1, max=1440, help="Length of the run; Linear Road's is 180.")] = 180,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Same seed, same tuples.")] = 1,
     demand: Annotated[
         float, typer.Option(help="Traffic as a multiple of the benchmark's; 6 is rush hour from the start.")
     ] = 1.0,
-    accident_every: Annotated[int, typer.Option(help="Minutes per accident on each expressway; 0 for none.")] = 20,
+    accident_every: Annotated[
+        int, typer.Option(min=0, help="Minutes per accident on each expressway; 0 for none.")
+    ] = 20,
     multiply: Annotated[
         int, typer.Option(min=1, help="Present the run K times, ids shifted, without storing it K times.")
     ] = 1,

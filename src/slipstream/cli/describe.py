@@ -51,13 +51,14 @@ def describe(
     check_writable(png, "--png")
     history = History.open(opened)
     from slipstream.city.character import characterise, shown_expressway
-    from slipstream.city.picture import draw
 
     shown_expressway(opened, expressway)
     if verify:
         opened.verify()
         history.verify()
     character = characterise(opened, spark_session("describe", master, conf), xway=expressway)
+    from slipstream.city.picture import draw
+
     picture = png or run / "picture.png"
     _save(draw(character), picture)
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 HOURS_3 = 180
 
 
+class Rated(StrEnum):
+    """What can be rated."""
+
+    SLIPSTREAM = "slipstream"
+    POSTGRES = "postgres"
+
+
 def rate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
     least: Annotated[int, typer.Option("--from", min=1, metavar="L", help="Where the search starts.")] = 1,
@@ -32,7 +40,7 @@ def rate(
     window: Annotated[str, typer.Option(help="How long the rating must hold: 20m, 90s, 3h.")] = "20m",
     probe: Annotated[str, typer.Option(help="How long the tries of the search are.")] = "2m",
     full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
-    engine: Annotated[str, typer.Option(help="slipstream, or postgres for the paper's System X.")] = "slipstream",
+    engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
     seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,
     as_json: Json = False,

@@ -73,9 +73,9 @@ def toll(
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
     check_folder(out, mark="checkpoint")
+    _check(rules, encoding, speed, batch_seconds, parallel)
     from slipstream.tolls.engine import Settings
 
-    _check(rules, encoding, speed, batch_seconds, parallel)
     live = follow or input_.startswith("tcp:")
     settings = Settings(
         speed=speed,
