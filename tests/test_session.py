@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from commands import Slipstream
 from slipstream import cli
 from slipstream.errors import BadInput, SlipstreamError, Unavailable
+from slipstream.progress import COMPILING
 from slipstream.session import task_errors
 
 OUT = Path("tolls/checkpoint")
@@ -107,3 +111,60 @@ def test_no_command_shows_a_traceback_of_spark(
     assert done.code == Unavailable.exit_code
     assert message in done.err
     assert hint in done.err
+
+
+OWN_SESSION = """
+from pyspark.sql import SparkSession
+own = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.sql.shuffle.partitions": "7", "spark.ui.enabled": "false"}
+theirs = SparkSession.builder.master("local[1]").config(map=own).getOrCreate()
+settings = sorted(map(tuple, theirs.sql("SET").collect()))
+
+from slipstream import session
+spark = session.build("ours")
+assert spark is theirs
+assert sorted(map(tuple, spark.sql("SET").collect())) == settings
+
+from slipstream.moving import archive
+row = {"type": 0, "time": 30, "vid": 1, "xway": 0, "dir": 0, "lane": 1, "pos": 5280}
+reports = spark.createDataFrame([row])
+(place,) = archive.places(reports).selectExpr("unix_seconds(at) AS at").collect()
+assert place.at == 1180310400 + 30, place  # 2007-05-28 00:00:30 UTC
+(place,) = archive.places(reports, "2007-05-28T02:00:00+02:00").selectExpr("unix_seconds(at) AS at").collect()
+assert place.at == 1180310400 + 30, place
+
+second = "SELECT unix_seconds(TIMESTAMP '1970-01-02 00:00:00') AS s"
+assert session.in_utc(lambda spark: spark.sql(second).first().s)(spark) == 86400
+assert spark.sql(second).first().s == 86400 - 3600
+assert sorted(map(tuple, spark.sql("SET").collect())) == settings
+try:
+    spark.sql("SELECT mispelt FROM VALUES (1) AS t(misspelt)")
+except Exception as error:
+    print(type(error).__name__)
+spark.stop()
+print(session.build("ours", conf={"spark.sql.shuffle.partitions": "3"}).conf.get("spark.sql.session.timeZone"))
+print(session.is_running())
+session.close()
+"""
+
+
+def test_a_session_of_somebody_else_is_joined_as_it_is() -> None:
+    done = subprocess.run([sys.executable, "-c", OWN_SESSION], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["AnalysisException", "UTC", "True"]
+    assert "QueryContextLogger" not in done.stderr
+    assert done.stderr.count("Starting Spark ...") == 1
+
+
+def test_a_kernel_that_is_not_on_the_disk_is_announced_once(tmp_path: Path) -> None:
+    program = "from slipstream.kernels import mix, np; mix(np.uint64(1)); mix(2); print('done')"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for _ in range(2)
+    ]
+    assert [(done.stdout, done.stderr) for done in runs] == [("done\n", f"{COMPILING}\n"), ("done\n", "")]

@@ -283,11 +283,17 @@ def test_the_command_passes_and_fails_with_the_right_exit_code(
     assert json.loads(passed.stdout)["passed"]
     unreadable = ["0,1,2,3,4", "9,1,1,1,1,1", "0,1,2,3,x,5"]
     path.write_text(path.read_text() + "\n".join(["0,5000,10000,10001,-1,0", *unreadable]))
-    failed = CliRunner().invoke(app, [*arguments[:3], "--report", str(tmp_path / "report.html")])
+    options = ["--no-response-times", "--report", str(tmp_path / "report.html")]
+    failed = CliRunner().invoke(app, [*arguments[:3], *options])
     assert isinstance(failed.exception, CheckFailed)
     assert "OUTPUT goes on to second 10000, RUN ends with second 599" in failed.exception.hint
     assert "toll notification, extra: second 10000, vehicle 5000" in " ".join(failed.stdout.split())
     assert all(f"unreadable: {line}" in failed.stdout for line in unreadable)
-    assert "failed" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "failed" in page
+    for word in ("late", "median", "p99", "limit"):
+        assert f"│ {word} " not in failed.stdout
+        assert f"<th>{word}</th>" not in page
+    assert "longest response time" not in page
     for bad in ("5", "", "0,,1"):
         assert isinstance(CliRunner().invoke(app, [*arguments[:3], "--kinds", bad]).exception, BadArgument)

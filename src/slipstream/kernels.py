@@ -12,6 +12,9 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.core import event
+
+from slipstream.progress import COMPILING, say_once
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,6 +23,20 @@ Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+
+class _Compilation(event.Listener):
+    """Says that kernels are being compiled; Numba is silent for the seconds to minutes that this takes."""
+
+    def on_start(self, event: event.Event) -> None:  # noqa: ARG002
+        say_once(COMPILING)
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to say: the work that waited for the kernels goes on."""
+
+
+# Numba has this event only for kernels that it does not find compiled on the disk
+event.register("numba:compile", _Compilation())  # type: ignore[no-untyped-call]
 
 
 def compiled(function: F) -> F:

@@ -1,4 +1,4 @@
-"""Progress on long work: a bar on a terminal, silence in a pipe or a log."""
+"""Progress on long work: one line when something slow begins, a bar on a terminal, nothing else in a pipe or a log."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 #: People read standard error; scripts read standard output.
 console = Console(stderr=True)
+
+#: said where the machine code of kernels is not on the disk yet: after an installation
+COMPILING = "Compiling kernels (first time only) ..."
 
 Advance = Callable[[int], None]
 
@@ -52,7 +55,17 @@ def bar(what: str, total: int) -> Iterator[Advance]:
 
 def say(text: str) -> None:
     """Tell the person at the terminal something; never mixed into a command's result."""
-    console.print(text, highlight=False)
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+_begun: set[str] = set()
+
+
+def say_once(text: str) -> None:
+    """Say that something slow begins which happens once in a process, however many parts of it begin."""
+    if text not in _begun:
+        _begun.add(text)
+        say(text)
 
 
 @contextmanager

@@ -15,16 +15,21 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
+from slipstream.progress import say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LOCAL = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -36,15 +41,22 @@ QUICK = "-XX:TieredStopAtLevel=1"
 
 LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+#: what text of instants without a zone is read and written in
+UTC = {"spark.sql.session.timeZone": "UTC"}
+#: what a stream that keeps state needs
+STATE = {
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
 
 def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
     """The settings every session starts from; ``--conf`` overrides any of them. ``quick``: for many small batches."""
     quiet = files("slipstream").joinpath("log4j2.properties")
     common = {
-        "spark.sql.session.timeZone": "UTC",
+        **UTC,
+        **STATE,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # Spark would make a folder for tables, which we do not have, wherever a command is called
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "slipstream-warehouse")),
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
@@ -105,20 +117,51 @@ def java() -> Path:
 def build(
     name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str] | None = None, quick: bool = False
 ) -> SparkSession:
-    """Start (or join) the Spark session that all work of this process runs in."""
+    """Start the Spark session that all work of this process runs in, or join the one that runs.
+
+    A session that somebody else started is joined as it is: nothing but ``conf`` is set in it.
+    """
+    from pyspark.sql import SparkSession
+
+    asked: dict[str, Any] = {**(conf or {})}
+    if is_running():
+        started = SparkSession.builder.config(map=asked).getOrCreate()
+    else:
+        say("Starting Spark ...")
+        builder = SparkSession.builder.appName(name).master(master)
+        started = _start(builder.config(map=settings(master, quick=quick) | asked), master)
+    _silence_query_contexts()
+    return started
+
+
+def _silence_query_contexts() -> None:
+    """Keep PySpark from printing the JVM's stack trace as JSON before it raises what a misspelt column causes."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark session, whoever started it."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
+def _start(builder: Any, master: str) -> SparkSession:
+    """A new session; what the JVM and the workers say goes to the log."""
     if master.startswith("local"):
         java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in (settings(master, quick=quick) | (conf or {})).items():
-        builder = builder.config(key, value)
     try:
         with _spark_talks_to(spark_log()):
-            started = builder.getOrCreate()
+            started: SparkSession = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise Unavailable(
             f"Spark did not start with --master {master}: {error}",
@@ -129,6 +172,37 @@ def build(
     server: Any = started.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None
     return started
+
+
+@contextmanager
+def using(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings that hold while the block runs; afterwards the session is as it was.
+
+    What a query needs is set this way, because the session may be somebody else's. Spark reads the settings when
+    a query is analysed and when it is run or, of a stream, started.
+    """
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, former in before.items():
+            if former is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, former)
+
+
+def in_utc(work: Callable[Concatenate[SparkSession, P], T]) -> Callable[Concatenate[SparkSession, P], T]:
+    """A function on a session that reads or writes instants as text: whatever the session's zone is, they are UTC."""
+
+    @wraps(work)
+    def working(spark: SparkSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with using(spark, UTC):
+            return work(spark, *args, **kwargs)
+
+    return working
 
 
 def activate(spark: SparkSession) -> None:

@@ -24,12 +24,17 @@ def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> 
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint)
-        above = next(folder for folder in out.absolute().parents if folder.exists())
     except OSError as error:
         raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a folder that can be written.") from error
+    check_makeable(out, label=label)
+
+
+def check_makeable(out: Path, *, label: str = "--out ") -> None:
+    """Refuse a file or folder that cannot be made where it is to be: something is in the way, or may not be written."""
+    above = next(folder for folder in out.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         cause = "may not be written" if above.is_dir() else "is not a folder"
-        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Give a folder that can be written.")
+        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Give a place that can be written.")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from commands import Slipstream
+from slipstream.cli.cuboid import _print_rows
 from slipstream.cuboid import declare, files
 from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.metrics import FILE, BatchMetrics
@@ -134,3 +135,12 @@ def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream
 def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
     files.Catalogue(SCRIPT.cuboids, journal="../batches.jsonl").write(tmp_path / "snapshot")
     assert slipstream("cuboid", "metrics", tmp_path).code == 4
+
+
+def test_answers_are_printed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_rows({"vid": [1234567], "sum(charged)": [5208630.0], "empty": [float("nan")]}, 3, as_json=False)
+    printed = capsys.readouterr().out
+    assert printed.startswith("as of batch 3\n")
+    assert "│ 1234567 │    5,208,630 │" in printed
+    _print_rows({"vid": []}, 3, as_json=False)
+    assert capsys.readouterr().out == "as of batch 3: no rows\n"

@@ -53,9 +53,13 @@ def test_verify_finds_what_was_changed(slipstream: Slipstream, run: Run) -> None
     assert "contents differ from the manifest" in ended.err
 
 
-def test_a_picture_that_cannot_be_written_is_told(
-    slipstream: Slipstream, run: Run, tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_picture_that_cannot_be_written_is_refused(slipstream: Slipstream, run: Run, tmp_path: Path) -> None:
     ended = slipstream("describe", run.path, "--png", tmp_path / "no" / "p.png")
-    assert (ended.code, ended.out) == (4, "")
-    assert "No such file" in ended.err
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{tmp_path / 'no' / 'p.png'}: its folder is not there" in ended.err
+
+
+def test_an_expressway_that_is_not_stored_is_refused(slipstream: Slipstream, run: Run) -> None:
+    ended = slipstream("describe", run.path, "--expressway", 7)
+    assert ended.code == 2
+    assert "--expressway 7: not stored in this run" in ended.err

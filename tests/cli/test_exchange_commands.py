@@ -36,11 +36,14 @@ def test_export_without_out_writes_the_text_and_nothing_else_to_standard_output(
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(slipstream: Slipstream, tmp_path: Path) -> None:
-    (tmp_path / "in.dat").write_text(LINE * 200_000)
+    minutes = (LINE.replace("0,0,", f"0,{60 * minute},", 1) * 5_000 for minute in range(40))
+    (tmp_path / "in.dat").write_text("".join(minutes))
     assert slipstream("import", tmp_path / "in.dat", "--out", tmp_path / "run").code == 0
     program = f"{sys.executable} -c 'from slipstream.cli import main; main()' export {tmp_path / 'run'} | head -1"
-    done = subprocess.run(program, shell=True, capture_output=True, text=True, check=False)
+    program = f"set -o pipefail; {program}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (LINE, "")
+    assert done.returncode == 141
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(slipstream: Slipstream, tmp_p
         (LINE + "0,0,x\n", 3, "in.dat, line 2: 3 fields, expected 15"),
         (LINE + LINE[:30], 3, "in.dat, line 2"),
         ("", 3, "in.dat: empty"),
-        (None, 3, "in.dat: no such file"),
+        (None, 2, "in.dat: no such file"),
     ],
 )
 def test_a_file_that_cannot_be_imported_ends_with_one_message_and_nothing_left(
@@ -80,14 +83,14 @@ def test_nothing_that_is_there_is_overwritten(slipstream: Slipstream, tmp_path: 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.dat", "other", "run"]
 
 
-def test_a_folder_that_cannot_be_written_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(slipstream: Slipstream, tmp_path: Path) -> None:
     (tmp_path / "in.dat").write_text(LINE)
     ended = slipstream("import", tmp_path / "in.dat", "--out", tmp_path / "in.dat" / "run")
     assert (ended.code, ended.out) == (2, "")
     assert slipstream("import", tmp_path / "in.dat", "--out", tmp_path / "run").code == 0
     ended = slipstream("export", tmp_path / "run", "--out", tmp_path / "no" / "out.dat")
-    assert ended.code == 4
-    assert "No such file" in ended.err
+    assert ended.code == 2
+    assert "its folder is not there" in ended.err
 
 
 def test_sumo_needs_a_map_and_the_text_takes_none(slipstream: Slipstream, tmp_path: Path) -> None:
@@ -101,3 +104,15 @@ def test_sumo_needs_a_map_and_the_text_takes_none(slipstream: Slipstream, tmp_pa
     made = slipstream(*command, "--from", "sumo", "--map", tmp_path / "map.toml", "--json")
     assert made.code == 0
     assert made.json["tuples"] == made.json["vehicles"] == 1
+
+
+def test_vehicles_that_sumos_map_leaves_out_are_rejects(slipstream: Slipstream, tmp_path: Path) -> None:
+    seen = "".join(f'<vehicle id="{lane}" lane="{lane}_0" pos="1" speed="9"/>' for lane in "mxyz")
+    (tmp_path / "fcd.xml").write_text(f'<fcd-export><timestep time="0">{seen}</timestep></fcd-export>')
+    (tmp_path / "map.toml").write_text("[edges.m]\nexpressway = 0\ndirection = 0\noffset = 0\n")
+    command = ("import", tmp_path / "fcd.xml", "--from", "sumo", "--map", tmp_path / "map.toml")
+    assert slipstream(*command, "--out", tmp_path / "a").code == 0
+    assert slipstream(*command, "--out", tmp_path / "b", "--max-rejects", "75%").code == 0
+    ended = slipstream(*command, "--out", tmp_path / "c", "--max-rejects", "0.5")
+    assert ended.code == 3
+    assert "3 of 4 rejected" in ended.err

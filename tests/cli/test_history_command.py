@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LINE = "0,0,5,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 
 
-def test_makes_a_history_and_refuses_to_make_it_twice(
+def test_makes_a_history_once_and_refuses_to_make_another_in_its_place(
     slipstream: Slipstream, tmp_path: Path, spark: SparkSession
 ) -> None:
     (tmp_path / "one.dat").write_text(LINE)
@@ -29,10 +29,13 @@ def test_makes_a_history_and_refuses_to_make_it_twice(
         "segment_rows": 20_160_000,
         "toll_rows": 69,
     }
-    again = slipstream("history", run)
-    assert (again.code, again.out) == (2, "")
-    assert "exists" in again.err
-    assert "--force" in again.err
+    again = slipstream("history", run, "--seed", 4, "--json")
+    assert (again.code, again.json) == (0, made.json)
+    assert f"{run / 'history'}: already complete." in again.err
+    other = slipstream("history", run)
+    assert (other.code, other.out) == (2, "")
+    assert "exists" in other.err
+    assert "--force" in other.err
 
 
 def test_a_damaged_run_ends_with_one_message(slipstream: Slipstream, tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 import typer
+from rich.table import Table
 from typer.testing import CliRunner
 
-from slipstream.cli.options import MaxRejects, check_rejects, share
+from commands import Slipstream
+from slipstream.cli.options import MaxRejects, check_rejects, share, show
+from slipstream.cli.tables import print_table
 from slipstream.errors import BadArgument, BadInput
 
 
@@ -48,3 +51,29 @@ def test_too_many_rejects_and_nothing_but_rejects_are_refused(
     with pytest.raises(BadInput, match=f"{rejected} of {total} rejected") as refused:
         check_rejects(rejected, total, most, "out/rejects.csv")
     assert "out/rejects.csv" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--master", "nonsense"), ("--master", "spark:7077"), ("--conf", "x"), ("--conf", "a=b")]
+)
+def test_spark_options_are_checked_first(slipstream: Slipstream, option: str, value: str) -> None:
+    ended = slipstream("history", "no/such/run", option, value)
+    assert ended.code == 2
+    assert f"{option} {value}" in ended.err
+
+
+def test_figures_are_not_cut_and_titles_do_not_wrap(capsys: pytest.CaptureFixture[str]) -> None:
+    title = "tuples delivered by a network with a long name"
+    show({"charged": 5208630.0, "stable": True, "share": 13.364784692391}, as_json=False, title=title)
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0] == title
+    assert all(text in printed for text in ("5,208,630 ", "yes", "13.36 "))
+    wide = Table(*map(str, range(9)))
+    wide.add_row(*["1,234,567,890.12"] * 9)
+    print_table(wide)
+    assert capsys.readouterr().out.count("1,234,567,890.12") == 9
+
+
+def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    show({}, as_json=False, title="dropped")
+    assert capsys.readouterr().out == "dropped: nothing\n"

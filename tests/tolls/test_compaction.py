@@ -38,7 +38,7 @@ def out(tmp_path: Path) -> Path:
     """What an engine without a clock leaves."""
     writer = AnswerWriter(Sink(str(tmp_path), str(tmp_path / "clock"), text=False))
     for batch in range(BATCHES):
-        rows = {"what": [ANSWERS], "reports": [0], "payload": [answers(batch).tobytes()]}
+        rows = {"what": [ANSWERS], "reports": [0], "requests": [0], "payload": [answers(batch).tobytes()]}
         writer.commit([writer.write(iter([pa.RecordBatch.from_pydict(rows)]))], batch)
     return tmp_path
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: the Parquet form; (a, b) by kind: (lav, toll), (seg, -1), (result time, balance), (balance, -1), (seconds, toll)
 COLUMNS = ("kind", "time", "emit_ms", "vid", "qid", "a", "b")
 
+_GIVE = "Give the file or folder an engine wrote its answers to."
+
 
 class Order(StrEnum):
     """How the fields of a text line follow each other."""
@@ -56,8 +58,17 @@ _READABLE = """whole and kind between 0 and 4 and id between 0 and 2147483647 an
   and emit_ms is not null and a is not null and b is not null"""
 
 
+def check_outputs(paths: list[Path]) -> None:
+    """Refuse outputs that are not there, all of them at once, or that have nothing in them."""
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise BadArgument(f"{', '.join(missing)}: no such OUTPUT.", hint=_GIVE)
+    for path in paths:
+        _locate(path)
+
+
 def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFrame:
     """All output tuples under ``paths``."""
+    check_outputs(paths)
     return reduce(lambda left, right: left.unionByName(right), [_read(spark, path, order) for path in paths])
 
 
@@ -71,14 +82,12 @@ def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
 
 def _locate(path: Path) -> Path:
     """The file or folder that holds the tuples: ``path`` itself, or what the toll engine's ``--out`` has in it."""
-    if not path.exists():
-        raise BadArgument(f"{path}: no such OUTPUT.", hint="Give the file or folder an engine wrote its answers to.")
     if path.is_dir():
         for inside in (path / "output", path / "output.csv"):
             if inside.exists():
                 return inside
         if not any(_visible(path)):
-            raise BadInput(f"{path}: an empty folder.", hint="Give the file or folder an engine wrote its answers to.")
+            raise BadInput(f"{path}: an empty folder.", hint=_GIVE)
     return path
 
 

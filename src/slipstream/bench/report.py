@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.bench.comparison import PROBLEMS
 from slipstream.bench.validator import Cell, Tally, Verdict
 from slipstream.cuboid import metrics, rtc
 from slipstream.cuboid.files import FILE, FOLDER
@@ -45,7 +44,6 @@ PAGE = """<!doctype html>
 <h2>By kind of answer</h2>
 {table}
 {examples}
-<h2>Response times</h2>
 {responses}
 <h2>Throughput</h2>
 {throughput}
@@ -82,19 +80,20 @@ def _summary(verdict: Verdict) -> str:
 
 
 def _table(verdict: Verdict) -> str:
-    heads = ("", "expected", "given", *PROBLEMS, "limit", "median", "p99", "max")
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return f"<table><tr>{head}</tr>{''.join(_row(tally) for tally in verdict.tallies)}</table>"
+    times = ("limit", "median", "p99", "max") if verdict.response_times else ()
+    head = "".join(f"<th>{name}</th>" for name in ("", "expected", "given", *verdict.problems, *times))
+    return f"<table><tr>{head}</tr>{''.join(_row(verdict, tally) for tally in verdict.tallies)}</table>"
 
 
-def _row(tally: Tally) -> str:
+def _row(verdict: Verdict, tally: Tally) -> str:
     cells = [f"<td>{tally.name}</td>", f"<td>{tally.expected:,}</td>", f"<td>{tally.given:,}</td>"]
-    for problem in PROBLEMS:
+    for problem in verdict.problems:
         count = getattr(tally, problem)
         cells.append(f'<td class="bad">{count:,}</td>' if count else "<td>0</td>")
-    times = tally.response
-    shown = (times.median, times.p99, times.max) if times else ()
-    cells += [f"<td>{tally.limit} s</td>", *(f"<td>{value:.1f} s</td>" for value in shown)]
+    if verdict.response_times:
+        times = tally.response
+        shown = (times.median, times.p99, times.max) if times else ()
+        cells += [f"<td>{tally.limit} s</td>", *(f"<td>{value:.1f} s</td>" for value in shown)]
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -112,11 +111,14 @@ def _examples(verdict: Verdict) -> str:
 
 
 def _responses(verdict: Verdict) -> str:
+    if not verdict.response_times:
+        return ""
+    heading = "<h2>Response times</h2>"
     if not verdict.cells:
-        return "<p>No answers.</p>"
+        return f"{heading}<p>No answers.</p>"
     distribution = image(plot_distribution(verdict), "share of answers by response time, a curve per kind")
     over_time = image(plot_over_time(verdict), "longest response time over the run, a panel per kind, with its limit")
-    return distribution + over_time
+    return heading + distribution + over_time
 
 
 def _consistency(output: Path) -> str:

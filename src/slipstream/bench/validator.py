@@ -149,6 +149,11 @@ class Verdict:
         """A clean pass: all that was asked is answered, right, in time and once, and nothing else."""
         return not self.unreadable and all(tally.clean for tally in self.tallies)
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was looked for: without response times, nothing can be late."""
+        return tuple(problem for problem in PROBLEMS if self.response_times or problem != "late")
+
     def name(self, kind: int) -> str:
         """What people call the answers of a kind."""
         return ANSWERS[kind]
@@ -178,16 +183,22 @@ def validate(
 
     Without ``until`` everything an engine put out is judged, also what comes after the end of the run.
     """
+    end = last_second(run, since, until)
+    with workspace(spark, rows_to_sort(run, end - since)) as space:
+        scope = Scope(tuple(kinds), since, end, cut=until is not None, timed=response_times)
+        given = read_outputs(spark, outputs, order)
+        return _Validation(CorrectAnswers(space, run, edition, end), given, outputs, scope).verdict(examples)
+
+
+def last_second(run: Run, since: int, until: int | None) -> int:
+    """The second before which a validation ends; refused where nothing would be judged."""
     end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
     if not 0 <= since < end:
         raise BadArgument(
             f"--since {since}, --until {until}: no second of the run lies between them.",
             hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
         )
-    with workspace(spark, rows_to_sort(run, end - since)) as space:
-        scope = Scope(tuple(kinds), since, end, cut=until is not None, timed=response_times)
-        given = read_outputs(spark, outputs, order)
-        return _Validation(CorrectAnswers(space, run, edition, end), given, outputs, scope).verdict(examples)
+    return end
 
 
 class _Validation:
@@ -260,7 +271,7 @@ class _Validation:
 
     def _tallies(self) -> tuple[Tally, ...]:
         counts = self.comparison.counts()
-        responses = self._responses()
+        responses = self._responses() if self.scope.timed else {}
         return tuple(
             Tally(
                 kind=kind,

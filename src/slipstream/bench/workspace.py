@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from slipstream.session import using
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -67,16 +69,9 @@ def workspace(spark: SparkSession, rows: int) -> Iterator[Workspace]:
     # Spark takes frames for as small as they are compressed, which copies of one expressway are very well, and runs out
     # of memory broadcasting what was kept, or sorting parts that it put together
     wanted = {_PARTS: str(parts), _BROADCAST: "-1", _BROADCAST_LATER: "-1", _COALESCE: "false"}
-    before = {name: spark.conf.get(name, None) for name in wanted}
     space = Workspace(spark)
-    try:
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
-        yield space
-    finally:
-        space.release()
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+    with using(spark, wanted):
+        try:
+            yield space
+        finally:
+            space.release()

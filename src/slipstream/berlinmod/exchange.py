@@ -40,6 +40,7 @@ from slipstream.moving import types
 from slipstream.moving.columns import MPoints, Points, read, write
 from slipstream.moving.formats import DEGREES
 from slipstream.moving.value import instant, micros
+from slipstream.session import in_utc
 from slipstream.staging import staged
 
 if TYPE_CHECKING:
@@ -385,6 +386,7 @@ def _csv(spark: SparkSession, path: Path, columns: tuple[str, ...]) -> DataFrame
     return frame.select(*(frame[f"c{there[name.lower()]}"].alias(name) for name in columns), "broken")
 
 
+@in_utc
 def load(spark: SparkSession, folder: Path, kind: str, out: Path) -> tuple[Manifest, int]:
     """Read others' files into a data set; returns what was made and how many rows were rejected."""
     if kind not in FORMATS:

@@ -21,6 +21,7 @@ from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument
 from slipstream.moving import types
 from slipstream.moving.columns import MPoints, read, write
+from slipstream.session import in_utc
 from slipstream.staging import staged
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _write_rows(file: Path, head: str, rows: Iterable[Iterable[Any]]) -> None:
         writer.writerows(rows)
 
 
+@in_utc
 def export(spark: SparkSession, data: Dataset, kind: str, out: Path) -> list[str]:
     """Write a data set in others' format; returns the names of the files."""
     if kind not in FORMATS:

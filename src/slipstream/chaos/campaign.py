@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slipstream.chaos import faults
+from slipstream.chaos import NOTES, faults
 from slipstream.chaos.comparison import Outputs, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
@@ -32,7 +32,6 @@ from slipstream.logs import add_lines, whole_lines
 from slipstream.progress import say
 from slipstream.session import settings
 
-NOTES = "faults.jsonl"
 SAME, ADVISED = "same", "stopped with advice"
 #: the file system that a full disk is tried on
 _DISK = "512m"

@@ -239,10 +239,7 @@ def _moment(start: int, end: int) -> str:
 
 def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> Character:
     """Measure a run; ``xway`` is the expressway whose speeds are looked at by segment, the first if not said."""
-    known = [expressway.xway for expressway in run.manifest.expressways]
-    shown = known[0] if xway is None else xway
-    if shown not in known:
-        raise BadArgument(f"--expressway {shown}: not stored in this run.", hint=f"It has: {_some(known)}.")
+    shown = shown_expressway(run, xway)
     tuples = run.multiplied(1).dataframe(spark)
     width = REPORT_EVERY * max(1, -(-run.manifest.seconds // (360 * REPORT_EVERY)))
     with task_errors():
@@ -256,6 +253,15 @@ def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> C
             _speed_map(tuples.where(f"xway = {shown}"), width, run.manifest.seconds),
             width,
         )
+
+
+def shown_expressway(run: Run, xway: int | None) -> int:
+    """The expressway whose speeds are looked at by segment: ``xway`` if the run has it, the first if not said."""
+    known = [expressway.xway for expressway in run.manifest.expressways]
+    shown = known[0] if xway is None else xway
+    if shown not in known:
+        raise BadArgument(f"--expressway {shown}: not stored in this run.", hint=f"It has: {_some(known)}.")
+    return shown
 
 
 def _some(xways: list[int]) -> str:

@@ -73,7 +73,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool = False) -> History:
     """Make the history of ``run`` beside it; nothing is kept unless all of it could be written."""
-    xways = _expressways(run)
+    xways = stored_expressways(run)
     stride = run.manifest.vid_stride
     needs = len(xways) * EXPRESSWAY_BYTES + run.manifest.vehicles * VEHICLE_BYTES + 4 * stride * TOLL_DAYS
     hint = "--force makes it again; --csv exports the one that is there."
@@ -89,7 +89,7 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
     return History.open(run)
 
 
-def _expressways(run: Run) -> tuple[int, ...]:
+def stored_expressways(run: Run) -> tuple[int, ...]:
     """The stored expressways, if a history can be made for them."""
     xways = tuple(expressway.xway for expressway in run.manifest.expressways)
     most = np.iinfo(np.int16).max

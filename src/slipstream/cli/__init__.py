@@ -96,18 +96,25 @@ def run() -> None:
     except SlipstreamError as error:
         _tell(error)
     except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):
+            # Typer makes an error of it
+            _leave_pipe()
         # Ctrl-C comes out of Typer as this, without a word
         if left.code == STOPPED:
             console.print("slipstream: stopped. The same command goes on where it was, or starts again.")
         raise
     except BrokenPipeError:
-        # the reader of a pipe (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _leave_pipe()
     except Exception as error:
         if (told := session.for_people(error)) is None:
             raise
         _tell(told)
+
+
+def _leave_pipe() -> NoReturn:
+    """End as what a pipe's reader (head, less) has ended, which has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
 
 
 def _tell(error: SlipstreamError) -> NoReturn:

@@ -14,8 +14,10 @@ from rich.table import Table
 
 from slipstream import session
 from slipstream.bench.editions import edition
-from slipstream.bench.outputs import Order
+from slipstream.bench.outputs import Order, check_outputs
+from slipstream.cli.checks import check_folder, check_there, check_writable
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.tables import print_table
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import say
 
@@ -57,12 +59,17 @@ def validate(
 
     Example: slipstream validate runs/first out/ --report report.html
     """
-    from slipstream.bench.report import write_report
+    rule_set, judged = edition(rules), _kinds(kinds)
+    check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
+    check_writable(report, "--report", makes_folder=True)
+    from slipstream.bench.validator import last_second
     from slipstream.bench.validator import validate as check
     from slipstream.feeds.run import Run
 
-    stored, rule_set = Run.open(run), edition(rules)
+    stored = Run.open(run)
+    check_outputs(outputs)
     opened = stored.multiplied(multiply * stored.copies)
+    last_second(opened, since, until)
     spark = spark_session("validate", master, conf)
     with session.task_errors():
         verdict = check(
@@ -74,10 +81,12 @@ def validate(
             response_times=not no_response_times,
             since=since,
             until=until,
-            kinds=_kinds(kinds),
+            kinds=judged,
             examples=examples,
         )
     if report:
+        from slipstream.bench.report import write_report
+
         write_report(verdict, report)
         say(f"Report: {report}")
     if as_json:
@@ -97,22 +106,21 @@ def _kinds(text: str) -> list[int]:
 
 
 def _show(verdict: Verdict) -> None:
-    from slipstream.bench.comparison import PROBLEMS
-
     console = Console()
-    table = Table("", title="Answers", title_justify="left")
+    table = Table("", title="Answers")
     for tally in verdict.tallies:
-        table.add_column(tally.name, justify="right", max_width=12)
+        table.add_column(tally.name, justify="right")
     for count in ("expected", "given"):
         table.add_row(count, *(f"{getattr(tally, count):,}" for tally in verdict.tallies))
-    for problem in PROBLEMS:
+    for problem in verdict.problems:
         faults = [getattr(tally, problem) for tally in verdict.tallies]
         table.add_row(problem, *(f"[red]{fault:,}[/]" if fault else "0" for fault in faults))
-    for time in ("median", "p99", "max"):
+    for time in ("median", "p99", "max") if verdict.response_times else ():
         responses = [tally.response for tally in verdict.tallies]
         table.add_row(time, *(f"{getattr(response, time):.1f} s" if response else "" for response in responses))
-    table.add_row("limit", *(f"{tally.limit} s" for tally in verdict.tallies))
-    console.print(table)
+    if verdict.response_times:
+        table.add_row("limit", *(f"{tally.limit} s" for tally in verdict.tallies))
+    print_table(table)
     for line in verdict.unreadable_examples:
         console.print(f"unreadable: {line}", markup=False, highlight=False)
     for example in verdict.examples:
@@ -144,13 +152,15 @@ def drive(
 
     Example: slipstream drive runs/first --to dir:feed --speed 10
     """
+    from slipstream.feeds.run import Run
+
+    opened = Run.open(run)
     from slipstream.bench.destinations import destination
     from slipstream.bench.driver import Plan
     from slipstream.bench.driver import drive as deliver
     from slipstream.bench.encodings import encoding as encoding_called
-    from slipstream.feeds.run import Run
 
-    opened, form = Run.open(run), encoding_called(encoding)
+    form = encoding_called(encoding)
     plan = Plan.of(opened, speed, fast_forward_to, until)
     with closing(destination(to, form)) as open_destination:
         result = deliver(opened, plan, form.encode, open_destination)
@@ -182,10 +192,13 @@ def postgres(
     """
     from dataclasses import asdict
 
-    from slipstream.bench.postgres import SERVER, run_postgres
     from slipstream.feeds.run import Run
 
-    result = run_postgres(Run.open(run), out, seconds=seconds, speed=speed, server=server or SERVER)
+    opened = Run.open(run)
+    check_folder(out)
+    from slipstream.bench.postgres import SERVER, run_postgres
+
+    result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
     driven = result.driver.to_dict()
     show(
         asdict(result) | {"driver": driven} if as_json else asdict(result) | {"driver": f"{driven['max_lag']} s late"},

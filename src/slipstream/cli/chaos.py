@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from slipstream.cli.checks import check_folder
 from slipstream.cli.options import Json, show
-from slipstream.errors import BadArgument, CheckFailed
+from slipstream.errors import CheckFailed
 from slipstream.progress import say
 
 
@@ -38,15 +39,16 @@ def chaos(
 
     Example: `slipstream chaos runs/first --faults 20 --out chaos`
     """
-    from slipstream.chaos.campaign import NOTES, SHARES, Campaign, seed_in
-    from slipstream.chaos.report import as_markdown, bad_ones
+    from slipstream.chaos import NOTES
     from slipstream.feeds.run import Run
 
     Run.open(run)
+    check_folder(out, mark=NOTES)
     # a shell starts what it puts in the background deaf to Ctrl-C, and engines would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if out.exists() and any(out.iterdir()) and not (out / NOTES).exists():
-        raise BadArgument(f"--out {out}: exists and is not a campaign's folder.", hint="Give another name.")
+    from slipstream.chaos.campaign import SHARES, Campaign, seed_in
+    from slipstream.chaos.report import as_markdown, bad_ones
+
     begun = seed_in(out) if seed is None else seed
     chosen = random.SystemRandom().randrange(10**9) if begun is None else begun
     wanted = tuple(kinds.split(",")) if kinds else tuple(SHARES)

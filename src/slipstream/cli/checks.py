@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from slipstream.errors import BadArgument
-from slipstream.staging import check_new
+from slipstream.staging import check_makeable, check_new
 
-__all__ = ["check_new", "check_there", "check_writable"]
+__all__ = ["check_folder", "check_new", "check_there", "check_writable"]
 
 
 def check_there(*paths: Path | str | None, option: str = "", what: str = "file or folder", hint: str = "") -> None:
@@ -39,10 +39,24 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def check_writable(file: Path | None, option: str) -> None:
-    """Refuse a file that could not be written: its folder is missing, or it is a folder itself."""
+def check_writable(file: Path | None, option: str, *, makes_folder: bool = False) -> None:
+    """Refuse a file that could not be written; ``makes_folder``: its folder is made where it is missing."""
     if file is None:
         return
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        cause = "is a folder" if file.is_dir() else f"no such folder as {file.absolute().parent}"
-        raise BadArgument(f"{option} {file}: {cause}.", hint="Give a file that can be written.")
+    if file.is_dir():
+        raise BadArgument(f"{option} {file}: is a folder.", hint="Give a file that can be written.")
+    if not makes_folder and not file.absolute().parent.exists():
+        raise BadArgument(f"{option} {file}: its folder is not there.", hint="Give a file that can be written.")
+    check_makeable(file, label=f"{option} ")
+
+
+def check_folder(out: Path, *, mark: str = "") -> None:
+    """Refuse a folder to work in that is a file or cannot be made; it may be there already.
+
+    With ``mark``, a folder that is not empty has this file or folder in it, which says that it was worked in before.
+    """
+    if mark and not (out / mark).exists():
+        check_new(out)
+    if out.exists() and not out.is_dir():
+        raise BadArgument(f"--out {out}: is a file.", hint="Give a folder.")
+    check_makeable(out)

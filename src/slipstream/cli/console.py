@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream import session
+from slipstream.cli.checks import check_there
 from slipstream.cli.options import Master
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.progress import say
@@ -21,13 +22,15 @@ def console(
         "runs"
     ),
     host: Annotated[
-        str, typer.Option(help="The address to listen at; beyond loopback a token is wanted.")
+        str, typer.Option(help="The address to listen on; other than loopback it requires a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65535)] = 8321,
     name: Annotated[
         list[str] | None, typer.Option(help="Another name this machine is reached by. May be repeated.")
     ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="A file with the token; made up and printed without.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File containing the token. If omitted, a token is generated and printed.")
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     master: Master = session.LOCAL,
 ) -> None:
@@ -46,21 +49,23 @@ def console(
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
     """
     from slipstream.console.guard import Rules, is_loopback
-    from slipstream.console.server import create, serve, static
 
     if not workspace.is_dir():
         raise BadArgument(
             f"{workspace}: no such folder.",
             hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {workspace}/first",
         )
+    check_there(token_file, option="--token-file", what="file", hint="Put a long random word into it.")
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _token(token_file)
     rules = Rules(host, port, token, tuple(name or ()))
     _check_port(host, port)
+    from slipstream.console.server import create, serve, static
+
     address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"
     say(f"The console is at {address}  (Ctrl-C ends it)")
     if token and token_file is None:
-        say(f"It is reachable from other machines and wants this token: {token}")
+        say(f"It is reachable from other machines and requires this token: {token}")
     if not (static() / "index.html").is_file():
         say("The page is not built: install Node 18 or newer and run scripts/console.sh. The interface works without.")
     if browser:

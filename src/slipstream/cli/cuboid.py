@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from slipstream import session
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.tables import print_table, shown
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.progress import say
 
@@ -227,15 +228,15 @@ def _print_rows(columns: dict[str, list[Any]], batch: int, as_json: bool) -> Non
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         print(json.dumps({"batch": batch, "rows": _plain(rows)}), flush=True)
         return
-    table = Table(*columns, title=f"as of batch {batch}", title_justify="left")
+    table = Table(*map(escape, columns), title=f"as of batch {batch}")
     for values in zip(*columns.values(), strict=True):
-        table.add_row(
-            *(
-                "" if _plain(value) is None else f"{value:g}" if isinstance(value, float) else str(value)
-                for value in values
-            )
-        )
-    Console().print(table)
+        table.add_row(*(escape(_cell(value)) for value in values))
+    print_table(table, nothing="no rows")
+
+
+def _cell(value: Any) -> str:
+    """A whole number may be a key: it stands as it is."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
 
 
 def add_to(parent: typer.Typer) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
+from slipstream.cli.checks import check_writable
 from slipstream.cli.options import Conf, Json, Master, spark_session
+from slipstream.cli.tables import print_table, shown
 from slipstream.errors import Unavailable
 from slipstream.progress import say
 
@@ -43,23 +44,27 @@ def describe(
 
     Example: `slipstream describe runs/first --png first.png`
     """
-    from slipstream.city.character import characterise
-    from slipstream.city.picture import draw
     from slipstream.feeds.history import History
     from slipstream.feeds.run import Run
 
     opened = Run.open(run)
+    check_writable(png, "--png")
     history = History.open(opened)
+    from slipstream.city.character import characterise, shown_expressway
+
+    shown_expressway(opened, expressway)
     if verify:
         opened.verify()
         history.verify()
     character = characterise(opened, spark_session("describe", master, conf), xway=expressway)
+    from slipstream.city.picture import draw
+
     picture = png or run / "picture.png"
     _save(draw(character), picture)
     if as_json:
         print(json.dumps(_as_json(character, picture, verified=verify, history=not history.missing)))
         return
-    Console().print(_table(character, verified=verify, history=not history.missing))
+    print_table(_table(character, verified=verify, history=not history.missing))
     say(f"Picture: {picture}")
 
 
@@ -94,7 +99,7 @@ def _as_json(character: Character, picture: Path, *, verified: bool, history: bo
 
 
 def _table(character: Character, *, verified: bool, history: bool) -> Table:
-    table = Table(title="Run", title_justify="left", caption_justify="left")
+    table = Table(title="Run", caption_justify="left")
     table.add_column("")
     table.add_column("this run", justify="right")
     table.add_column("published run", justify="right")
@@ -113,9 +118,7 @@ def _table(character: Character, *, verified: bool, history: bool) -> Table:
 def _fact(fact: object) -> str:
     if isinstance(fact, dict):
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in fact.items()) or "none"
-    if isinstance(fact, bool):
-        return "yes" if fact else "no"
-    return f"{fact:,g}" if isinstance(fact, int | float) else str(fact if fact is not None else "none")
+    return "none" if fact is None else shown(fact)
 
 
 def _number(value: float) -> str:

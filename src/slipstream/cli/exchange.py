@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slipstream.cli.options import Json, show
+from slipstream.cli.checks import check_new, check_there, check_writable
+from slipstream.cli.options import Json, MaxRejects, check_rejects, show
 from slipstream.errors import BadArgument, Unavailable
 
 if TYPE_CHECKING:
@@ -36,14 +37,16 @@ def import_(
     map_file: Annotated[
         Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/how-to/sumo.md).")
     ] = None,
+    most: MaxRejects = 1.0,
     as_json: Json = False,
 ) -> None:
     """Make a run of a file.
 
     **linear-road**: the published text, 15 integers a line, at most 60 s out of order; `slipstream export` writes the
-    same bytes back.
+    same bytes back. A line that cannot be read stops the import.
 
-    **sumo**: floating-car data of a SUMO simulation (`sumo --fcd-output`), laid on expressways by a map.
+    **sumo**: floating-car data of a SUMO simulation (`sumo --fcd-output`), laid on expressways by a map. Vehicles on
+    edges that the map does not have are left out; `--max-rejects` limits their share.
 
     Examples: `slipstream import datafile20seconds.dat --out runs/real`,
     `slipstream import fcd.xml.gz --from sumo --map map.toml --out runs/sumo`
@@ -52,7 +55,19 @@ def import_(
         raise BadArgument(
             "--map goes with --from sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
         )
-    show(_summary(_imported(file, out, map_file)), as_json=as_json, title="Imported")
+    check_there(file, map_file, what="file", hint="Give a file to import.")
+    check_new(out)
+    run = _imported(file, out, map_file)
+    show(_summary(run), as_json=as_json, title="Imported")
+    _check_unmapped(run, most)
+
+
+def _check_unmapped(run: Run, most: float) -> None:
+    """Of SUMO's vehicles, those on edges that the map does not have are left out."""
+    counts = run.manifest.parameters
+    if "unmapped" in counts:
+        hint = "Add the edges they were on to the map (docs/how-to/sumo.md)."
+        check_rejects(counts["unmapped"], counts["sightings"], most, run.path, hint=hint)
 
 
 def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
@@ -89,6 +104,7 @@ def export(
     from slipstream.feeds.run import Run
 
     opened = Run.open(run)
+    check_writable(out, "--out")
     if out is None:
         from slipstream.feeds.text import export_text
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from slipstream import session
+from slipstream.cli.checks import check_new
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.progress import say
+
+if TYPE_CHECKING:
+    from slipstream.feeds.history import History
+    from slipstream.feeds.run import Run
 
 
 def history(
@@ -26,20 +32,25 @@ def history(
     rows per expressway, and **TollHistory** (VID, Day, XWay, Tolls), a row per vehicle of the run and day; and the
     arrays of means in which the engine looks answers up. Day 1 is yesterday.
 
-    With `--csv` and a history that is there already, only the CSV is made: no header, the columns in the order above,
-    in folders of parts that can be concatenated.
+    A history that is there already is not made again; with `--csv` only the CSV is made then: no header, the columns
+    in the order above, in folders of parts that can be concatenated.
 
     Example: `slipstream history runs/first --csv`
     """
-    from slipstream.city.history import export_csv, make_history
-    from slipstream.feeds.history import History
     from slipstream.feeds.run import Run
 
     opened = Run.open(run)
-    known = None if force else History.open(opened)
-    spark = spark_session("history", master, conf)
-    if known is None or known.missing or not csv:
-        known = make_history(opened, spark, seed=seed, replace=force)
+    known = None if force else _known(opened, seed, csv=csv)
+    if known is None or csv:
+        from slipstream.city.history import export_csv, make_history, stored_expressways
+
+        stored_expressways(opened)
+        spark = spark_session("history", master, conf)
+        known = known or make_history(opened, spark, seed=seed, replace=force)
+        if csv:
+            export_csv(opened, spark)
+    else:
+        say(f"{known.folder}: already complete.")
     assert known.index is not None
     result = {
         "history": str(known.folder),
@@ -50,8 +61,26 @@ def history(
         "toll_rows": known.index.rows["tolls"],
     }
     if csv:
-        result["csv"] = str(export_csv(opened, spark))
+        result["csv"] = str(known.folder / "csv")
     show(result, as_json=as_json, title="History")
+
+
+def _known(run: Run, seed: int, *, csv: bool) -> History | None:
+    """The history that is there; refused where it is not the one to make and nothing is asked of it."""
+    from slipstream.feeds.history import History
+
+    history = History.open(run)
+    if history.index is None:
+        return None
+    if csv:
+        check_new(history.folder / "csv", label="", hint="Remove it to write it again.")
+    elif history.index.seed != seed:
+        check_new(
+            history.folder,
+            label="",
+            hint=f"Its seed is {history.index.seed}. --force makes it again with --seed {seed}.",
+        )
+    return history
 
 
 def add_to(app: typer.Typer) -> None:

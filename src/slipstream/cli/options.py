@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from slipstream import session
+from slipstream.cli.tables import print_table, shown
 from slipstream.errors import BadArgument, BadInput
+from slipstream.progress import COMPILING, say_once
+
+
+def _checked_master(master: str) -> str:
+    if not re.fullmatch(r"local(\[[\d*, ]+\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://.+|yarn", master):
+        raise BadArgument(
+            f"--master {master}: not a Spark master.", hint="Give local[*], spark://HOST:7077, yarn or k8s://URL."
+        )
+    return master
+
+
+def _checked_conf(pairs: list[str] | None) -> list[str] | None:
+    session.parse_conf(pairs or [])
+    return pairs
+
 
 Master = Annotated[
     str,
     typer.Option(
         "--master",
+        callback=_checked_master,
         envvar="SLIPSTREAM_MASTER",
         help="Where Spark runs: local[*], spark://host:7077, yarn, k8s://...",
         rich_help_panel="Spark",
@@ -26,7 +47,12 @@ Master = Annotated[
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option("--conf", help="A Spark setting key=value; may be given again.", rich_help_panel="Spark"),
+    typer.Option(
+        "--conf",
+        callback=_checked_conf,
+        help="A Spark setting key=value; may be given again.",
+        rich_help_panel="Spark",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
@@ -58,21 +84,38 @@ MaxRejects = Annotated[
 ]
 
 
-def check_rejects(rejected: int, total: int, most: float, rejects: Path | str) -> None:
+def check_rejects(rejected: int, total: int, most: float, rejects: Path | str, *, hint: str = "") -> None:
     """Refuse a result of which too much was rejected: more than the share ``most``, or all there was.
 
     >>> check_rejects(3, 10, 1.0, "out/rejects.csv")
     """
     if rejected and (rejected >= total or rejected > most * total):
         raise BadInput(
-            f"{rejected:,} of {total:,} rejected ({rejected / total:.1%}); --max-rejects is {most:.4g}.",
-            hint=f"{rejects} has each of them with the reason.",
+            f"{rejects}: {rejected:,} of {total:,} rejected ({rejected / total:.1%}); --max-rejects is {most:.4g}.",
+            hint=hint or f"{rejects} has each of them with the reason.",
         )
 
 
 def spark_session(name: str, master: str, conf: list[str] | None, *, quick: bool = False) -> Any:
-    """The session for one command; ``quick`` for one of many small batches."""
-    return session.build(name, master=master, conf=session.parse_conf(conf or []), quick=quick)
+    """The session for one command; a command checks what it was given first and calls this last.
+
+    ``quick`` is for one of many small batches.
+    """
+    joined = session.is_running()
+    spark = session.build(name, master=master, conf=session.parse_conf(conf or []), quick=quick)
+    if not joined:
+        threading.Thread(target=_repeat_workers, args=(session.spark_log(),), daemon=True).start()
+    return spark
+
+
+def _repeat_workers(log: Path) -> None:
+    """Say that workers compile kernels: what they say themselves goes to Spark's log."""
+    looked_at = 0
+    with suppress(FileNotFoundError):  # the session has ended
+        while COMPILING not in (log.read_text(errors="replace") if log.stat().st_size > looked_at else ""):
+            looked_at = log.stat().st_size
+            time.sleep(0.5)
+        say_once(COMPILING)
 
 
 def show(result: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
@@ -80,7 +123,7 @@ def show(result: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
     if as_json:
         print(json.dumps(result))
         return
-    table = Table(title=title or None, show_header=False, title_justify="left")
+    table = Table(title=title or None, show_header=False)
     for key, value in result.items():
-        table.add_row(key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
-    Console().print(table)
+        table.add_row(key.replace("_", " "), escape(shown(value)))
+    print_table(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
+from slipstream.cli.checks import check_folder, check_there
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.tables import print_table
 from slipstream.errors import BadArgument
 from slipstream.progress import say
 
@@ -23,6 +26,13 @@ if TYPE_CHECKING:
 HOURS_3 = 180
 
 
+class Rated(StrEnum):
+    """What can be rated."""
+
+    SLIPSTREAM = "slipstream"
+    POSTGRES = "postgres"
+
+
 def rate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
     least: Annotated[int, typer.Option("--from", min=1, metavar="L", help="Where the search starts.")] = 1,
@@ -30,7 +40,7 @@ def rate(
     window: Annotated[str, typer.Option(help="How long the rating must hold: 20m, 90s, 3h.")] = "20m",
     probe: Annotated[str, typer.Option(help="How long the tries of the search are.")] = "2m",
     full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
-    engine: Annotated[str, typer.Option(help="slipstream, or postgres for the paper's System X.")] = "slipstream",
+    engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
     seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,
     as_json: Json = False,
@@ -45,6 +55,8 @@ def rate(
 
     Example: slipstream rate --from 20 --window 5m --out rating
     """
+    check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
+    check_folder(out)
     from slipstream.bench.rating import Search, Window, engine_called
     from slipstream.bench.rating import rate as find
     from slipstream.bench.rating_report import write_rating
@@ -106,11 +118,11 @@ def _show(rating: Rating) -> None:
         table.add_row(
             str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
         )
-    console.print(table)
-    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating", title_justify="left")
+    print_table(table)
+    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
     for name, response in rating.confirmed.responses.items():
         responses.add_row(name.replace("_", " "), *(f"{value:.1f} s" for value in vars(response).values()))
-    console.print(responses)
+    print_table(responses)
     console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
 

@@ -12,6 +12,7 @@ all in metres.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from slipstream.feeds.run import Run
 from slipstream.feeds.trains import decode, tuples_of
 from slipstream.feeds.tuples import FIELDS, POSITION, REPORT_EVERY
 from slipstream.kernels import Ints
+from slipstream.moving.value import micros
 from slipstream.staging import staged
 
 if TYPE_CHECKING:
@@ -51,13 +53,21 @@ _TRIP = """named_struct('t', transform(r, v -> v.at), 'x', transform(r, v -> v.x
                         'starts', array(0)) AS Trip"""
 
 
+def _second_of(start: str) -> int:
+    """The second since 1970 of an instant; in UTC where it names no zone, whatever the session's zone is."""
+    try:
+        return micros(datetime.fromisoformat(start)) // 1_000_000
+    except ValueError as error:
+        raise BadArgument(f"--start {start}: not a date and time.", hint="Write 2007-05-28 00:00:00.") from error
+
+
 def places(reports: DataFrame, start: str = START) -> DataFrame:
     """Position reports as places at instants."""
     return reports.where(f"type = {POSITION}").selectExpr(
         "vid",
         "xway",
         "dir",
-        f"timestamp_seconds(unix_seconds(TIMESTAMP '{start}') + time) AS at",
+        f"timestamp_seconds({_second_of(start)}L + time) AS at",
         f"pos * {FOOT}D AS x",
         f"{_Y} AS y",
     )

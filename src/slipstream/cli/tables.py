@@ -1,0 +1,71 @@
+"""How every command prints a table: titles do not wrap, figures are never cut, and an empty one says so."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Column, Table
+from rich.text import Text
+
+#: wider than any table: what is written to a pipe or a file has no screen to fit
+_ANY_WIDTH = 10_000
+_FIGURE = re.compile(r"(-?[\d,.]+( ?(s|ms|µs|%|GiB))?)?")
+
+
+def shown(value: Any) -> str:
+    """A value as people read it.
+
+    >>> shown(5208630.0), shown(13.364784692391), shown(0.000123456), shown(True), shown(12345), shown(None)
+    ('5,208,630', '13.36', '0.000123', 'yes', '12,345', '')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return _decimal(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value)) or "none"
+    return str(value)
+
+
+def _decimal(value: float) -> str:
+    """A number with two decimals, more where it is small, and none that say nothing; never in powers of ten."""
+    if not math.isfinite(value):
+        return str(value)
+    places = 2 if abs(value) >= 1 or not value else min(12, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def print_table(table: Table, *, nothing: str = "nothing") -> None:
+    """Print a table with its title; of one without rows, ``nothing``."""
+    console, title = Console(), table.title
+    if not table.rows:
+        console.print(f"{title}: {nothing}" if title else nothing, soft_wrap=True, highlight=False)
+        return
+    if title:
+        console.print(title, style="table.title", soft_wrap=True, highlight=False)
+    table.title = None
+    for column in table.columns:
+        if _has_figures(column):
+            column.justify, column.no_wrap = "right", True
+    console.width = _width(console, table)
+    console.print(table)
+
+
+def _has_figures(column: Column) -> bool:
+    cells = [Text.from_markup(cell).plain if isinstance(cell, str) else str(cell) for cell in column.cells]
+    return any(cells) and all(_FIGURE.fullmatch(cell) for cell in cells)
+
+
+def _width(console: Console, table: Table) -> int:
+    """The terminal's width, or more where a figure or word would be cut; elsewhere what the table takes."""
+    needed = Measurement.get(console, console.options.update(width=_ANY_WIDTH), table)
+    return max(console.width, needed.minimum) if console.is_terminal else needed.maximum
