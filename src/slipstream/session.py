@@ -32,8 +32,15 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
-def settings(master: str = LOCAL) -> dict[str, str]:
-    """The settings every session starts from; ``--conf`` overrides any of them."""
+#: how the JVM runs: for hours, or for seconds, in which its second compiler and more threads cost more than they gain
+_LASTING, _SHORT = "-XX:+UseParallelGC", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+def settings(master: str = LOCAL, *, short: bool = False) -> dict[str, str]:
+    """The settings every session starts from; ``--conf`` overrides any of them.
+
+    A ``short`` job has little to compute: it halves what the JVM spends on getting ready.
+    """
     quiet = files("slipstream").joinpath("log4j2.properties")
     common = {
         "spark.sql.session.timeZone": "UTC",
@@ -44,7 +51,7 @@ def settings(master: str = LOCAL) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "slipstream-warehouse")),
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.adaptive.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet} {_SHORT if short else _LASTING}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
@@ -95,8 +102,10 @@ def java() -> Path:
     return Path(found)
 
 
-def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str] | None = None) -> SparkSession:
-    """Start (or join) the Spark session that all work of this process runs in."""
+def build(
+    name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str] | None = None, short: bool = False
+) -> SparkSession:
+    """Start (or join) the Spark session that all work of this process runs in; see :func:`settings`."""
     if master.startswith("local"):
         java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -105,7 +114,7 @@ def build(name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str]
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in (settings(master) | (conf or {})).items():
+    for key, value in (settings(master, short=short) | (conf or {})).items():
         builder = builder.config(key, value)
     try:
         with _spark_talks_to(spark_log()):
@@ -171,6 +180,10 @@ def _spark_talks_to(log: Path) -> Iterator[None]:
 
 #: what to do when a job failed that leaves nothing behind
 NOTHING_KEPT = "Nothing was kept. `slipstream doctor` checks memory and disk."
+#: and when one failed that resumes from its checkpoint
+RESUMES = "What was committed is kept, and the same command resumes there. `slipstream doctor` checks memory and disk."
+#: how the message begins when the cause is none that is known here
+TASK_FAILED = "A Spark task failed"
 
 #: what Spark says of files of a checkpoint that were cut short or changed
 _DAMAGED = re.compile(
@@ -248,7 +261,7 @@ def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
     cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])
-    return Unavailable(f"A Spark task failed: {cause}", hint=hint)
+    return Unavailable(f"{TASK_FAILED}: {cause}", hint=hint)
 
 
 @contextmanager

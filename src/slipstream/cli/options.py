@@ -70,9 +70,9 @@ def check_rejects(rejected: int, total: int, most: float, rejects: Path | str) -
         )
 
 
-def spark_session(name: str, master: str, conf: list[str] | None) -> Any:
-    """The session for one command."""
-    return session.build(name, master=master, conf=session.parse_conf(conf or []))
+def spark_session(name: str, master: str, conf: list[str] | None, *, short: bool = False) -> Any:
+    """The session for one command; ``short`` if it has little to compute."""
+    return session.build(name, master=master, conf=session.parse_conf(conf or []), short=short)
 
 
 def show(result: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
