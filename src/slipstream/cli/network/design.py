@@ -182,6 +182,8 @@ def describe_network(
 ) -> None:
     """Say how the network will run: which boxes share a stage of the streaming query, and in what order.
 
+    What the file leaves out is shown, too: an aggregate's advance is its size unless given.
+
     With a sample (--input for each source) it also measures the boxes, optimises the network and shows the boxes
     before and after, and what an input tuple costs.
     """
