@@ -35,9 +35,9 @@ LOCAL = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-#: Compile once and quickly: where batches are small, Java's second compiler takes more time than it saves (a batch of a
-#: live feed took 0.67 s with it and 0.44 s without, on two cores).
-QUICK = "-XX:TieredStopAtLevel=1"
+#: How the JVM runs: for much work, or for many small batches and short commands, to which Java's second compiler and
+#: more threads cost more than they gain: on two cores a batch of a live feed took 0.67 s with them, 0.44 s without.
+THOROUGH, QUICK = "-XX:+UseParallelGC", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -51,7 +51,10 @@ STATE = {
 
 
 def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
-    """The settings every session starts from; ``--conf`` overrides any of them. ``quick``: for many small batches."""
+    """The settings every session starts from; ``--conf`` overrides any of them.
+
+    ``quick`` is for short commands and many small batches.
+    """
     quiet = files("slipstream").joinpath("log4j2.properties")
     common = {
         **UTC,
@@ -63,7 +66,7 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         # how soon a query that finds nothing new says where it is
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
         "spark.sql.adaptive.enabled": "true",
-        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} -XX:+UseParallelGC{f' {QUICK}' if quick else ''}",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
@@ -254,6 +257,10 @@ def _spark_talks_to(log: Path) -> Iterator[None]:
 
 #: what to do when a job failed that leaves nothing behind
 NOTHING_KEPT = "Nothing was kept. `slipstream doctor` checks memory and disk."
+#: and when one failed that resumes from its checkpoint
+RESUMES = "What was committed is kept, and the same command resumes there. `slipstream doctor` checks memory and disk."
+#: how the message begins when the cause is none that is known here
+TASK_FAILED = "A Spark task failed"
 
 #: what Spark says of files of a checkpoint that were cut short or changed
 _DAMAGED = re.compile(
@@ -331,7 +338,7 @@ def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
     cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])
-    return Unavailable(f"A Spark task failed: {cause}", hint=hint)
+    return Unavailable(f"{TASK_FAILED}: {cause}", hint=hint)
 
 
 @contextmanager

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from commands import Slipstream
+from slipstream import session
 from slipstream.cli.cuboid import _print_rows
 from slipstream.cuboid import declare, files
 from slipstream.cuboid.keeper import Keeper
@@ -130,6 +134,98 @@ def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream
         told = slipstream("cuboid", "run", "--from", tmp_path, "--schema", schema, "--out", tmp_path / "out")
         assert told.code == 2
         assert message in told.err
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "build", refuse)
+
+
+STOCK = "CREATE CUBOID stock (stock_id INT KEY, price AST(3))"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("stock_id,price\n1,2.5\n")
+    (tmp_path / "bad.csv").write_text("id,price\n1,2.5\n")
+    (tmp_path / "ticks.txt").touch()
+    (tmp_path / "empty").mkdir()
+    pq.write_table(pa.table({"stock_id": ["a"], "price": [2.5]}), tmp_path / "text.parquet")
+    for given, schema, target, complaint in (
+        ("none.csv", STOCK, "new", "none.csv: no such file or folder"),
+        ("empty", STOCK, "new", "empty: no file there"),
+        ("ticks.txt", STOCK, "new", "unknown format .txt"),
+        ("bad.csv", STOCK, "new", "no column 'stock_id'"),
+        ("text.parquet", STOCK, "new", "column 'stock_id' is string; a cuboid holds numbers"),
+        ("good.csv", STOCK, "bad.csv", "bad.csv: not a folder"),
+        ("good.csv", STOCK, out, "holds another cuboid"),
+        ("good.csv", f"{STOCK}; CREATE QUERY q AS SELECT prise FROM stock", "new", "no attribute 'prise'"),
+        ("good.csv", f"{STOCK}; CREATE QUERY q AS SELECT count(*) FROM stock", "new", "q"),
+        ("good.csv", f"{STOCK}; CREATE QUERY rejects AS SELECT price FROM stock", "new", "cannot be named rejects"),
+    ):
+        told = slipstream(
+            "cuboid", "run", "--from", tmp_path / given, "--schema", schema.replace("AST(3)", "AST(4)"), "--out",
+            tmp_path / target,
+        )  # fmt: skip
+        assert (told.code, told.out) == (2, ""), told.err
+        assert complaint in " ".join(told.err.split())
+    good = ("cuboid", "run", "--from", tmp_path / "good.csv", "--schema", STOCK, "--out", tmp_path / "new")
+    assert "not in increasing order" in slipstream(*good, "--ranges", "5,3").err
+    assert "--max-rejects 2: not a share" in slipstream(*good, "--max-rejects", "2").err
+    assert slipstream("cuboid", "query", out, "SELECT prise FROM stock", "--spark").code == 2
+    assert "no such folder" in " ".join(
+        slipstream("cuboid", "metrics", out, "--png", tmp_path / "no" / "a.png").err.split()
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_single_file_fills_a_cuboid_and_rejects_decide(spark, slipstream: Slipstream, tmp_path: Path) -> None:
+    """One file of a folder, with a name that patterns would take apart; then one in which no key is a number."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "ticks [1], a.csv").write_text("stock_id,price\n1,2.5\n1,3.5\n2,4\nx,5\n")
+    (tmp_path / "in" / "ticks 1.csv").write_text("stock_id,price\n7,1\n")
+    told = slipstream(
+        "cuboid", "run", "--from", tmp_path / "in" / "ticks [1], a.csv", "--schema", STOCK, "--out", tmp_path / "out",
+        "--follow", "--max-rejects", "25%", "--json",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert "a single file is read once" in told.err
+    assert {name: told.json[name] for name in ("rows", "rejected", "keys")} == {"rows": 4, "rejected": 1, "keys": 2}
+    assert not any(name.startswith("found_by") for name in told.json)
+    assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [3.5, 2.5]
+
+    (tmp_path / "in" / "text.csv").write_text("stock_id,price\na,2.5\nb,3.5\n")
+    refused = slipstream(
+        "cuboid", "run", "--from", tmp_path / "in" / "text.csv", "--schema", STOCK, "--out", tmp_path / "text", "--json"
+    )
+    assert refused.code == 3
+    assert refused.json["rejected"] == refused.json["rows"] == 2
+    assert "2 of 2 rejected" in refused.err
+    (rejects,) = (tmp_path / "text" / "rejects").glob("*/*.json")
+    rows = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert {row["reason"] for row in rows} == {"no stock_id, or not a number"}
+    assert sorted(json.loads(row["row"])["_line"] for row in rows) == ["a,2.5", "b,3.5"]
+
+
+def test_after_a_failure_the_hint_is_true(
+    spark, slipstream: Slipstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when the second batch is to be committed; the same command resumes there."""
+    (tmp_path / "in").mkdir()
+    for number, price in ((1, 2.5), (2, 3.5)):
+        (tmp_path / "in" / f"{number}.csv").write_text(f"stock_id,price\n1,{price}\n")
+        os.utime(tmp_path / "in" / f"{number}.csv", (number, number))
+    command = ("cuboid", "run", "--from", tmp_path / "in", "--schema", STOCK, "--out", tmp_path / "out", "--json")
+    monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"fill.after-journal:{tmp_path / 'failed'}:ENOSPC")
+    failed = slipstream(*command)
+    assert failed.code == 4
+    assert "The disk is full. What was committed is kept, and the same command resumes" in " ".join(failed.err.split())
+    assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [2.5]
+    assert slipstream(*command).json["rows"] == 2
+    assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [3.5, 2.5]
 
 
 def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def test_a_stream_of_stocks_is_kept_element_by_element(both: tuple[Path, Path]) 
     assert stocks[3].price.ticks == TICKS
     assert stocks[3].time == TICKS - 1
     rejected = [json.loads(line) for file in both[0].glob("rejects/*/*.json") for line in file.read_text().splitlines()]
-    assert {row["reason"] for row in rejected} == {"no stock_id", "no price"}
+    assert {row["reason"] for row in rejected} == {"no stock_id", "no price, or not a number"}
+    assert "3000000000000,x" in next(row["row"] for row in rejected if "or not a number" in row["reason"])
 
 
 def test_the_cluster_around_a_pattern_is_numpys_tick_by_tick(both: tuple[Path, Path]) -> None:

@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream import session
-from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.checks import check_writable
+from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.cli.tables import print_table, shown
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.progress import say
@@ -24,6 +25,9 @@ app = typer.Typer(
     epilog="Start with: slipstream cuboid ticks --out ticks",
     no_args_is_help=True,
 )
+
+#: bytes of input below which Spark's start is most of the work
+SMALL = 8 << 20
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
 Functions = Annotated[
@@ -73,10 +77,13 @@ def run(
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the folder fills.")] = False,
+    follow: Annotated[
+        bool, typer.Option(help="Keep running while the folder fills. A single file is read once, to its end.")
+    ] = False,
     fragments: Annotated[int, typer.Option(min=0, help="Fragments by hash of the key; 0 for one per core.")] = 0,
     ranges: Annotated[str, typer.Option(help="Fragments by range instead: the first key of each but the first.")] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
+    max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     master: Master = session.LOCAL,
     conf: Conf = None,
@@ -85,27 +92,33 @@ def run(
     """Fill a cuboid from a stream, and ask its continuous queries at every arrival.
 
     The schema declares the cuboid, patterns, and named queries, whose results go to OUT/snapshot/results. Rows that
-    cannot be kept go to OUT/rejects with the reason. After a crash the same command goes on where it was.
+    cannot be kept go to OUT/rejects with the reason. After a crash the same command resumes where it was.
 
     Example: `slipstream cuboid run --from ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
 
     `CREATE CUBOID stock (stock_id INT KEY, price AST(10))`
     """
     from slipstream.cuboid import declare
-    from slipstream.cuboid.fill import Filling, declared, fill
+    from slipstream.cuboid.fill import Files, Filling, check_start, declared, fill
 
     _add_functions(functions)
     script = declare.parse(_text(schema))
-    declared(script)
+    _, cuboid = declared(script)
     try:
         bounds = tuple(int(bound) for bound in ranges.split(",") if bound)
     except ValueError as error:
         raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
-    how = Filling(follow=follow, fragments=fragments, bounds=bounds, files_a_batch=batch_files)
-    spark = spark_session("cuboid run", master, conf)
+    given = Files.find(source)
+    given.check(cuboid)
+    if follow and source.is_file():
+        say("[yellow]note:[/] a single file is read once, to its end; --follow waits for new files in a folder")
+    how = Filling(follow=follow and source.is_dir(), fragments=fragments, bounds=bounds, files_a_batch=batch_files)
+    check_start(script, out, how)
+    spark = spark_session("cuboid run", master, conf, quick=not how.follow and given.size < SMALL)
     result = fill(spark, source, script, out, how)
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
+    check_rejects(result["rejected"], result["rows"], max_rejects, out / "rejects")
 
 
 @app.command()
@@ -133,7 +146,7 @@ def query(
         str, typer.Argument(help="SELECT ... FROM cuboid ..., or a file with it; CREATE PATTERN before it.")
     ],
     every: Annotated[
-        float, typer.Option(help="Ask again every so many seconds, after each new batch; 0 to ask once.", min=0)
+        float, typer.Option(help="Ask again after each new batch, looking every SECONDS; 0 to ask once.", min=0)
     ] = 0.0,
     on_spark: Annotated[bool, typer.Option("--spark", help="Split the work over fragments by Spark.")] = False,
     functions: Functions = None,
@@ -149,11 +162,12 @@ def query(
 
     `slipstream cuboid query tolls "SELECT vid, slope(speed) FROM car WHERE speed[0] < 20 LIMIT 5"`
     """
-    from slipstream.cuboid.ask import ask, ask_spark
+    from slipstream.cuboid.ask import ask, ask_spark, read_question
     from slipstream.cuboid.snapshot import Snapshot
 
     _add_functions(functions)
     snapshot = Snapshot.open(folder)
+    read_question(snapshot, _text(text))
     spark = spark_session("cuboid query", master, conf) if on_spark else None
     while True:
         answer = ask_spark(spark, snapshot, _text(text)) if spark is not None else ask(snapshot, _text(text))
@@ -200,6 +214,7 @@ def metrics(
     """
     from slipstream.cuboid import rtc
 
+    check_writable(png, "--png")
     found = rtc.moments(folder)
     if not found:
         raise Unavailable(f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.")

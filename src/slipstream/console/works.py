@@ -21,7 +21,7 @@ from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument, SlipstreamError
 from slipstream.squal.algebra import Arc, Network
-from slipstream.squal.execution import ALL, PAUSE, Execution, told
+from slipstream.squal.execution import ALL, PAUSE, Execution, query_errors
 from slipstream.squal.inputs import read_table
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Works:
 
     def _work(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
         try:
-            with told(run.network):
+            with query_errors(run.network, run.folder):
                 self._drive(run, tables, trains)
             self._status = "stopped" if self._leave.is_set() else "finished"
         except SlipstreamError as error:
@@ -207,6 +207,7 @@ class Works:
         query = run.start(self.spark(), tables, trains=trains)
         self._status = "running"
         try:
+            run.warm_up(query)
             while not self._leave.is_set() and query.isActive and run.obey():
                 self._leave.wait(_REST)
             if not self._leave.is_set() and query.isActive:

@@ -2,7 +2,7 @@
 
 OUT/checkpoint/        Spark's own
 OUT/snapshot/          the cuboid, results of its continuous queries, figures; for readers
-OUT/batches.jsonl      one line a committed batch: what each query found, and how many rows were rejected
+OUT/batches.jsonl      one line a committed batch: what each query found, how many rows were kept and rejected
 OUT/rejects/batch=N/   rows that could not be kept, with the reason
 """
 
@@ -10,27 +10,33 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from slipstream.cuboid import files, metrics, rtc, stream
 from slipstream.cuboid.declare import Script
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
-from slipstream.session import task_errors
+from slipstream.session import RESUMES, task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 JOURNAL, CHECKPOINT = "batches.jsonl", "checkpoint"
+_FORMS = "Give a .csv, .json or .parquet file, or a folder of them."
 _SPARK_TYPES = {"i1": "int", "u1": "int", "i2": "int", "u2": "int", "i4": "bigint", "u4": "bigint", "i8": "bigint"}
 
 
@@ -57,22 +63,84 @@ def declared(script: Script) -> tuple[str, Schema]:
     return next(iter(script.cuboids.items()))
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files of a stream: one, or those of a folder, all of one format."""
+
+    path: Path
+    first: Path
+    form: str
+
+    @classmethod
+    def find(cls, path: Path) -> Files:
+        """What is at a path; needs no Spark."""
+        if not path.exists():
+            raise BadArgument(f"--from {path}: no such file or folder.", hint=_FORMS)
+        inside = sorted(p for p in path.glob("*.*") if p.name[0] not in "._") if path.is_dir() else [path]
+        if not inside or not inside[0].is_file():
+            raise BadArgument(f"--from {path}: no file there.", hint=_FORMS)
+        form = inside[0].suffix.removeprefix(".")
+        if form not in ("csv", "json", "parquet"):
+            raise BadArgument(f"--from {inside[0]}: unknown format .{form}.", hint=_FORMS)
+        return cls(path, inside[0], form)
+
+    @property
+    def size(self) -> int:
+        """All bytes that are there now."""
+        inside = self.path.iterdir() if self.path.is_dir() else [self.path]
+        return sum(file.stat().st_size for file in inside if file.is_file())
+
+    def check(self, schema: Schema) -> None:
+        """Refuse files without the columns that a cuboid needs; JSON lines may differ, so each is judged by itself."""
+        if self.form == "csv":
+            _columns(self.first, schema)
+        elif self.form == "parquet":
+            _check_parquet(self.first, schema)
+
+    def stream(self, spark: SparkSession, schema: Schema, *, files_a_batch: int = 1) -> DataFrame:
+        """Their rows, in the order of arrival; a line that cannot be read as declared also comes as it is."""
+        reader = spark.readStream.option("maxFilesPerTrigger", files_a_batch).option("header", True)
+        reader = reader.option("columnNameOfCorruptRecord", stream.LINE).format(self.form)
+        if self.form == "parquet":
+            columns: Any = spark.read.parquet(str(self.first)).schema
+        else:
+            named = _columns(self.first, schema) if self.form == "csv" else ", ".join(_typed(schema))
+            columns = f"{named}, `{stream.LINE}` string"
+        if not self.path.is_file():
+            return reader.schema(columns).load(str(self.path))
+        # Spark streams folders: this one file of its folder
+        return reader.schema(columns).option("pathGlobFilter", _literal(self.path.name)).load(str(self.path.parent))
+
+
+def _literal(name: str) -> str:
+    """A pattern that only this name matches.
+
+    >>> _literal("a[1].csv")
+    'a\\\\[1\\\\].csv'
+    """
+    return re.sub(r"([*?\[\]{}\\,])", r"\\\1", name)
+
+
 def open_files(spark: SparkSession, path: Path, schema: Schema, *, files_a_batch: int = 1) -> DataFrame:
     """A file or a folder of CSV with a header, JSON lines or Parquet, as a stream in the order of arrival."""
-    first = path if path.is_file() else next(iter(sorted(p for p in path.glob("*.*") if p.name[0] not in "._")), None)
-    if first is None or not first.is_file():
-        raise BadArgument(
-            f"--from {path}: no file there.", hint="Give a .csv, .json or .parquet file, or a folder of them."
-        )
-    form = first.suffix.removeprefix(".")
-    if form not in ("csv", "json", "parquet"):
-        raise BadArgument(f"--from {first}: unknown form .{form}.", hint="There are .csv, .json, .parquet.")
-    reader = spark.readStream.option("maxFilesPerTrigger", files_a_batch).option("header", True)
-    if form == "parquet":
-        columns: Any = spark.read.parquet(str(first)).schema
-    else:
-        columns = _columns(first, schema) if form == "csv" else ", ".join(_typed(schema))
-    return reader.schema(columns).format(form).load(str(path))
+    found = Files.find(path)
+    found.check(schema)
+    return found.stream(spark, schema, files_a_batch=files_a_batch)
+
+
+def _check_parquet(file: Path, schema: Schema) -> None:
+    try:
+        there = {field.name.lower(): field.type for field in pq.read_schema(file)}
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
+    for name in (schema.key, *(a.name for a in schema.attributes)):
+        type_ = there.get(name.lower())
+        if type_ is None:
+            raise BadArgument(f"{file}: no column '{name}'; it has: {', '.join(there)}.")
+        if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+            raise BadArgument(
+                f"{file}: column '{name}' is {type_}; a cuboid holds numbers.", hint="Hash text first, as by xxhash64."
+            )
 
 
 def _typed(schema: Schema) -> list[str]:
@@ -91,16 +159,30 @@ def _columns(file: Path, schema: Schema) -> str:
     return ", ".join(known.get(name.lower(), f"`{name}` string") for name in names)
 
 
-def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: Filling) -> StreamingQuery:
-    """Start filling a cuboid from a streaming DataFrame; what was begun in the folder goes on."""
+def check_start(script: Script, out: Path, how: Filling) -> dict[str, Query]:
+    """Refuse what cannot be started, without Spark; the continuous queries, ready to be asked."""
     name, schema = declared(script)
     queries = {label: Query.parse(text, {name: schema}, script.patterns) for label, text in script.queries.items()}
+    for label, query in queries.items():
+        query.check_continuous(label)
+    if stream.REJECTS in queries:
+        raise BadArgument(f"A query cannot be named {stream.REJECTS}.", hint="Choose another name.")
+    stream.check_bounds(how.bounds)
+    if out.exists() and not out.is_dir():
+        raise BadArgument(f"--out {out}: not a folder.", hint="Give another name.")
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != {name: schema}:
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
     files.check_journal(out / JOURNAL, files.last_in_journal(out / JOURNAL) + 1, out / CHECKPOINT)
+    return queries
+
+
+def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: Filling) -> StreamingQuery:
+    """Start filling a cuboid from a streaming DataFrame; what was begun in the folder resumes."""
+    name, schema = declared(script)
+    queries, snapshot = check_start(script, out, how), out / files.FOLDER
     cores = spark.sparkContext.defaultParallelism
     fragmentation = _agreed(out, stream.Fragmentation.new(spark, how.fragments or cores, how.bounds))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
@@ -142,16 +224,18 @@ def _commit(out: Path, watch: Callable[[int], None], batch: DataFrame, number: i
         batch.unpersist()
     if files.last_in_journal(out / JOURNAL) < number:
         failpoint("fill.before-journal")
-        add_lines(out / JOURNAL, [{"batch": number, "found": counts}], durable=True)
+        kept, rejected = counts.pop(stream.KEPT, 0), counts.pop(stream.REJECTS, 0)
+        line = {"batch": number, "found": counts, "kept": kept, "rejected": rejected}
+        add_lines(out / JOURNAL, [line], durable=True)
         failpoint("fill.after-journal")
     watch(number)
 
 
 def fill(spark: SparkSession, path: Path, script: Script, out: Path, how: Filling) -> dict[str, Any]:
-    """Fill a cuboid from files to their end, or for ever; returns what there is then."""
+    """Fill a cuboid from files to their end, or for as long as it is let run; returns what there is then."""
     name, schema = declared(script)
     rows = open_files(spark, path, schema, files_a_batch=how.files_a_batch)
-    with task_errors():
+    with task_errors(RESUMES, out / CHECKPOINT):
         query = start(spark, rows, script, out, how)
         try:
             with metrics.recorded(query, out):
@@ -164,14 +248,18 @@ def fill(spark: SparkSession, path: Path, script: Script, out: Path, how: Fillin
 def summary(out: Path, name: str) -> dict[str, Any]:
     """What a filled cuboid holds, and what its queries found."""
     snapshot = Snapshot.open(out)
-    found: dict[str, int] = {}
-    for line in whole_lines(out / JOURNAL):
-        for query, rows in line["found"].items():
-            found[query] = found.get(query, 0) + rows
+    lines = whole_lines(out / JOURNAL)
+    found = Counter[str]()
+    for line in lines:
+        found.update(line["found"])
+    # earlier versions counted rejects as if a query had found them
+    rejected = found.pop(stream.REJECTS, 0) + sum(line.get("rejected", 0) for line in lines)
+    rows = sum(line.get("kept", 0) for line in lines) + rejected
     cuboid = snapshot[name]
     streams = [a for a in cuboid.schema.attributes if isinstance(a, AST)]
     ticks = int(cuboid.scan([streams[0].count])[streams[0].count].sum()) if streams and len(cuboid) else 0
-    return {"batches": snapshot.batch + 1, "keys": len(cuboid), "elements": ticks, "found": found, **_rtc(out)}
+    counts = {"batches": snapshot.batch + 1, "rows": rows, "rejected": rejected, "keys": len(cuboid)}
+    return {**counts, "elements": ticks, "found": dict(found), **_rtc(out)}
 
 
 def _rtc(out: Path) -> dict[str, Any]:

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 TRAINS = "key int, seq long, tuples int, rejects int, payload binary"
 FOUND = "query string, rows int, payload binary"
-REJECTS = "rejects"
+#: what stands for the name of a query in rows that count what was rejected and what was kept
+REJECTS, KEPT = "rejects", ""
+#: the column in which a reader of text gives a line that it could not read as declared
+LINE = "_line"
 _ARROW = pa.schema(
     [
         ("key", pa.int32()),
@@ -73,9 +76,14 @@ class Fragmentation:
     @classmethod
     def new(cls, spark: SparkSession, fragments: int, bounds: tuple[int, ...] = ()) -> Fragmentation:
         """So many fragments by hash, or those between ``bounds``, each in a partition of its own."""
-        if list(bounds) != sorted(set(bounds)):
-            raise BadArgument(f"bounds {bounds}: not in increasing order.", hint="Give the first key of each range.")
+        check_bounds(bounds)
         return cls(spread(spark, len(bounds) + 1 if bounds else fragments), bounds)
+
+
+def check_bounds(bounds: tuple[int, ...]) -> None:
+    """Refuse ranges that overlap."""
+    if list(bounds) != sorted(set(bounds)):
+        raise BadArgument(f"bounds {bounds}: not in increasing order.", hint="Give the first key of each range.")
 
 
 def spread(spark: SparkSession, parts: int) -> tuple[int, ...]:
@@ -125,6 +133,7 @@ class Packer:
     def judge(self, batch: pa.RecordBatch) -> tuple[Bools, dict[str, npt.NDArray[Any]], npt.NDArray[np.object_]]:
         """Which rows can be kept, their columns as the cuboid holds them, and why the others cannot."""
         good = np.ones(batch.num_rows, np.bool_)
+        unread = np.asarray(batch.column(LINE).is_valid()) if LINE in batch.schema.names else ~good
         reasons = np.full(batch.num_rows, "", dtype=object)
         columns = {}
         for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
@@ -136,7 +145,11 @@ class Packer:
                 held = given.astype(dtype)
                 unfit = (held != given) if dtype.kind in "iu" else (np.isfinite(given) & ~np.isfinite(held))
             columns[name] = held
-            for bad, reason in ((missing, f"no {source}"), (unfit & ~missing, f"{source} does not fit into {dtype}")):
+            for bad, reason in (
+                (missing & unread, f"no {source}, or not a number"),
+                (missing & ~unread, f"no {source}"),
+                (unfit & ~missing, f"{source} does not fit into {dtype}"),
+            ):
                 reasons[bad & good] = reason
                 good &= ~bad
         return good, columns, reasons
@@ -173,6 +186,7 @@ class CuboidStage(Stage[Keeper]):
         rows.sort(key=lambda row: row.seq)
         trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in rows if row.tuples]
         state.take(*joined(self._stream.schema, trains), self._stream.queries)
+        yield Found(KEPT, sum(row.tuples for row in rows), b"")
         for name, table in state.found.items():
             if table.num_rows:
                 yield Found(name, table.num_rows, encode(table))
@@ -232,6 +246,7 @@ class CuboidStream:
                     f"Cuboid {self.schema.name} needs a column '{column}'; there are: {', '.join(rows.columns)}."
                 )
         packer = Packer(self.schema, fragmentation)
+        wanted += [LINE] if LINE in rows.columns else []
         picked = rows.selectExpr(*(f"`{by_name[column.lower()]}` as `{column}`" for column in wanted))
         trains = picked.mapInArrow(packer, TRAINS)
         return trains.groupBy("key").transformWithState(CuboidStage(self, packer), FOUND, "Append", "None")

@@ -344,7 +344,7 @@ class Stream:
         name: str | None = None,
         note: str = "",
     ) -> Stream:
-        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless told)."""
+        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given)."""
         box = Aggregate(functions, order, size, size if advance is None else advance, timeout)
         return self.builder.add(box, (self.arc,), name, note)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from slipstream.errors import BadArgument, BadInput
 from slipstream.squal import expressions
 from slipstream.squal.algebra import TYPES, Arc, Filter, Join, Map, Schema
+from slipstream.squal.arrivals import with_arrivals
 from slipstream.squal.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.squal.schemas import Checked, joined
 from slipstream.squal.stage import Stage, StagedBox
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 #: ordinals under one trigger stay below this; the number of the path stands above them
 PATHS = 1 << 40
 
-_WHOLE_STAGE = "spark.sql.codegen.wholeStage"
+_WHOLE_STAGE, _PARTITIONS = "spark.sql.codegen.wholeStage", "spark.sql.shuffle.partitions"
 
 _NULL = "(-9223372036854775807L - 1L)"
 _ENCODE = {
@@ -62,28 +63,37 @@ class Compiled:
         return found.where(f"output = '{name}'").select("ts", *self.plan.keys, f"{name}.*")
 
     def start(
-        self, deliver: Callable[[DataFrame, int], None], checkpoint: Path, *, available_now: bool = False
+        self,
+        deliver: Callable[[DataFrame, int], None],
+        checkpoint: Path,
+        *,
+        available_now: bool = False,
+        partitions: int | None = None,
     ) -> StreamingQuery:
-        """Start the query: ``deliver`` gets each batch and its number."""
+        """Start the query: ``deliver`` gets each batch and its number.
+
+        ``partitions`` is how many tasks a new query has for each stage, unless as many as the session says.
+        """
         writer = self.rows.writeStream.foreachBatch(deliver).option("checkpointLocation", str(checkpoint))
         if available_now:
             writer = writer.trigger(availableNow=True)
-        with self._short_methods():
+        with self._settings(partitions):
             return writer.queryName(self.plan.checked.network.name).start()
 
     @contextmanager
-    def _short_methods(self) -> Iterator[None]:
-        """A route's projection in one generated method would pass the 64 KB that Java allows: let Spark split it.
-
-        A query keeps the settings it was started with, so they are put back at once.
-        """
+    def _settings(self, partitions: int | None) -> Iterator[None]:
+        """The session's settings while a query starts, which keeps them; they are put back at once."""
         conf = self.rows.sparkSession.conf
-        before = conf.get(_WHOLE_STAGE, "true")
-        conf.set(_WHOLE_STAGE, "false")
+        # a route's projection in one generated method would pass the 64 KB that Java allows: let Spark split it
+        wanted = {_WHOLE_STAGE: "false"} | ({_PARTITIONS: str(partitions)} if partitions else {})
+        before = {name: str(conf.get(name)) for name in wanted}
+        for name, value in wanted.items():
+            conf.set(name, value)
         try:
             yield
         finally:
-            conf.set(_WHOLE_STAGE, str(before))
+            for name, value in before.items():
+                conf.set(name, value)
 
 
 def compile_network(
@@ -95,9 +105,11 @@ def compile_network(
     taps: dict[str, Arc] | None = None,
     drops: Mapping[tuple[str, int, bool], int] | None = None,
 ) -> Compiled:
-    """Compile a checked network over its input streams, each with ``_seq`` and ``_ts`` beside its columns.
+    """Compile a checked network over its input streams, any DataFrames with the sources' columns.
 
-    ``drops`` gives a bit to a side of a box or (True) to an output: tuples that have it in ``_shed`` go no further.
+    A stream may bring arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples count
+    as they come. ``drops`` gives a bit to a side of a box or (True) to an output: tuples that have it in ``_shed`` go
+    no further.
     """
     made = plan(checked, taps)
     return Compiled(made, _Compiler(made, dict(tables or {}), buckets, dict(drops or {})).run(inputs))
@@ -139,9 +151,10 @@ class _Compiler:
         return rows
 
     def _source(self, frame: DataFrame, name: str, schema: Schema, place: int) -> DataFrame:
-        missing = [column for column in (SEQ, TS, *schema) if column not in frame.columns]
+        missing = [column for column in schema if column not in frame.columns]
         if missing:
             raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
+        frame = with_arrivals(frame)
         layout = self._plan.origins[Arc(name)]
         keys = dict.fromkeys(self._plan.keys, "0L") | {"q0": SEQ, self._plan.keys[-1]: f"{place}L"}
         shed = f"coalesce({SHED}, 0L)" if SHED in frame.columns else "0L"

@@ -82,7 +82,8 @@ def what(box: Box) -> str:
         case BSort():
             words = _by(box.order)
         case Aggregate():
-            words = f"{', '.join(box.functions.values())} size {box.size:g} {_by(box.order)}"
+            window = f"size {box.size:g} advance {box.advance:g}"
+            words = f"{', '.join(box.functions.values())} {window} {_by(box.order)}"
         case Join():
             words = box.predicate + ("" if box.size is None else f" within {box.size:g}")
         case Resample():

@@ -2,6 +2,7 @@
 
     OUT/network.yaml        what runs
     OUT/state.json          the version of the boxes' state in the checkpoint
+    OUT/recording.json      how many tuples the recorded inputs have, and when the first of them arrived
     OUT/waiting/SOURCE/     trains that have not arrived yet
     OUT/in/SOURCE/          trains that have: Spark streams this folder
     OUT/staging/            results that are being written
@@ -33,28 +34,35 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream import session
+from slipstream.cuboid.files import appearing
 from slipstream.documents import json_of
-from slipstream.errors import MALFORMED, BadArgument, BadInput, Unavailable
+from slipstream.errors import MALFORMED, BadArgument, BadInput, SlipstreamError, Unavailable
 from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
 from slipstream.squal import expressions, files, looking, shedding
 from slipstream.squal.algebra import Arc, Filter, Network
 from slipstream.squal.compiler import Compiled, compile_network
-from slipstream.squal.inputs import read_table, write_trains
+from slipstream.squal.inputs import read_inputs, write_trains
 from slipstream.squal.monitor import Monitor
 from slipstream.squal.points import History
 from slipstream.squal.schemas import Checked, check
-from slipstream.squal.trains import SEQ, SHED, TS, last_arrival, open_trains, write_train
+from slipstream.squal.trains import SEQ, SHED, TS, arriving, last_arrival, open_trains, write_empty, write_train
+from slipstream.staging import check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 RUN, PAUSE = "run", "pause"
+FILE, RECORDING = "network.yaml", "recording.json"
+ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: of what boxes keep in the state store; a folder that does not say it is of the first
 STATE, STATE_VERSION = "state.json", 1
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
+#: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
+SMALL = 100_000
 
 
 @dataclass
@@ -70,39 +78,53 @@ class Execution:
         cls, folder: Path, network: Network, inputs: Mapping[str, Path], *, train: int = 1000, rate: float | None = None
     ) -> Execution:
         """Lay out a folder: the network and its recorded inputs as waiting trains."""
-        for source in network.sources:
-            if source.name not in inputs:
-                raise BadArgument(
-                    f"network {network.name}: no input for the source {source.name}.",
-                    hint=f"Give --input {source.name}=FILE.",
-                )
-        tables = {source.name: read_table(inputs[source.name], source.schema) for source in network.sources}
-        made = cls.lay_out(folder, network)
-        now = time.time_ns() // 1000
+        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate)
+
+    @classmethod
+    def record(
+        cls,
+        folder: Path,
+        network: Network,
+        tables: Mapping[str, pa.Table],
+        *,
+        train: int = 1000,
+        rate: float | None = None,
+    ) -> Execution:
+        """Lay out a folder with inputs that have been read already."""
+        made = cls._begun(folder, network)
         for name, table in tables.items():
-            write_trains(folder / "waiting" / name, table, train, now, rate)
+            write_trains(folder / "waiting" / name, table, train, 0, rate)
+        made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
+        # last, so that a folder with part of the inputs is none that can be opened
+        made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
     def lay_out(cls, folder: Path, network: Network) -> Execution:
         """A folder with the network and no input yet: trains come later, or from outside."""
-        if folder.exists() and any(folder.iterdir()):
-            raise BadArgument(f"{folder}: exists and is not empty.", hint="Give another folder, or leave out --input.")
+        made = cls._begun(folder, network)
+        made._replace(FILE, files.dumps(network))
+        return made
+
+    @classmethod
+    def _begun(cls, folder: Path, network: Network) -> Execution:
+        check_new(folder, label="", hint=ANOTHER)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        (folder / STATE).write_text(json.dumps({"version": STATE_VERSION}), encoding="utf-8")
-        (folder / "network.yaml").write_text(files.dumps(network), encoding="utf-8")
-        return cls(folder, network)
+        made = cls(folder, network)
+        made._replace(STATE, json.dumps({"version": STATE_VERSION}))
+        return made
 
     @classmethod
     def open(cls, folder: Path) -> Execution:
         """A folder that ``prepare`` or ``lay_out`` made."""
-        if not (folder / "network.yaml").is_file():
+        if not (folder / FILE).is_file():
             raise BadArgument(
-                f"{folder}: no network runs here.", hint="`slipstream network run FILE --out DIR` lays one out."
+                f"{folder}: no network runs here.",
+                hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
         _check_state(folder / STATE)
-        return cls(folder, files.load(folder / "network.yaml"))
+        return cls(folder, files.load(folder / FILE))
 
     # --- control
 
@@ -159,29 +181,50 @@ class Execution:
             self._admit(train)
         return len(trains)
 
-    @staticmethod
-    def _due(train: Path) -> bool:
+    def _due(self, train: Path) -> bool:
         """Whether the last tuple of a train has arrived by now; recordings without a rate are there at once."""
-        return last_arrival(train) <= time.time_ns() // 1000
+        return self.began + last_arrival(train) <= time.time_ns() // 1000
 
     def _admit(self, train: Path) -> None:
-        """Let one train arrive; when load is shed, with the marks of the tuples to drop written into it."""
-        shares, source = self.shares, train.parent.name
-        if not shares:
-            train.rename(self.folder / "in" / source / train.name)
-            return
-        values = shedding.by_value(self.network, self.places)
-        stamped = shedding.stamp(pq.read_table(train), self.places, shares, values)
-        entering = shedding.entering(stamped, self.network, source, self.places)
-        write_train(self.folder / "in" / source, int(train.stem.removeprefix("train-")), entering)
+        """Let one train arrive: with its arrival times and, when load is shed, the marks of the tuples to drop."""
+        shares, source, number = self.shares, train.parent.name, int(train.stem.removeprefix("train-"))
+        tuples = entering = arriving(pq.read_table(train), self.began)
+        if shares:
+            tuples = shedding.stamp(tuples, self.places, shares, shedding.by_value(self.network, self.places))
+            entering = shedding.entering(tuples, self.network, source, self.places)
+        write_train(self.folder / "in" / source, number, entering)
         train.unlink()
-        self._log_shed(source, train.stem, stamped)
+        if shares:
+            self._log_shed(source, train.stem, tuples)
+
+    # --- the recording
+
+    @property
+    def recording(self) -> dict[str, int]:
+        """How many ``tuples`` were recorded, and when the first ``began`` to arrive; empty if nothing is recorded."""
+        place = self.folder / RECORDING
+        return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
+
+    @cached_property
+    def began(self) -> int:
+        """When the recording began to arrive, in microseconds: when the first train is let in, not when Spark starts.
+
+        It is written down before that, so a run that is interrupted goes on with the same times.
+        """
+        recording = self.recording
+        if recording and "began" not in recording:
+            recording["began"] = time.time_ns() // 1000
+            self._write_recording(recording)
+        # in a folder of an earlier version trains have the times themselves
+        return recording.get("began", 0)
+
+    def _write_recording(self, recording: Mapping[str, int]) -> None:
+        self._replace(RECORDING, json.dumps(recording))
 
     def _replace(self, name: str, text: str) -> None:
         """Write a small file so that nobody reads half of it."""
-        stage = self.folder / f".{name}"
-        stage.write_text(text, encoding="utf-8")
-        stage.rename(self.folder / name)
+        with appearing(self.folder / name) as file:
+            file.write(text.encode())
 
     # --- arcs that people look at
 
@@ -194,10 +237,7 @@ class Execution:
 
     @taps.setter
     def taps(self, arcs: Iterable[Arc]) -> None:
-        names = {place.name for place in self.network.places}
-        for arc in arcs:
-            if arc.origin not in names:
-                raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"There is: {', '.join(sorted(names))}.")
+        check_taps(self.network, arcs)
         self._replace("taps.json", json.dumps([str(arc) for arc in arcs]))
 
     # --- load shedding
@@ -267,12 +307,24 @@ class Execution:
         """
         made = self.compile(spark, tables, trains=trains)
         deliver = partial(self._deliver, made)
-        return made.start(deliver, self.folder / "checkpoint", available_now=available_now)
+        partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
+        return made.start(deliver, self.folder / "checkpoint", available_now=available_now, partitions=partitions)
+
+    def warm_up(self, query: StreamingQuery) -> None:
+        """Take an empty train through a query, so that what Spark's start takes is not a delay of the first tuples.
+
+        Only before the recording begins to arrive: after that, times are fixed.
+        """
+        if not self.recording or "began" in self.recording:
+            return
+        for source in self.network.sources:
+            write_empty(self.folder / "in" / source.name, source.schema)
+        query.processAllAvailable()
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
         query = self.start(spark, tables, available_now=True, trains=trains)
-        with told(self.network):
+        with query_errors(self.network, self.folder):
             query.awaitTermination()
 
     def _deliver(self, made: Compiled, batch: DataFrame, number: int) -> None:
@@ -350,6 +402,14 @@ class Execution:
         return arcs[name]
 
 
+def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
+    """Refuse arcs that a network does not have."""
+    names = {place.name for place in network.places}
+    for arc in arcs:
+        if arc.origin not in names:
+            raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"There is: {', '.join(sorted(names))}.")
+
+
 def _check_state(file: Path) -> None:
     try:
         found = json_of(file.read_bytes())["version"] if file.exists() else 1
@@ -395,23 +455,34 @@ def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
 
 
 @contextmanager
-def told(network: Network) -> Iterator[None]:
-    """A query that stopped: say so without Spark's stack, and whether the network or the machine is to blame."""
+def query_errors(network: Network, folder: Path | None = None) -> Iterator[None]:
+    """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
+
+    ``folder`` is where what it delivered is kept, if it is.
+    """
     from pyspark.errors import StreamingQueryException
 
     try:
         yield
     except StreamingQueryException as error:
-        causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
-        if not causes:
-            what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
-            raise Unavailable(
-                f"network {network.name} stopped: {what}", hint="Run it again: it goes on from there."
-            ) from error
-        raise BadInput(
-            f"network {network.name} stopped: {causes[-1][:300]}",
-            hint="Mend the expression or window function, or the tuples, and run it again: it goes on from there.",
-        ) from error
+        raise _failure(network, folder, error) from error
+
+
+def _failure(network: Network, folder: Path | None, error: Exception) -> SlipstreamError:
+    resumes = f"Results so far are in {folder}: `slipstream network run FILE --out {folder}`, without --input, resumes"
+    again = f"{resumes} there." if folder else session.NOTHING_KEPT
+    found = session.for_people(error, again, folder and folder / "checkpoint")
+    if found is not None and not found.message.startswith(session.TASK_FAILED):
+        return found
+    causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
+    if not causes:
+        what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
+        return Unavailable(f"network {network.name} stopped: {what}", hint=again)
+    fixed = f" {resumes} after a fix of --functions." if folder else ""
+    return BadInput(
+        f"network {network.name} stopped: {causes[-1][:300]}",
+        hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
+    )
 
 
 def replay(
@@ -420,15 +491,17 @@ def replay(
     tables: Mapping[str, DataFrame] | None = None,
     *,
     controller: shedding.Controller | None = None,
+    trains: int = ALL,
     rest: float = 0.05,
 ) -> None:
     """Run a recording at its own pace: trains arrive when their time has come, the query takes what is there.
 
-    With a ``controller`` load is shed while outputs are late.
+    A batch takes at most ``trains`` of each source. With a ``controller`` load is shed while outputs are late.
     """
-    query = execution.start(spark, tables, trains=ALL)
-    with told(execution.network):
+    query = execution.start(spark, tables, trains=trains)
+    with query_errors(execution.network, execution.folder):
         try:
+            execution.warm_up(query)
             while execution.obey() and query.isActive:
                 shares = controller.adjust(execution.monitor.entries()) if controller else None
                 if shares is not None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from slipstream.errors import BadArgument
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import SparkSession
 
 #: the types a column can have, and what Spark calls them
@@ -51,6 +51,8 @@ class ScalarFunction:
 
     def over(self, *columns: pd.Series[Any]) -> pd.Series[Any]:
         """The results for a batch of tuples."""
+        import pandas as pd  # takes half a second, which a network that is only checked can do without
+
         present = np.logical_or.reduce([column.notna().to_numpy() for column in columns])
         if present.all():
             return pd.Series(self.function(*(column.to_numpy() for column in columns)))
@@ -104,6 +106,8 @@ def install(spark: SparkSession, text: str) -> None:
 
 
 def _call(scalar: ScalarFunction) -> Callable[..., Any]:
+    import pandas as pd
+
     def call(*columns: Any) -> Any:
         return scalar.over(*columns)
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from slipstream.errors import BadInput
-from slipstream.kernels import Floats
+
+if TYPE_CHECKING:
+    from slipstream.kernels import Floats
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from slipstream.squal import shedding
 from slipstream.squal.analysis import analyse
-from slipstream.squal.execution import Execution, told
+from slipstream.squal.execution import Execution, query_errors
 from slipstream.squal.inputs import cut
 from slipstream.squal.schemas import Checked
 from slipstream.squal.statistics import Statistics, measure
@@ -77,7 +77,7 @@ def marginal(
             for number, train in enumerate(trains + dropped):
                 write_train(run.folder / "in" / name, number, train)
         query = run.start(spark, tables, available_now=True)
-        with told(checked.network):
+        with query_errors(checked.network):
             query.awaitTermination()
         batches = [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in query.recentProgress]
     taken = [batch for batch in batches if batch[0]]

@@ -1,7 +1,8 @@
 """Does a network make sense? Names, arcs, loops, columns and types, before anything runs.
 
 Which columns an expression uses is read from its text; of what type it is, Spark says, since Spark will run it.
-Every complaint names the network, the box and the column.
+Without Spark everything else is checked, in a fraction of a second, so commands do that first. Every complaint names
+the network, the box and the column.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _OURS = {
     "boolean": "boolean",
 }
 _NUMBERS = ("integer", "float")
+#: of an expression, as long as Spark has not been asked
+UNKNOWN = "unknown"
 
 
 @dataclass
@@ -82,8 +85,8 @@ class Checked:
         return sides[-1] if sides and isinstance(node.box, Join) else None
 
 
-def check(network: Network, spark: SparkSession) -> Checked:
-    """Infer every schema or say what is wrong."""
+def check(network: Network, spark: SparkSession | None) -> Checked:
+    """Infer every schema or say what is wrong; without Spark, as far as that can be known without."""
     _check_names(network)
     checked = Checked(network, _in_order(network), {})
     for name, schema in {p.name: p.schema for p in network.places if not isinstance(p, Node)}.items():
@@ -149,7 +152,7 @@ def _check_types(where: str, schema: Schema) -> None:
     if not schema:
         raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
     for name, type_ in schema.items():
-        if type_ not in TYPES:
+        if type_ not in (*TYPES, UNKNOWN):
             raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=f"There is: {', '.join(TYPES)}.")
         if not name.isidentifier() or not expressions.is_column(name):
             raise BadInput(
@@ -194,7 +197,7 @@ def _check_arc(checked: Checked, where: str, arc: Arc) -> None:
 class _Checker:
     """Checks one box after the other and notes the schemas of its outputs."""
 
-    def __init__(self, checked: Checked, spark: SparkSession) -> None:
+    def __init__(self, checked: Checked, spark: SparkSession | None) -> None:
         self._checked = checked
         self._spark = spark
 
@@ -242,14 +245,14 @@ class _Checker:
 
     def _predicate(self, where: str, schema: Schema, predicate: str) -> None:
         found = self._types(where, schema, {"predicate": predicate})["predicate"]
-        if found != "boolean":
+        if found not in ("boolean", UNKNOWN):
             raise BadInput(
                 f"{where}: {predicate!r} is {found}, not a condition.", hint="Write one that is true or not."
             )
 
     def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
         for arc, schema in zip(node.inputs[1:], inputs[1:], strict=True):
-            if list(schema.items()) != list(inputs[0].items()):
+            if not _alike(schema, inputs[0]):
                 raise BadInput(
                     f"{where}: {arc} has {_shown(schema)}, {node.inputs[0]} has {_shown(inputs[0])}.",
                     hint="Bring them to one schema with a map box.",
@@ -265,13 +268,13 @@ class _Checker:
         if order.on == TUP:
             return
         _known(f"{where}: order column", order.on, schema)
-        if schema[order.on] not in _NUMBERS:
+        if schema[order.on] not in (*_NUMBERS, UNKNOWN):
             raise BadInput(f"{where}: order column {order.on!r} is {schema[order.on]}.", hint="It must be a number.")
 
     def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
         self._order(where, box.order, schema)
         if box.size <= 0 or box.advance <= 0 or (box.timeout is not None and box.timeout <= 0):
-            raise BadInput(f"{where}: size, advance and timeout must be above 0.", hint="Mend the box.")
+            raise BadInput(f"{where}: size, advance and timeout must be above 0.", hint="Correct the box.")
         on = "integer" if box.order.on == TUP else schema[box.order.on]
         if on == "integer" and (box.size % 1 or box.advance % 1):
             raise BadInput(f"{where}: size or advance is not whole, {box.order.on} is.", hint="Use whole numbers.")
@@ -307,7 +310,7 @@ class _Checker:
             "bool_and": ("boolean",),
             "bool_or": ("boolean",),
         }
-        if argument not in allowed.get(call.function, tuple(TYPES)):
+        if argument not in (*allowed.get(call.function, tuple(TYPES)), UNKNOWN):
             raise BadInput(
                 f"{where}: {text!r} of a {argument}.", hint=f"It takes: {', '.join(allowed[call.function])}."
             )
@@ -349,7 +352,7 @@ class _Checker:
         self._order(where, box.left, inputs[0])
         self._order(where, box.right, inputs[1])
         if box.size < 0 or (box.lag is not None and box.lag < 0):
-            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Mend the box.")
+            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Correct the box.")
         if box.left.group_by or TUP in (box.left.on, box.right.on):
             raise BadInput(f"{where}: the left order takes no group_by, and neither side {TUP}.", hint="Name a column.")
         if box.lag is None:
@@ -371,6 +374,8 @@ class _Checker:
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
         """What Spark says, asked once for all; when it refuses, one by one to learn which."""
+        if self._spark is None:
+            return [UNKNOWN] * len(texts)
         from pyspark.errors import PySparkException
 
         functions.install(self._spark, " ".join(texts))
@@ -392,6 +397,12 @@ def _ours(where: str, spark_type: str) -> str:
     if plain not in _OURS:
         raise BadInput(f"{where} is of type {plain}.", hint=f"A column is one of: {', '.join(TYPES)}.")
     return _OURS[plain]
+
+
+def _alike(one: Schema, other: Schema) -> bool:
+    """Whether two schemas are the same, as far as their types are known."""
+    pairs = zip(one.values(), other.values(), strict=False)
+    return list(one) == list(other) and all(a == b or UNKNOWN in (a, b) for a, b in pairs)
 
 
 def _shown(schema: Schema) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream.squal.algebra import TYPES, Schema
@@ -36,13 +37,25 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     """Put one train into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"train-{number:08d}.parquet"
-    stage = folder / f".{place.name}.partial"
+    return _put(folder / f"train-{number:08d}.parquet", number, tuples)
+
+
+def write_empty(folder: Path, schema: Schema) -> Path:
+    """Put a train without tuples into the folder, before all others."""
+    return _put(folder / "train-empty.parquet", 0, arrow_schema(schema).empty_table())
+
+
+def _put(place: Path, number: int, tuples: pa.Table) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    stage = place.with_name(f".{place.name}.partial")
     pq.write_table(tuples, stage)
     stamp_time(stage, number)
-    stage.rename(place)
-    return place
+    return stage.rename(place)
+
+
+def arriving(train: pa.Table, began: int) -> pa.Table:
+    """A recorded train with the times at which its tuples arrive when the recording began at ``began``."""
+    return train.set_column(train.schema.get_field_index(TS), TS, pc.add(train[TS], began)) if began else train
 
 
 def stamp_time(train: Path, number: int) -> None:

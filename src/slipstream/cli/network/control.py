@@ -20,7 +20,7 @@ def pause_network(folder: Folder) -> None:
     from slipstream.squal.execution import Execution
 
     Execution.open(folder).pause()
-    say("paused: `slipstream network resume` or `step` goes on")
+    say("paused: `slipstream network resume` or `step` continues")
 
 
 def resume_network(folder: Folder) -> None:
@@ -85,6 +85,9 @@ def monitor_network(folder: Folder, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(entries))
         return
+    if not any(entry["outputs"] for entry in entries):
+        say(f"{folder}: nothing has been delivered so far")
+        return
     table = Table("batch", "output", "tuples", "mean delay s", "worst s", "in the good zone", "delivered", "utility")
     for entry in entries:
         for name, line in entry["outputs"].items():
@@ -107,7 +110,10 @@ def inspect_network(
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table(*(rows[0] if rows else ()), title=f"{name}: the last {len(rows)}", title_justify="left")
+    if not rows:
+        say(f"{name}: no tuples so far")
+        return
+    table = Table(*rows[0], title=f"{name}: the last {len(rows)}", title_justify="left")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)

@@ -11,12 +11,26 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
-from slipstream.cli.network.options import File, Functions, Inputs, Tables, measured, measured_again, register
+from slipstream.cli.checks import check_writable
+from slipstream.cli.network.options import (
+    File,
+    Functions,
+    Inputs,
+    Tables,
+    load_network,
+    measured,
+    measured_again,
+    recordings,
+    stored_tables,
+)
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.progress import say
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from slipstream.squal.algebra import Network
     from slipstream.squal.analysis import Analysis
     from slipstream.squal.plan import Plan
     from slipstream.squal.schemas import Checked
@@ -27,7 +41,9 @@ def check_network(
     file: File,
     rates: Annotated[
         list[str] | None,
-        typer.Option("--rate", help="SOURCE=TUPLES_A_SECOND: also say whether this machine holds that. Needs --input."),
+        typer.Option(
+            "--rate", help="SOURCE=TUPLES_PER_SECOND: also say whether this machine sustains that. Needs --input."
+        ),
     ] = None,
     inputs: Inputs = None,
     tables: Tables = None,
@@ -44,16 +60,16 @@ def check_network(
     With --rate and a sample (--input) it also measures every box and says whether the machine holds the load.
     Leaves with exit code 3 when the network is refused, 5 when the load is too much.
     """
-    from slipstream.squal import files
     from slipstream.squal.schemas import check
 
-    register(functions)
     wanted = _rates(rates or [])
-    network = files.load(file)
-    spark = spark_session("network check", master, conf)
+    network = load_network(file, functions)
+    recorded = _recorded(network, wanted, inputs)
+    stored = stored_tables(network, tables) if wanted else {}
+    spark = spark_session("network check", master, conf, quick=not wanted)
     checked = check(network, spark)
     if wanted:
-        _hold(checked, measured(spark, checked, inputs, tables), wanted, _cores(spark), headroom, as_json)
+        _hold(checked, measured(spark, checked, recorded, stored), wanted, _cores(spark), headroom, as_json)
         return
     for warning in checked.warnings:
         say(f"[yellow]note:[/] {warning}")
@@ -65,6 +81,17 @@ def check_network(
     for arc, schema in arcs.items():
         table.add_row(arc, ", ".join(f"{name} {type_}" for name, type_ in schema.items()))
     Console().print(table)
+
+
+def _recorded(network: Network, rates: dict[str, float], inputs: list[str] | None) -> dict[str, pa.Table]:
+    """The samples to measure by, one for each rate."""
+    sources = [source.name for source in network.sources]
+    for name in rates:
+        if name not in sources:
+            raise BadArgument(f"--rate {name}: no such source.", hint=f"There is: {', '.join(sources)}.")
+    if missing := [name for name in sources if rates and name not in rates]:
+        raise BadArgument(f"no --rate for {', '.join(missing)}.", hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.")
+    return recordings(network, inputs) if rates else {}
 
 
 def _cores(spark: Any) -> int:
@@ -132,6 +159,7 @@ def draw_network(
     """Draw the network as SVG: boxes, arcs, groups as frames, connection points as dots."""
     from slipstream.squal import drawing, files
 
+    check_writable(out, "--out")
     picture = drawing.draw(files.load(file))
     if out is None:
         print(picture)
@@ -154,25 +182,27 @@ def describe_network(
 ) -> None:
     """Say how the network will run: which boxes share a stage of the streaming query, and in what order.
 
+    What the file leaves out is shown, too: an aggregate's advance is its size unless given.
+
     With a sample (--input for each source) it also measures the boxes, optimises the network and shows the boxes
     before and after, and what an input tuple costs.
     """
-    from slipstream.squal import files
     from slipstream.squal.plan import plan
     from slipstream.squal.schemas import check
 
-    register(functions)
-    network = files.load(file)
-    spark = spark_session("network describe", master, conf)
+    network = load_network(file, functions)
+    recorded = recordings(network, inputs) if inputs else {}
+    stored = stored_tables(network, tables) if inputs else {}
+    spark = spark_session("network describe", master, conf, quick=not inputs)
     checked = check(network, spark)
     if inputs:
-        _optimised(spark, checked, inputs, tables, as_json)
+        _optimised(spark, checked, recorded, stored, as_json)
         return
     made = plan(checked)
     if as_json:
         print(json.dumps({"network": network.name, "stages": made.depth, "boxes": _rows(made)}))
         return
-    Console().print(_boxes(made, f"{network.name}: {made.depth} stages"))
+    Console().print(_boxes(made, f"{network.name}: {made.depth} {'stage' if made.depth == 1 else 'stages'}"))
 
 
 def _rows(made: Plan) -> list[dict[str, Any]]:
@@ -205,7 +235,9 @@ def _boxes(made: Plan, title: str) -> Table:
     return table
 
 
-def _optimised(spark: Any, checked: Checked, inputs: list[str] | None, tables: list[str] | None, as_json: bool) -> None:
+def _optimised(
+    spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table], as_json: bool
+) -> None:
     """Show what the optimiser does, and the measured cost of an input tuple before and after."""
     from slipstream.squal.optimiser import optimise
     from slipstream.squal.plan import plan

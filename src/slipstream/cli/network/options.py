@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +29,7 @@ Functions = Annotated[
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option("--input", help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. Once a source."),
+    typer.Option("--input", help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. Once per source."),
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
 
@@ -65,47 +66,64 @@ def register(functions: Path | None) -> None:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def stored_tables(spark: Any, network: Network, given: list[str] | None) -> dict[str, Any]:
-    """The network's stored tables."""
-    from slipstream.squal.inputs import read_table
+def load_network(file: Path, functions: Path | None) -> Network:
+    """The network in a file, checked as far as that needs no Spark."""
+    from slipstream.squal import files
+    from slipstream.squal.schemas import check
 
-    paths, frames = pairs("--table", given), {}
-    for table in network.tables:
-        if table.name not in paths:
-            raise BadArgument(f"no data for the table {table.name}.", hint=f"Give --table {table.name}=FILE.")
-        frames[table.name] = spark.createDataFrame(read_table(paths[table.name], table.schema))
-    return frames
+    register(functions)
+    network = files.load(file)
+    check(network, None)
+    return network
 
 
-def samples(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
-    """The first tuples of every source."""
-    from slipstream.squal.inputs import read_table
+def recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
+    """What --input names, read whole, for every source."""
+    from slipstream.squal.inputs import read_inputs
 
-    paths, found = pairs("--input", given), {}
-    for source in network.sources:
-        if source.name not in paths:
-            raise BadArgument(f"no sample for the source {source.name}.", hint=f"Give --input {source.name}=FILE.")
-        found[source.name] = read_table(paths[source.name], source.schema).slice(0, SAMPLE)
-    few = min(table.num_rows for table in found.values())
+    return read_inputs(network, pairs("--input", given))
+
+
+def stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
+    """What --table names, for every stored table."""
+    from slipstream.squal.inputs import read_tables
+
+    return read_tables(network, pairs("--table", given))
+
+
+def frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Tables as Spark has them."""
+    return {name: spark.createDataFrame(table) for name, table in tables.items()}
+
+
+def samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The first tuples of every source; says when they are few."""
+    few = min(table.num_rows for table in tables.values())
     if few < FEW:
         say(f"[yellow]note:[/] {few:,} tuples are few to measure costs by; give {FEW:,} or more of each source")
-    return found
+    return {name: table.slice(0, SAMPLE) for name, table in tables.items()}
 
 
-def measured(spark: Any, checked: Checked, inputs: list[str] | None, tables: list[str] | None) -> Statistics:
+def measured(
+    spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
+) -> Statistics:
     """The cost of every box on a sample, and of reading and carrying."""
     from slipstream.squal.rehearsal import rehearse
 
-    return rehearse(spark, checked, samples(checked.network, inputs), stored_tables(spark, checked.network, tables))
+    return rehearse(spark, checked, samples(inputs), frames(spark, tables))
 
 
 def measured_again(
-    spark: Any, checked: Checked, inputs: list[str] | None, tables: list[str] | None, known: Statistics
+    spark: Any,
+    checked: Checked,
+    inputs: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table],
+    known: Statistics,
 ) -> Statistics:
     """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
     from slipstream.squal.rehearsal import numbered
     from slipstream.squal.statistics import measure
 
-    frames = {name: spark.createDataFrame(numbered(table)) for name, table in samples(checked.network, inputs).items()}
-    found = measure(spark, checked, frames, stored_tables(spark, checked.network, tables))
+    numbers = {name: numbered(table) for name, table in samples(inputs).items()}
+    found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))
     return replace(found, carrying=known.carrying, reading=known.reading)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from slipstream import session
+from slipstream.cli.checks import check_new
 from slipstream.cli.network.options import (
     File,
     Folder,
     Functions,
     Inputs,
     Tables,
+    frames,
+    load_network,
     measured,
-    pairs,
-    register,
+    recordings,
     stored_tables,
 )
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import BadArgument
-from slipstream.progress import bar, say
+from slipstream.progress import say
 
 if TYPE_CHECKING:
-    from slipstream.squal.algebra import Network
+    import pyarrow as pa
+
+    from slipstream.squal.algebra import Arc, Network
     from slipstream.squal.execution import Execution
     from slipstream.squal.schemas import Checked
     from slipstream.squal.shedding import Controller
@@ -37,14 +40,19 @@ def run_network(
     inputs: Inputs = None,
     tables: Tables = None,
     train: Annotated[
-        int, typer.Option(min=1, help="Tuples a train; a train arrives, and is processed, at once.")
-    ] = 1000,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Tuples per train, which arrive and are processed together. Half a second's with --rate, else 50,000.",
+            show_default=False,
+        ),
+    ] = None,
     tap: Annotated[
         list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Tuples a second of each source; without it everything is there at once."),
+        typer.Option(min=0.001, help="Tuples per second of each source; without it everything is there at once."),
     ] = None,
     shed: Annotated[
         bool, typer.Option("--shed", help="Shed load while outputs are late. Needs --rate and --input.")
@@ -57,35 +65,79 @@ def run_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Run the network over recorded inputs, train by train; run it again without --input to go on where it stopped.
+    """Run the network over recorded inputs, train by train; run it again without --input to resume where it stopped.
 
+    A tuple's delay counts from its arrival: with --rate when its turn comes, else when the network is ready.
     `slipstream network pause`, `resume` and `step` steer it from another terminal, `inspect` shows what came out.
     """
-    from slipstream.squal import files
-    from slipstream.squal.execution import replay
+    from slipstream.squal.execution import ALL, SMALL, replay
     from slipstream.squal.schemas import check
 
-    register(functions)
     if shed and not (rate and inputs):
         raise BadArgument("--shed needs --rate and --input.", hint="Load can only be too much for a rate.")
     if optimised and not inputs:
-        raise BadArgument("--optimise needs --input.", hint="A network that has begun goes on as it is.")
-    network = files.load(file)
-    spark = spark_session(f"network {network.name}", master, conf)
-    checked = check(network, spark)
+        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
+    network = load_network(file, functions)
+    taps = _taps(network, tap)
+    before = None if inputs else _begun(network, out)
+    recorded = {} if before else _new_inputs(network, inputs, out)
+    stored = stored_tables(before.network if before else network, tables)
+    rows = before.recording.get("tuples", SMALL) if before else sum(table.num_rows for table in recorded.values())
+    spark = spark_session(f"network {network.name}", master, conf, quick=rows < SMALL)
+    checked = check(before.network if before else network, spark)
     if optimised:
-        checked = _better(spark, checked, inputs, tables)
-    controller = _controller(spark, checked, rate, inputs, tables) if shed and rate else None
-    execution = _execution(checked.network, out, inputs, train, rate, tap)
-    stored = stored_tables(spark, execution.network, tables)
-    if rate:
-        replay(spark, execution, stored, controller=controller)
-    else:
-        _drive(execution, spark, stored)
+        checked = _better(spark, checked, recorded, stored)
+    controller = _controller(spark, checked, rate, recorded, stored) if shed and rate else None
+    execution = before or _recorded(checked, out, recorded, train or _train(rate), rate)
+    execution.known = checked
+    if taps:
+        execution.taps = taps
+    replay(spark, execution, frames(spark, stored), controller=controller, trains=ALL if rate else 1)
     _summary(execution, as_json)
 
 
-def _better(spark: Any, checked: Checked, inputs: list[str] | None, tables: list[str] | None) -> Checked:
+def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
+    """The arcs to record; refused if the network has none such."""
+    from slipstream.squal.algebra import Arc
+    from slipstream.squal.execution import check_taps
+
+    arcs = [Arc.parse(text) for text in texts or []]
+    check_taps(network, arcs)
+    return arcs
+
+
+def _begun(network: Network, out: Path) -> Execution | None:
+    """What runs in the folder already, if something does."""
+    from slipstream.squal.execution import Execution
+
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return None
+    found = Execution.open(out)
+    if found.network != network:
+        say(f"[yellow]note:[/] {out} continues with the network it was started with, {out / 'network.yaml'}")
+    return found
+
+
+def _new_inputs(network: Network, inputs: list[str] | None, out: Path) -> dict[str, pa.Table]:
+    """The recordings for a new folder."""
+    from slipstream.squal.execution import ANOTHER
+
+    check_new(out, hint=ANOTHER)
+    return recordings(network, inputs)
+
+
+def _train(rate: float | None) -> int:
+    """How many tuples make a train: few enough not to wait for each other, or many, since a batch costs a second."""
+    return max(round(rate / 2), 1) if rate else 50_000
+
+
+def _recorded(checked: Checked, out: Path, recorded: dict[str, pa.Table], train: int, rate: float | None) -> Execution:
+    from slipstream.squal.execution import Execution
+
+    return Execution.record(out, checked.network, recorded, train=train, rate=rate)
+
+
+def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:
     """The optimised network; says what was done."""
     from slipstream.squal.optimiser import optimise
     from slipstream.squal.schemas import check
@@ -98,44 +150,13 @@ def _better(spark: Any, checked: Checked, inputs: list[str] | None, tables: list
 
 
 def _controller(
-    spark: Any, checked: Checked, rate: float, inputs: list[str] | None, tables: list[str] | None
+    spark: Any, checked: Checked, rate: float, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]
 ) -> Controller:
     from slipstream.squal.shedding import Controller
 
     costs = measured(spark, checked, inputs, tables)
     rates = {source.name: rate for source in checked.network.sources}
     return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
-
-
-def _execution(
-    network: Network, out: Path, inputs: list[str] | None, train: int, rate: float | None, tap: list[str] | None
-) -> Execution:
-    from slipstream.squal.algebra import Arc
-    from slipstream.squal.execution import Execution
-
-    execution = (
-        Execution.prepare(out, network, pairs("--input", inputs), train=train, rate=rate)
-        if inputs
-        else Execution.open(out)
-    )
-    if tap:
-        execution.taps = [Arc.parse(text) for text in tap]
-    return execution
-
-
-def _drive(execution: Execution, spark: Any, tables: dict[str, Any]) -> None:
-    """Release trains as the control file says and run until all have been processed, or someone says pause."""
-    total = len(execution.waiting())
-    with bar("trains", total) as advance:
-        while True:
-            before = len(execution.waiting())
-            more = execution.obey()
-            advance(before - len(execution.waiting()))
-            if before > len(execution.waiting()) or not more:
-                execution.run(spark, tables)
-            if not more:
-                return
-            time.sleep(0.2)
 
 
 def attach_query(
@@ -152,32 +173,33 @@ def attach_query(
 ) -> None:
     """Ask an ad hoc query of a connection point: its history first, then what came since, nothing twice.
 
-    It stays attached: `slipstream network run FILE --out OUT` goes on with what has arrived since, --follow does so
+    It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
     all the time, `slipstream network detach OUT` ends it.
     """
-    from slipstream.squal import files
     from slipstream.squal.adhoc import attach
     from slipstream.squal.execution import Execution
 
-    register(functions)
-    query, running = files.load(file), Execution.open(folder)
+    running = Execution.open(folder)
+    running.history(point)
+    query = load_network(file, functions)
+    check_new(out)
+    stored = stored_tables(query, tables)
     spark = spark_session(f"network {query.name}", master, conf)
     attached = attach(spark, running, point, query, out)
-    stored = stored_tables(spark, query, tables)
     if follow:
-        _follow(attached, spark, stored)
+        _follow(attached, spark, frames(spark, stored))
     else:
-        attached.run(spark, stored)
+        attached.run(spark, frames(spark, stored))
     _summary(attached, as_json)
 
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
     """Answer as tuples come, until someone stops it."""
-    from slipstream.squal.execution import ALL, told
+    from slipstream.squal.execution import ALL, query_errors
 
     query = attached.start(spark, tables, trains=ALL)
     try:
-        with told(attached.network):
+        with query_errors(attached.network, attached.folder):
             query.awaitTermination()
     except KeyboardInterrupt:
         say("stopped; still attached")

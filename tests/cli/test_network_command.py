@@ -1,0 +1,111 @@
+"""``slipstream network``: what can be known without Spark is said before it starts, and nothing is said twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands import Slipstream
+from slipstream import session
+from slipstream.squal import files
+from slipstream.squal.execution import Execution
+
+NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
+BORDER, SOLDIERS = NETWORKS / "border.yaml", NETWORKS / "soldiers.csv"
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "build", refuse)
+
+
+MISTAKES = [
+    ("pos: integer}", "pos: timestamp}", "no type 'timestamp'"),
+    ("boxes:", "boxs:", "no field 'boxs'"),
+    ("network: border", "network: [border", "line 2"),
+    ("filter: [pos >= 30]", "filtre: [pos >= 30]", "Give one of: filter"),
+    ("pos >= 30", "poss >= 30", "column 'poss' is not there"),
+    ("pos >= 30", "pos >=", "is not an SQL expression"),
+    ("from: crowd}", "from: crowds}", "'crowds' is not there"),
+    ("count(*)", "mode(pos)", "window function 'mode' is not there"),
+    ("{on: time, slack: 1}", "{on: tim, slack: 1}", "order column 'tim' is not there"),
+    ("size: 1", "size: 0", "must be above 0"),
+    ("    from: enough", "    from: enough.7", "enough has no output 7"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "complaint"), MISTAKES, ids=[mistake[2][:30] for mistake in MISTAKES])
+@pytest.mark.usefixtures("without_spark")
+def test_a_mistake_in_the_file_is_found_without_spark(
+    slipstream: Slipstream, tmp_path: Path, old: str, new: str, complaint: str
+) -> None:
+    text = BORDER.read_text()
+    assert old in text
+    (tmp_path / "net.yaml").write_text(text.replace(old, new))
+    for command in (
+        ("check",),
+        ("describe",),
+        ("run", "--out", tmp_path / "out", "--input", f"soldiers={SOLDIERS}"),
+    ):
+        refused = slipstream("network", command[0], tmp_path / "net.yaml", *command[1:])
+        assert (refused.code, refused.out) == (3, "")
+        assert complaint in " ".join(refused.err.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["net.yaml"]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("sid,time,pos\n1,2,3\n1,x,3\n")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").touch()
+    new = ("--out", tmp_path / "out")
+    good = ("--input", f"soldiers={SOLDIERS}")
+    for code, complaint, arguments in (
+        (2, "Give --input soldiers=FILE.", ("run", BORDER, *new)),
+        (2, "not NAME=FILE", ("run", BORDER, *new, "--input", "soldiers")),
+        (2, "no source 'soldier'", ("run", BORDER, *new, "--input", f"soldier={SOLDIERS}")),
+        (2, "no such file", ("run", BORDER, *new, "--input", "soldiers=none.csv")),
+        (3, "bad.csv, line 3, column time", ("run", BORDER, *new, "--input", f"soldiers={tmp_path / 'bad.csv'}")),
+        (2, "exists and is not an empty folder", ("run", BORDER, "--out", tmp_path / "there", *good)),
+        (2, "no network runs here", ("run", BORDER, "--out", tmp_path / "there")),
+        (2, "no arc 'under' to tap", ("run", BORDER, *new, *good, "--tap", "under")),
+        (2, "has no table 'firms'", ("run", BORDER, *new, *good, "--table", "firms=x.csv")),
+        (2, "--shed needs --rate", ("run", BORDER, *new, *good, "--shed")),
+        (2, "no such file", ("run", BORDER, *new, *good, "--functions", tmp_path / "none.py")),
+        (3, "cannot be read", ("check", tmp_path / "none.yaml")),
+        (2, "--rate soldier: no such source", ("check", BORDER, "--rate", "soldier=3", *good)),
+        (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "soldiers=3")),
+        (2, "no such file", ("describe", BORDER, "--input", "soldiers=none.csv")),
+        (2, "no such folder", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
+        (2, "no network runs here", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
+    ):
+        refused = slipstream("network", *arguments)
+        assert (refused.code, refused.out) == (code, ""), refused.err
+        assert complaint in " ".join(refused.err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "there"]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_what_has_delivered_nothing_says_so(slipstream: Slipstream, tmp_path: Path) -> None:
+    Execution.lay_out(tmp_path / "run", files.load(BORDER))
+    inspected = slipstream("network", "inspect", tmp_path / "run", "alerts")
+    assert (inspected.code, inspected.out) == (0, "")
+    assert "alerts: no tuples so far" in inspected.err
+    assert slipstream("network", "inspect", tmp_path / "run", "alerts", "--json").json == []
+    monitored = slipstream("network", "monitor", tmp_path / "run")
+    assert (monitored.code, monitored.out) == (0, "")
+    assert "nothing has been delivered so far" in " ".join(monitored.err.split())
+    refused = slipstream("network", "attach", tmp_path / "run", "crossing", BORDER, "--out", tmp_path / "new")
+    assert (refused.code, "no such connection point" in refused.err) == (2, True)
+
+
+def test_a_box_is_described_with_what_was_left_out(spark, slipstream: Slipstream) -> None:
+    described = slipstream("network", "describe", BORDER, "--json")
+    crowd = next(box for box in described.json["boxes"] if box["box"] == "crowd")
+    assert "size 1 advance 1" in crowd["what"]
+    shown = slipstream("network", "describe", BORDER).out
+    assert shown.splitlines()[0].strip() == "border: 1 stage"
