@@ -6,6 +6,7 @@ end, so that nothing half-written ever looks whole, whatever interrupts the work
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slipstream.errors import BadArgument, Unavailable
+
+#: what to do when a folder is there already
+ANOTHER_NAME = "Give another name, or remove it."
+
+
+def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> None:
+    """Refuse a folder that is there already and not empty, or that cannot be made; makes nothing."""
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint)
+        above = next(folder for folder in out.absolute().parents if folder.exists())
+    except OSError as error:
+        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a folder that can be written.") from error
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        cause = "may not be written" if above.is_dir() else "is not a folder"
+        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Give a folder that can be written.")
 
 
 @contextmanager
@@ -22,15 +39,15 @@ def staged(
     needs_bytes: int = 0,
     replace: bool = False,
     label: str = "--out ",
-    hint: str = "Give another name, or remove it.",
+    hint: str = ANOTHER_NAME,
 ) -> Iterator[Path]:
     """A folder to write in that becomes ``out`` when the block ends well, and vanishes when it does not.
 
     ``label`` stands before the name in messages; ``hint`` tells what to do when ``out`` is there already and may
     not be replaced.
     """
-    if not replace and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint)
+    if not replace:
+        check_new(out, label=label, hint=hint)
     stage = beside(out, "partial")
     try:
         stage.parent.mkdir(parents=True, exist_ok=True)
