@@ -16,7 +16,12 @@ from slipstream.berlinmod import exchange, queries
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.export import export
 from slipstream.berlinmod.generator import Plan, generate
+from slipstream.berlinmod.layout import FORMATS
 from slipstream.errors import BadArgument, BadInput
+
+
+def load(spark, folder, kind, out, **options):
+    return exchange.load(spark, exchange.Files.open(folder, kind, **options), out)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +35,14 @@ def small(spark, tmp_path_factory):
 def files(spark, small, tmp_path_factory):
     """What is exported, by format."""
     folder = tmp_path_factory.mktemp("files")
-    for kind in exchange.FORMATS:
+    for kind in FORMATS:
         export(spark, small, kind, folder / kind)
     return folder
 
 
-@pytest.mark.parametrize("kind", exchange.FORMATS)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_exported_loads_again_the_same(spark, small, files, tmp_path, kind):
-    made, rejected = exchange.load(spark, files / kind, kind, tmp_path / "back")
+    made, rejected, _ = load(spark, files / kind, kind, tmp_path / "back")
     assert rejected == 0
     assert (made.vehicles, made.trips, made.units) == (
         small.manifest.vehicles,
@@ -70,7 +75,7 @@ def test_bad_rows_are_kept_with_their_reason(spark, small, files, tmp_path):
     (files / "trips.csv").write_text(trips + "\n".join(bad) + "\n")
     regions = (files / "queryregions.csv").read_text()
     (files / "queryregions.csv").write_text(regions + "101,0,0\n101,10,10\n101,10,0\n101,0,10\n")
-    made, rejected = exchange.load(spark, files, "published", tmp_path / "data")
+    made, rejected, _ = load(spark, files, "published", tmp_path / "data")
     assert rejected == 9
     reasons = spark.read.csv(str(tmp_path / "data" / "rejects"), header=True).toArrow()["reason"].to_pylist()
     broken = ("ends before", "Tstart cannot", "Ystart cannot", "no such vehicle", "not finite", "begins before")
@@ -107,13 +112,13 @@ def hex_ewkb(text):
 def test_the_files_of_mobilitydb_are_read(spark, tmp_path):
     for name, text in MOBILITYDB.items():
         (tmp_path / name).write_text(hex_ewkb(text))
-    made, rejected = exchange.load(spark, tmp_path, "mobilitydb", tmp_path / "data")
+    made, rejected, _ = load(spark, tmp_path, "mobilitydb", tmp_path / "data")
     assert (made.vehicles, made.trips, made.metres, rejected) == (1, 2, 20.0, 1)
     (bad,) = spark.read.csv(str(tmp_path / "data" / "rejects"), header=True).toArrow().to_pylist()
     assert "degrees (SRID 4326)" in bad["row"]
     (tmp_path / "points.csv").write_text("pointid,geom\n1,SRID=4326;POINT(13 52)\n")
     with pytest.raises(BadInput, match=r"points.csv, line 2: coordinates in degrees"):
-        exchange.load(spark, tmp_path, "mobilitydb", tmp_path / "again")
+        load(spark, tmp_path, "mobilitydb", tmp_path / "again")
 
 
 def test_a_missing_file_or_column_is_named(spark, files, tmp_path):
@@ -121,12 +126,13 @@ def test_a_missing_file_or_column_is_named(spark, files, tmp_path):
     points = tmp_path / "files" / "querypoints.csv"
     points.write_text("Id,X,Y\n1,2,3\n")
     with pytest.raises(BadInput, match="no column Pos_x"):
-        exchange.load(spark, tmp_path / "files", "published", tmp_path / "a")
+        load(spark, tmp_path / "files", "published", tmp_path / "a")
     points.unlink()
-    with pytest.raises(BadInput, match=r"no querypoints\.csv"):
-        exchange.load(spark, tmp_path / "files", "published", tmp_path / "b")
+    (tmp_path / "files" / "trips.csv").unlink()
+    with pytest.raises(BadInput, match=r"no trips\.csv, querypoints\.csv\."):
+        load(spark, tmp_path / "files", "published", tmp_path / "b")
     with pytest.raises(BadArgument, match="--format"):
-        exchange.load(spark, tmp_path / "files", "excel", tmp_path / "c")
+        load(spark, tmp_path / "files", "excel", tmp_path / "c")
     assert not (tmp_path / "a").exists()
 
 
@@ -149,7 +155,7 @@ def passages(folder):
 
 @pytest.mark.long
 def test_data_that_secondo_made_loads_and_answers(spark, real_data, tmp_path):
-    made, rejected = exchange.load(spark, real_data / "berlinmod" / "secondo-sf0.005", "published", tmp_path / "data")
+    made, rejected, _ = load(spark, real_data / "berlinmod" / "secondo-sf0.005", "published", tmp_path / "data")
     with gzip.open(real_data / "berlinmod" / "secondo-sf0.005" / "trips.csv.gz", "rt") as lines:
         assert made.units == sum(1 for _ in lines) - 1
     assert (made.vehicles, rejected) == (141, 0)
