@@ -26,7 +26,7 @@ from slipstream.moving.value import micros
 #: rows that are looked at: enough to see how fast things move, read in a blink
 ROWS = 10_000
 
-HINT = "Project them to metres first ({plane} of slipstream.moving.plane would fit); --metres if they are metres."
+HINT = "Project them to metres first (slipstream.moving.{plane} would fit); --metres if they are metres."
 
 #: x, y and what the place says of its reference system, from the text of a geometry
 Placed = Callable[[str], tuple[str, str, str]]
