@@ -186,6 +186,15 @@ def test_places_in_degrees_beside_trips_in_metres_are_refused(files, tmp_path):
     exchange.Files.open(tmp_path / "files", "published", metres=True)
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_period_that_ends_before_it_begins_is_refused_with_its_line(tmp_path, kind):
+    folder = degrees(tmp_path / "files", kind)
+    file = folder / ("queryperiods.csv" if kind == "published" else "periods.csv")
+    file.write_text(file.read_text().replace("07:00:00", "05:00:00"))
+    with pytest.raises(BadInput, match=r"periods\.csv, line 2: the period ends before it begins"):
+        exchange.Files.open(folder, kind, metres=True)
+
+
 def test_a_data_set_has_one_reference_system_and_keeps_it(spark, tmp_path):
     for name, text in MOBILITYDB.items():
         (tmp_path / name).write_text(hex_ewkb(text))

@@ -192,6 +192,14 @@ def _times(rows: list[Row], column: str) -> list[int]:
     return [_time(row, column) for row in rows]
 
 
+def _spans(rows: list[Row]) -> tuple[list[int], list[int]]:
+    """Where periods begin and end; none ends before it begins."""
+    begin, end = _times(rows, "begin"), _times(rows, "end")
+    if bad := next((row for row, b, e in zip(rows, begin, end, strict=True) if e < b), None):
+        raise BadInput(f"{bad['where']}: the period ends before it begins.", hint=_FIX)
+    return begin, end
+
+
 def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str, pa.Table]:
     points = _rows(folder, "querypoints.csv", "Id", "Pos_x", "Pos_y")
     times = _rows(folder, "queryinstants.csv", "Id", "Instant")
@@ -201,7 +209,7 @@ def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str
     return _samples(
         (_ids(points, "id"), place),
         (_ids(times, "id"), _times(times, "instant")),
-        (_ids(spans, "id"), _times(spans, "begin"), _times(spans, "end")),
+        (_ids(spans, "id"), *_spans(spans)),
         (_ids(licences, "id"), [row["licence"] for row in licences]),
         _regions(_published_regions(folder), rejects),
     )
@@ -231,7 +239,7 @@ def _mobilitydb_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[st
     return _samples(
         (_ids(points, "pointid"), Points(np.array([g.x for g in where]), np.array([g.y for g in where]))),
         (_ids(times, "instantid"), _times(times, "instant")),
-        (_ids(spans, "periodid"), _times(ends, "begin"), _times(ends, "end")),
+        (_ids(spans, "periodid"), *_spans(ends)),
         (_ids(licences, "licenceid"), [row["licence"] for row in licences]),
         _regions(shapes, rejects),
     )
