@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from slipstream import session
+from slipstream.berlinmod.dataset import Manifest, write_manifest
 from slipstream.berlinmod.layout import NEEDED, TABLES
 from slipstream.cli import app
 from slipstream.errors import BadArgument, BadInput
@@ -50,6 +51,8 @@ def without_spark(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "manifest.json").write_text("{}")
+    (tmp_path / "table" / "dataScar").mkdir(parents=True)
+    write_manifest(tmp_path / "table", Manifest("hand", 1, 1, 1, "", ""))
     return tmp_path
 
 
@@ -72,6 +75,9 @@ def all_names(kind):
         ("export full --out full", BadArgument, "--out full: exists"),
         ("index full", BadInput, "full: no dataScar, dataMcar"),
         ("run full --as abc", BadArgument, "--as abc"),
+        ("run table --queries 1", BadInput, "table: no dataMcar, dataMtrip, QueryPoints"),
+        ("explain table --query 1", BadInput, "table: no dataMcar, dataMtrip"),
+        ("draw table", BadInput, "table: no dataMcar, dataMtrip"),
         ("explain full --query 3 --as abc", BadArgument, "--as abc"),
         ("draw full --out picture.doc", BadArgument, "not a picture"),
         ("draw full --out none/a.png", BadArgument, "--out none/a.png"),

@@ -80,8 +80,8 @@ class Dataset:
 
     @classmethod
     def open(cls, path: Path) -> Dataset:
-        """Open the data set at ``path`` or say what is wrong with it."""
-        check_data_set(path)
+        """Open the data set at ``path`` or say what is wrong with it; some uses need only some of its tables."""
+        check_data_set(path, ())
         try:
             body = json_of((path / "manifest.json").read_bytes())
             made_by = f"{body.pop('format')} {body.pop('version')}"

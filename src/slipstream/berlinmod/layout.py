@@ -41,8 +41,8 @@ def check_files(folder: Path, kind: str) -> None:
         )
 
 
-def check_data_set(path: Path) -> None:
-    """Refuse a folder that is no data set of ours, or lacks tables: all of them are named."""
+def check_data_set(path: Path, tables: tuple[str, ...] = TABLES) -> None:
+    """Refuse a folder that is no data set of ours, or lacks some of ``tables``: all of them are named."""
     if not path.is_dir():
         raise BadArgument(f"{path}: no such data set.", hint="`slipstream berlinmod generate --out DATA` makes one.")
     if not (path / "manifest.json").is_file():
@@ -50,5 +50,5 @@ def check_data_set(path: Path) -> None:
             f"{path}: not a BerlinMOD data set (no manifest.json).",
             hint="`slipstream berlinmod generate` and `load` make data sets.",
         )
-    if missing := [name for name in TABLES if not (path / name).is_dir()]:
+    if missing := [name for name in tables if not (path / name).is_dir()]:
         raise BadInput(f"{path}: no {', '.join(missing)}.", hint="The data set is damaged; make it again.")

@@ -187,6 +187,7 @@ def run(
 
     wanted, forms = queries.parse_numbers(numbers), queries.representations(as_)
     opened = Dataset.open(data)
+    check_data_set(data)
     if out is not None and out.exists() and not out.is_dir():
         raise BadArgument(f"--out {out}: not a folder.", hint="Give a folder for the answers.")
     spark = spark_session("berlinmod run", master, conf)
@@ -230,6 +231,7 @@ def explain(
 
     (number,), forms = queries.parse_numbers(str(query)), queries.representations(as_)
     opened = Dataset.open(data)
+    check_data_set(data)
     spark = spark_session("berlinmod explain", master, conf)
     queries.prepare(spark, opened)
     for form in forms:
@@ -258,6 +260,7 @@ def draw(
         raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.")
     pictures.check_picture(out)
     opened = Dataset.open(data)
+    check_data_set(data)
     spark = spark_session("berlinmod draw", master, conf)
     queries.prepare(spark, opened)
     pictures.picture(spark, opened, query=query, trips=trips).savefig(out, dpi=130)
