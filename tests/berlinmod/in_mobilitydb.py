@@ -18,6 +18,9 @@ import pytest
 
 from services import service
 
+#: the reference system that berlinmod_load.sql declares for every geometry
+SRID = 3857
+
 #: the files and their columns; those of reference system 3857 refuse another
 TABLES: dict[LiteralString, LiteralString] = {
     "vehicles": "vehicleid int PRIMARY KEY, licence text, vehicletype text, model text",

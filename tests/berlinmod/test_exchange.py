@@ -6,17 +6,24 @@ import csv
 import gzip
 import re
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import shapely
 
 from berlinmod.test_queries import town
+from commands import Slipstream
 from slipstream.berlinmod import exchange, queries
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.export import export
 from slipstream.berlinmod.generator import Plan, generate
+from slipstream.berlinmod.layout import FORMATS
 from slipstream.errors import BadArgument, BadInput
+
+
+def load(spark, folder, kind, out, **options):
+    return exchange.load(spark, exchange.Files.open(folder, kind, **options), out)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +37,14 @@ def small(spark, tmp_path_factory):
 def files(spark, small, tmp_path_factory):
     """What is exported, by format."""
     folder = tmp_path_factory.mktemp("files")
-    for kind in exchange.FORMATS:
+    for kind in FORMATS:
         export(spark, small, kind, folder / kind)
     return folder
 
 
-@pytest.mark.parametrize("kind", exchange.FORMATS)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_exported_loads_again_the_same(spark, small, files, tmp_path, kind):
-    made, rejected = exchange.load(spark, files / kind, kind, tmp_path / "back")
+    made, rejected, _ = load(spark, files / kind, kind, tmp_path / "back")
     assert rejected == 0
     assert (made.vehicles, made.trips, made.units) == (
         small.manifest.vehicles,
@@ -70,8 +77,8 @@ def test_bad_rows_are_kept_with_their_reason(spark, small, files, tmp_path):
     (files / "trips.csv").write_text(trips + "\n".join(bad) + "\n")
     regions = (files / "queryregions.csv").read_text()
     (files / "queryregions.csv").write_text(regions + "101,0,0\n101,10,10\n101,10,0\n101,0,10\n")
-    made, rejected = exchange.load(spark, files, "published", tmp_path / "data")
-    assert rejected == 9
+    made, rejected, rows = load(spark, files, "published", tmp_path / "data")
+    assert (rejected, rows) == (9, trips.count("\n") - 1 + len(bad) + 1)
     reasons = spark.read.csv(str(tmp_path / "data" / "rejects"), header=True).toArrow()["reason"].to_pylist()
     broken = ("ends before", "Tstart cannot", "Ystart cannot", "no such vehicle", "not finite", "begins before")
     for words in (*broken, "as many fields", "two places"):
@@ -107,13 +114,13 @@ def hex_ewkb(text):
 def test_the_files_of_mobilitydb_are_read(spark, tmp_path):
     for name, text in MOBILITYDB.items():
         (tmp_path / name).write_text(hex_ewkb(text))
-    made, rejected = exchange.load(spark, tmp_path, "mobilitydb", tmp_path / "data")
+    made, rejected, _ = load(spark, tmp_path, "mobilitydb", tmp_path / "data")
     assert (made.vehicles, made.trips, made.metres, rejected) == (1, 2, 20.0, 1)
     (bad,) = spark.read.csv(str(tmp_path / "data" / "rejects"), header=True).toArrow().to_pylist()
     assert "degrees (SRID 4326)" in bad["row"]
     (tmp_path / "points.csv").write_text("pointid,geom\n1,SRID=4326;POINT(13 52)\n")
     with pytest.raises(BadInput, match=r"points.csv, line 2: coordinates in degrees"):
-        exchange.load(spark, tmp_path, "mobilitydb", tmp_path / "again")
+        load(spark, tmp_path, "mobilitydb", tmp_path / "again")
 
 
 def test_a_missing_file_or_column_is_named(spark, files, tmp_path):
@@ -121,13 +128,106 @@ def test_a_missing_file_or_column_is_named(spark, files, tmp_path):
     points = tmp_path / "files" / "querypoints.csv"
     points.write_text("Id,X,Y\n1,2,3\n")
     with pytest.raises(BadInput, match="no column Pos_x"):
-        exchange.load(spark, tmp_path / "files", "published", tmp_path / "a")
+        load(spark, tmp_path / "files", "published", tmp_path / "a")
     points.unlink()
-    with pytest.raises(BadInput, match=r"no querypoints\.csv"):
-        exchange.load(spark, tmp_path / "files", "published", tmp_path / "b")
+    (tmp_path / "files" / "trips.csv").unlink()
+    with pytest.raises(BadInput, match=r"no trips\.csv, querypoints\.csv\."):
+        load(spark, tmp_path / "files", "published", tmp_path / "b")
     with pytest.raises(BadArgument, match="--format"):
-        exchange.load(spark, tmp_path / "files", "excel", tmp_path / "c")
+        load(spark, tmp_path / "files", "excel", tmp_path / "c")
     assert not (tmp_path / "a").exists()
+
+
+def degrees(folder, kind):
+    """Files of a taxi in Berlin, its places in degrees."""
+    folder.mkdir(exist_ok=True)
+    times = [f"2020-06-01 06:{minute:02d}:00" for minute in range(20)]
+    places = [(13.37 + 0.001 * k, 52.51 + 0.0005 * k) for k in range(20)]
+    rows = list(zip(times, places, strict=True))
+    if kind == "mobilitydb":
+        files = MOBILITYDB | {"points.csv": "pointid,geom\n1,POINT(10 0)\n"}
+        files["regions.csv"] = 'regionid,geom\n1,"POLYGON((0 0,1 0,1 1,0 0))"\n'
+        files.pop("tripsinput.csv")
+        trips = [f"1,1,{t},{x!r},{y!r}" for t, (x, y) in rows]
+        files["trips.csv"] = "\n".join(["tripid,vehicleid,t,x,y", *trips]) + "\n"
+    else:
+        units = [f"1,1,{t0},{t1},{x0!r},{y0!r},{x1!r},{y1!r}" for (t0, (x0, y0)), (t1, (x1, y1)) in pairwise(rows)]
+        files = {
+            "datamcar.csv": "Moid,Licence,Type,Model\n1,B-AA 1,truck,Opel\n",
+            "trips.csv": "\n".join([",".join(exchange.UNITS), *units]) + "\n",
+            "querypoints.csv": "Id,Pos_x,Pos_y\n1,5,5\n",
+            "queryregions.csv": "Id,Vertex_x,Vertex_y\n1,0,0\n1,10,0\n1,10,10\n",
+            "queryinstants.csv": "Id,Instant\n1,2020-06-01 06:03:00\n",
+            "queryperiods.csv": "Id,Begin,End\n1,2020-06-01 06:03:00,2020-06-01 07:00:00\n",
+            "querylicences.csv": "Id,Licence\n1,B-AA 1\n",
+        }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_trips_in_degrees_are_refused_before_spark_starts_and_taken_if_they_are_said_to_be_metres(tmp_path, kind):
+    folder = degrees(tmp_path / "files", kind)
+    with pytest.raises(BadInput, match=r"trips\.csv: columns .* look like degrees \(around 13\.37") as refused:
+        exchange.Files.open(folder, kind)
+    assert "Plane.utm(33)" in refused.value.hint
+    assert "--metres" in refused.value.hint
+    assert exchange.Files.open(folder, kind, metres=True).srid == 0
+
+
+def test_places_in_degrees_beside_trips_in_metres_are_refused(files, tmp_path):
+    shutil.copytree(files / "published", tmp_path / "files")
+    exchange.Files.open(tmp_path / "files", "published")
+    points = tmp_path / "files" / "querypoints.csv"
+    points.write_text("Id,Pos_x,Pos_y\n1,13.41,52.5\n2,13.39,52.52\n")
+    with pytest.raises(BadInput, match=r"querypoints\.csv: its places look like degrees"):
+        exchange.Files.open(tmp_path / "files", "published")
+    exchange.Files.open(tmp_path / "files", "published", metres=True)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_period_that_ends_before_it_begins_is_refused_with_its_line(tmp_path, kind):
+    folder = degrees(tmp_path / "files", kind)
+    file = folder / ("queryperiods.csv" if kind == "published" else "periods.csv")
+    file.write_text(file.read_text().replace("07:00:00", "05:00:00"))
+    with pytest.raises(BadInput, match=r"periods\.csv, line 2: the period ends before it begins"):
+        exchange.Files.open(folder, kind, metres=True)
+
+
+def test_a_data_set_has_one_reference_system_and_keeps_it(spark, tmp_path):
+    for name, text in MOBILITYDB.items():
+        (tmp_path / name).write_text(hex_ewkb(text))
+    (tmp_path / "regions.csv").write_text('regionid,geom\n1,"SRID=25833;POLYGON((0 0,1 0,1 1,0 0))"\n')
+    with pytest.raises(BadInput, match="SRID 25833 and 3857 in one data set"):
+        exchange.Files.open(tmp_path, "mobilitydb")
+    (tmp_path / "regions.csv").write_text('regionid,geom\n1,"SRID=3857;POLYGON((0 0,1 0,1 1,0 0))"\n')
+    made, *_ = load(spark, tmp_path, "mobilitydb", tmp_path / "data")
+    assert made.srid == 3857
+    export(spark, Dataset.open(tmp_path / "data"), "mobilitydb", tmp_path / "again")
+    assert "SRID=3857;POINT(" in (tmp_path / "again" / "points.csv").read_text()
+
+
+def test_geometries_name_no_reference_system_unless_it_is_known_or_asked_for(spark, small, files, tmp_path):
+    assert small.manifest.srid == 0
+    names = ("points.csv", "regions.csv", "roadsegments.csv", "tripsinput.csv")
+    assert not any("SRID" in (files / "mobilitydb" / name).read_text() for name in names)
+    export(spark, small, "mobilitydb", tmp_path / "asked", 3857)
+    assert all("SRID=3857;" in (tmp_path / "asked" / name).read_text() for name in names)
+    with pytest.raises(BadArgument, match="--srid 3857: not with --format published"):
+        export(spark, small, "published", tmp_path / "x", 3857)
+
+
+def test_a_load_of_which_everything_is_rejected_ends_with_exit_code_3(spark, tmp_path, capsys):
+    folder = degrees(tmp_path / "files", "published")
+    text = (folder / "trips.csv").read_text().replace("\n1,1,", "\n7,1,")
+    (folder / "trips.csv").write_text(text)
+    outcome = Slipstream(capsys)("berlinmod", "load", folder, "--metres", "--out", tmp_path / "out", "--json")
+    assert outcome.code == 3, outcome.err
+    assert outcome.json["rejected"] == 19
+    assert "19 of 19 rejected" in outcome.err
+    kept = spark.read.csv(str(tmp_path / "out" / "rejects"), header=True)
+    assert {row.reason for row in kept.collect()} == {"no such vehicle"}
 
 
 def passages(folder):
@@ -149,7 +249,7 @@ def passages(folder):
 
 @pytest.mark.long
 def test_data_that_secondo_made_loads_and_answers(spark, real_data, tmp_path):
-    made, rejected = exchange.load(spark, real_data / "berlinmod" / "secondo-sf0.005", "published", tmp_path / "data")
+    made, rejected, _ = load(spark, real_data / "berlinmod" / "secondo-sf0.005", "published", tmp_path / "data")
     with gzip.open(real_data / "berlinmod" / "secondo-sf0.005" / "trips.csv.gz", "rt") as lines:
         assert made.units == sum(1 for _ in lines) - 1
     assert (made.vehicles, rejected) == (141, 0)

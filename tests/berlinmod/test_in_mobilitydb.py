@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from berlinmod.in_mobilitydb import QUERIES, InMobilityDB, mobilitydb
+from berlinmod.in_mobilitydb import QUERIES, SRID, InMobilityDB, mobilitydb
 from slipstream.berlinmod import queries
 from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.dataset import Dataset
@@ -27,7 +27,7 @@ def data(server, spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("mobilitydb")
     generate(spark, Plan(scale=0.001), synthetic(), folder / "data")
     opened = Dataset.open(folder / "data")
-    export(spark, opened, "mobilitydb", folder / "files")
+    export(spark, opened, "mobilitydb", folder / "files", SRID)
     queries.prepare(spark, opened)
     return opened
 

@@ -15,6 +15,7 @@ from slipstream.berlinmod.city import synthetic
 from slipstream.berlinmod.network import Network, Street, build
 from slipstream.berlinmod.streets import read_network
 from slipstream.errors import BadArgument, BadInput
+from slipstream.moving.plane import Plane
 
 
 def test_streets_that_cross_without_a_shared_vertex_get_a_node():
@@ -87,7 +88,7 @@ def test_geojson_in_degrees_and_in_metres(tmp_path):
     feature["geometry"]["coordinates"] = [[0, 0], [300, 400]]
     body = {"type": "FeatureCollection", "crs": {"properties": {"name": "metres"}}, "features": [feature]}
     metres.write_text(json.dumps(body))
-    assert read_network(degrees).cost[0] * 50 / 3.6 == pytest.approx(677, abs=1)
+    assert read_network(degrees).cost[0] * 50 / 3.6 == pytest.approx(679 * 0.9996, abs=1)
     assert read_network(metres).cost[0] * 50 / 3.6 == pytest.approx(500)
     body["crs"]["properties"]["name"] = "EPSG:99999"
     metres.write_text(json.dumps(body))
@@ -114,6 +115,30 @@ def test_openstreetmap_roads_become_a_network(tmp_path):
         network = read_network(file)
         assert network.nodes == 3
         assert sorted(set(network.vmax.tolist())) == [30.0, 50.0]
+
+
+def test_streets_in_degrees_keep_the_number_of_their_plane(tmp_path):
+    (tmp_path / "town.osm").write_text(OSM)
+    network = read_network(tmp_path / "town.osm")
+    assert network.srid == 32633
+    lon, lat = Plane.utm(33).locate(network.x, network.y)
+    assert sorted(zip(lon.round(6), lat.round(6), strict=True)) == [(13.0, 52.5), (13.01, 52.5), (13.01, 52.51)]
+    network.save(tmp_path / "n.npz")
+    assert Network.load(tmp_path / "n.npz").srid == 32633
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "Id,Vmax,X1,Y1,X2,Y2\n1,50,13.37,52.51,13.38,52.52\n"),
+        ("a.data", "(OBJECT streets () (rel) ((50.0 ((13.37 52.51 13.38 52.52)))))"),
+    ],
+)
+def test_streets_in_degrees_where_metres_are_needed_are_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadInput, match=rf"{name}: its places look like degrees"):
+        read_network(tmp_path / name)
+    assert read_network(tmp_path / name, metres=True).nodes == 2
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 
 from berlinmod.naive import Car, Naive
 from slipstream.berlinmod import draw, index, queries
-from slipstream.berlinmod.dataset import SAMPLES, Dataset
+from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.generator import Plan, generate
+from slipstream.berlinmod.layout import SAMPLES
 from slipstream.berlinmod.network import Street, build
 from slipstream.errors import BadArgument
 

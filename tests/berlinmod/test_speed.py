@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from berlinmod.in_mobilitydb import InMobilityDB, mobilitydb
+from berlinmod.in_mobilitydb import SRID, InMobilityDB, mobilitydb
 from measure import machine, measured
 from slipstream.berlinmod import index, queries
 from slipstream.berlinmod.city import synthetic
@@ -113,7 +113,7 @@ def measure_scale(spark, scale, streets, folder):
 def beside_mobilitydb(spark, data, got, files):
     try:
         with mobilitydb() as server:
-            export(spark, data, "mobilitydb", files)
+            export(spark, data, "mobilitydb", files, SRID)
             seconds, theirs = timed(lambda: InMobilityDB(server, files))
             print(f"{theirs.version()}: loaded and indexed in {seconds:.1f} s")
             total = 0.0

@@ -18,6 +18,7 @@ from slipstream.city.sumo import import_sumo, read_map
 from slipstream.feeds.parse import judge
 from slipstream.feeds.tuples import FIELDS
 from slipstream.moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream.moving.plane import Plane
 from slipstream.moving.tracks import read_csv, read_gpx
 from slipstream.moving.value import MovingPoint
 
@@ -97,7 +98,7 @@ def check_track(m: MovingPoint) -> None:
     assert np.isfinite(m.y).all()
     for s in m.sequences:
         assert (np.diff(m.t[s]) > 0).all(), "time goes back within a sequence"
-    for again in (from_wkt(to_wkt(m)), from_mfjson(to_mfjson(m))):
+    for again in (from_wkt(to_wkt(m), units="m"), from_mfjson(to_mfjson(m), units="m")):
         assert again.t.tolist() == m.t.tolist()
         assert again.x.tolist() == m.x.tolist()
 
@@ -121,7 +122,7 @@ class Files:
 
     def gpx(self, data: bytes) -> str:
         """Tracks as GPX."""
-        m = read_gpx(self._written("track.gpx", data))
+        m = read_gpx(self._written("track.gpx", data), Plane.utm(33))
         assert (np.abs(m.y) <= 10_100_000).all(), "beyond a pole"
         check_track(m)
         return ACCEPTED

@@ -110,6 +110,15 @@ def test_lines_become_the_same_trips_and_a_bad_one_is_kept(spark, reports, feed,
     assert [list(row.values()) for row in kept] == [["0,700,what", "fields"]]
 
 
+def test_a_feed_of_which_everything_is_rejected_ends_with_exit_code_3(tmp_path, slipstream):
+    (tmp_path / "pings.csv").write_text("id,ts,lon,lat\n7,2026-05-04T08:00:00Z,13.4,52.5\n")
+    outcome = slipstream("archive", tmp_path / "pings.csv", "--out", tmp_path / "out", "--json")
+    assert outcome.code == 3
+    assert outcome.json == {"trips": 0, "rejected": 2}
+    assert "2 of 2 rejected" in outcome.err
+    assert str(tmp_path / "out" / "rejects") in outcome.err
+
+
 def test_a_replayed_run_becomes_the_same_trips_as_the_run_taken_whole(spark, feed, tmp_path, slipstream):
     import_text(feed, tmp_path / "run")
     whole = slipstream("archive", tmp_path / "run", "--out", tmp_path / "whole", "--json").json

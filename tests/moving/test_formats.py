@@ -9,6 +9,7 @@ from hypothesis import given
 from moving.oracle import moving, moving_points
 from slipstream.errors import BadInput
 from slipstream.moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream.moving.plane import Plane
 from slipstream.moving.tracks import (
     from_geopandas,
     from_movingpandas,
@@ -73,12 +74,12 @@ GPX = """<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>
 <trkpt lat="52.5" lon="13.01"><time>2007-05-28T08:01:00Z</time></trkpt></trkseg></trk></gpx>"""
 
 
-def test_a_gpx_track_is_laid_flat(tmp_path):
+def test_a_gpx_track_is_projected(tmp_path):
     (tmp_path / "a.gpx").write_text(GPX)
-    assert read_gpx(tmp_path / "a.gpx").length == pytest.approx(677, abs=1)
+    assert read_gpx(tmp_path / "a.gpx", Plane.around(13, 52.5)).length == pytest.approx(679, abs=1)
     (tmp_path / "b.gpx").write_text(GPX.replace("<time>2007-05-28T08:01:00Z</time>", ""))
     with pytest.raises(BadInput, match="track point 2"):
-        read_gpx(tmp_path / "b.gpx")
+        read_gpx(tmp_path / "b.gpx", Plane.utm(33))
 
 
 def test_csv_rows_become_moving_points(tmp_path):
@@ -94,7 +95,7 @@ def test_csv_rows_become_moving_points(tmp_path):
 
 
 def test_geopandas_and_back():
-    pytest.importorskip("geopandas", reason="geopandas is an optional extra: pip install slipstream[frames]")
+    pytest.importorskip("geopandas", reason="geopandas is an optional extra: pip install '.[frames]'")
     points = {"a": moving([[(0, 0.0, 0.0), (5, 3.0, 4.0)], [(9, 1.0, 1.0)]]), "b": moving([[(0, 2.0, 2.0)]])}
     frame = to_geopandas(points, "EPSG:25833")
     assert all(equal(m, points[name]) for name, m in from_geopandas(frame).items())
@@ -103,7 +104,7 @@ def test_geopandas_and_back():
 
 
 def test_movingpandas_and_back():
-    pytest.importorskip("movingpandas", reason="movingpandas is an optional extra: pip install slipstream[frames]")
+    pytest.importorskip("movingpandas", reason="movingpandas is an optional extra: pip install '.[frames]'")
     points = {"a": moving([[(0, 0.0, 0.0), (5, 3.0, 4.0)]])}
     back = from_movingpandas(to_movingpandas(points, "EPSG:25833"))
     assert equal(back["a/0"], points["a"])

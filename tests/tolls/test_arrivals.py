@@ -185,7 +185,7 @@ def test_what_comes_from_a_socket_is_spooled_whole_and_stamped_when_it_came(tmp_
         thread.start()
         receive(f"tcp:127.0.0.1:{server.getsockname()[1]}", tmp_path / "spool", "text").join()
         thread.join()
-    reader = LineReader(Lines(str(tmp_path / "spool"), follow=True, spool=True))
+    reader = LineReader(Lines(str(tmp_path / "spool"), follow=True, spool=True, alone=True))
     start = reader.initialOffset()
     end = reader.latestOffset(start, None)
     table = chunks_of(reader, start, end)

@@ -21,9 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.berlinmod.layout import SAMPLES, check_data_set
 from slipstream.berlinmod.network import Network
 from slipstream.documents import fitted, json_of
-from slipstream.errors import MALFORMED, BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.moving import register, types
 from slipstream.moving.columns import MPoints, frozen, read, write
 from slipstream.moving.motion import concatenated, split_at_pauses
@@ -38,7 +39,6 @@ SAMPLE = 100
 PAUSE = 300_000_000
 #: room for the trips of one vehicle in a trip's number
 TRIPS = 1_000_000
-SAMPLES = ("QueryPoints", "QueryRegions", "QueryInstants", "QueryPeriods", "QueryLicences")
 
 _VEHICLE = [("Moid", pa.int64()), ("Licence", pa.string()), ("Model", pa.string()), ("Type", pa.string())]
 SCAR = pa.schema([*_VEHICLE, ("Trip", types.MPOINT.arrow)])
@@ -62,6 +62,7 @@ class Manifest:
     nodes: int = 0  # of the street network, where it is known
     edges: int = 0
     metres: float = 0.0  # of its streets
+    srid: int = 0  # the EPSG number of its plane, 0 where it has none
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -79,11 +80,8 @@ class Dataset:
 
     @classmethod
     def open(cls, path: Path) -> Dataset:
-        """Open the data set at ``path`` or say what is wrong with it."""
-        if not path.is_dir():
-            raise BadArgument(
-                f"{path}: no such data set.", hint="`slipstream berlinmod generate --out DATA` makes one."
-            )
+        """Open the data set at ``path`` or say what is wrong with it; some uses need only some of its tables."""
+        check_data_set(path, ())
         try:
             body = json_of((path / "manifest.json").read_bytes())
             made_by = f"{body.pop('format')} {body.pop('version')}"
@@ -155,8 +153,8 @@ def write_histories(histories: DataFrame, stage: Path) -> None:
     histories.write.options(**options).parquet(str(stage / "dataScar"))
 
 
-def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, Any]) -> Manifest:
-    """Count what was written, write the manifest, and return it."""
+def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, Any], srid: int = 0) -> Manifest:
+    """Count what was written, write the manifest, and return it; ``srid`` is the plane's, else it is the network's."""
     row = (
         spark.sql(
             f"""SELECT count(*) AS vehicles, sum(size(Trip.t) - size(Trip.starts)) AS units,
@@ -183,6 +181,7 @@ def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, 
         nodes=network.nodes if network else 0,
         edges=network.edges if network else 0,
         metres=metres or 0.0,
+        srid=srid or (network.srid if network else 0),
     )
     write_manifest(stage, manifest)
     return manifest

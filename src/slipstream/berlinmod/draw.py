@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from slipstream.berlinmod import queries
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.network import Network
+from slipstream.errors import BadArgument
 from slipstream.kernels import Floats
 from slipstream.moving.columns import Lines, MPoints, read
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INK, TRIPS, ASKED, ANSWER = "#c9ccd1", "#4878a8", "#c0392b", "#e67e22"
+PICTURES = (".png", ".svg", ".pdf")
 _WIDTHS = {30.0: 0.35, 50.0: 0.7, 70.0: 1.4}
 
 
@@ -103,6 +106,16 @@ def _draw_answer(axes: Axes, spark: SparkSession, number: int) -> int:
     return answer.count()
 
 
+def check_picture(out: Path) -> None:
+    """Refuse a file whose ending is not that of a picture."""
+    if out.suffix not in PICTURES:
+        raise BadArgument(f"--out {out}: not a picture.", hint=f"Known endings: {', '.join(PICTURES)}.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, trips: int = 200) -> Figure:
     """The figure; in a notebook it shows itself."""
     from slipstream.city.picture import Picture
@@ -117,10 +130,10 @@ def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, tri
     if query is None and moving is not None:
         draw_movements(axes, moving, TRIPS, 0.7, 2)
     _draw_question(axes, spark, queries.sql(query, "tba") if query else "")
-    title = f"{data.manifest.vehicles:,} vehicles, {data.manifest.trips:,} trips"
+    title = f"{_count(data.manifest.vehicles, 'vehicle')}, {_count(data.manifest.trips, 'trip')}"
     if query is not None:
         rows = _draw_answer(axes, spark, query)
-        title = f"{queries.sql(query, 'tba').splitlines()[0].removeprefix('-- ')} ({rows:,} row{'s' * (rows != 1)})"
+        title = f"{queries.sql(query, 'tba').splitlines()[0].removeprefix('-- ')} ({_count(rows, 'row')})"
     axes.set_title(title, loc="left", fontsize=10, wrap=True)
     axes.set_aspect("equal")
     axes.set_xlabel("metres east")

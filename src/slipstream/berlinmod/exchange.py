@@ -12,15 +12,17 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import shapely
 
+from slipstream.berlinmod import heads
 from slipstream.berlinmod.dataset import (
     MCAR,
     MTRIP,
@@ -32,11 +34,13 @@ from slipstream.berlinmod.dataset import (
     write_histories,
 )
 from slipstream.berlinmod.generator import write_samples
-from slipstream.berlinmod.network import Street, build
-from slipstream.berlinmod.streets import csv_streets, text_of
-from slipstream.errors import MALFORMED, BadArgument, BadInput
+from slipstream.berlinmod.heads import Head
+from slipstream.berlinmod.layout import check_files, file_in
+from slipstream.berlinmod.network import Network, Street, build
+from slipstream.berlinmod.streets import csv_streets, metre_streets, text_of
+from slipstream.errors import MALFORMED, BadInput
 from slipstream.kernels import Floats, Longs, compiled
-from slipstream.moving import types
+from slipstream.moving import plane, types
 from slipstream.moving.columns import MPoints, Points, read, write
 from slipstream.moving.formats import DEGREES
 from slipstream.moving.value import instant, micros
@@ -46,7 +50,6 @@ from slipstream.staging import staged
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMATS = ("published", "mobilitydb")
 UNITS = ("Moid", "Tripid", "Tstart", "Tend", "Xstart", "Ystart", "Xend", "Yend")
 #: the published format has a hyphen between date and time, its files a blank
 _INSTANT = r"try_cast(regexp_replace(trim({}), '^(\\d{{4}}-\\d\\d-\\d\\d)-', '$1 ') AS timestamp)"
@@ -55,31 +58,33 @@ _POINTS = ("tripid", "vehicleid", "t", "point")
 
 Row = dict[str, str]
 
-_MEND = "Mend the line, or leave it out."
+_FIX = "Fix the line, or leave it out."
 _NO_SHAPE = (shapely.errors.ShapelyError, *MALFORMED)
 
 
-def _file(folder: Path, name: str) -> Path | None:
-    """The file of that name, gzipped or not."""
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+def _there(folder: Path, *names: str) -> Path:
+    """The first of the files that is there, gzipped or not."""
+    if (found := file_in(folder, *names)) is None:
+        raise BadInput(
+            f"{folder}: no {' or '.join(names)}.", hint="Give the folder that holds the files of the format."
+        )
+    return found
 
 
 def _rows(folder: Path, name: str, *columns: str) -> list[Row]:
     """The rows of a small CSV file that must have ``columns`` (any case)."""
-    path = _file(folder, name)
-    if path is None:
-        raise BadInput(f"{folder}: no {name}.", hint="Give the folder that holds the files of the format.")
+    path = _there(folder, name)
     reader = csv.reader(io.StringIO(text_of(path), newline=""))
     try:
         head, *body = [[column.strip().lower() for column in next(reader, [])], *reader]
     except csv.Error as error:
-        raise BadInput(f"{path}, line {reader.line_num}: {error}.", hint=_MEND) from error
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.", hint=_FIX) from error
     if missing := [column for column in columns if column.lower() not in head]:
-        raise BadInput(f"{path}, line 1: no column {missing[0]}.", hint=f"Expected {', '.join(columns)}.")
+        raise BadInput(f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {', '.join(columns)}.")
     rows = []
     for line, row in enumerate(body, 2):
         if len(row) != len(head):
-            raise BadInput(f"{path}, line {line}: {len(row)} fields, the first line has {len(head)}.", hint=_MEND)
+            raise BadInput(f"{path}, line {line}: {len(row)} fields, the first line has {len(head)}.", hint=_FIX)
         rows.append({**dict(zip(head, row, strict=True)), "where": f"{path}, line {line}"})
     return rows
 
@@ -92,7 +97,7 @@ def _time(row: Row, column: str) -> int:
     try:
         return micros(datetime.fromisoformat(text))
     except MALFORMED as error:
-        raise BadInput(f"{row['where']}: {column} {text!r} is not a date and time.", hint=_MEND) from error
+        raise BadInput(f"{row['where']}: {column} {text!r} is not a date and time.", hint=_FIX) from error
 
 
 def _number(row: Row, column: str) -> float:
@@ -103,7 +108,7 @@ def _number(row: Row, column: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise BadInput(f"{row['where']}: {column} {text[:40]!r} is not a number.", hint=_MEND)
+        raise BadInput(f"{row['where']}: {column} {text[:40]!r} is not a number.", hint=_FIX)
     return number
 
 
@@ -111,7 +116,7 @@ def _whole(row: Row, column: str) -> int:
     """A number that names something."""
     number = _number(row, column)
     if number != int(number) or abs(number) >= 2**31:
-        raise BadInput(f"{row['where']}: {column} {row[column][:40]!r} is not a whole number of 32 bits.", hint=_MEND)
+        raise BadInput(f"{row['where']}: {column} {row[column][:40]!r} is not a whole number of 32 bits.", hint=_FIX)
     return int(number)
 
 
@@ -188,6 +193,14 @@ def _times(rows: list[Row], column: str) -> list[int]:
     return [_time(row, column) for row in rows]
 
 
+def _spans(rows: list[Row]) -> tuple[list[int], list[int]]:
+    """Where periods begin and end; none ends before it begins."""
+    begin, end = _times(rows, "begin"), _times(rows, "end")
+    if bad := next((row for row, b, e in zip(rows, begin, end, strict=True) if e < b), None):
+        raise BadInput(f"{bad['where']}: the period ends before it begins.", hint=_FIX)
+    return begin, end
+
+
 def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str, pa.Table]:
     points = _rows(folder, "querypoints.csv", "Id", "Pos_x", "Pos_y")
     times = _rows(folder, "queryinstants.csv", "Id", "Instant")
@@ -197,7 +210,7 @@ def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str
     return _samples(
         (_ids(points, "id"), place),
         (_ids(times, "id"), _times(times, "instant")),
-        (_ids(spans, "id"), _times(spans, "begin"), _times(spans, "end")),
+        (_ids(spans, "id"), *_spans(spans)),
         (_ids(licences, "id"), [row["licence"] for row in licences]),
         _regions(_published_regions(folder), rejects),
     )
@@ -227,7 +240,7 @@ def _mobilitydb_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[st
     return _samples(
         (_ids(points, "pointid"), Points(np.array([g.x for g in where]), np.array([g.y for g in where]))),
         (_ids(times, "instantid"), _times(times, "instant")),
-        (_ids(spans, "periodid"), _times(ends, "begin"), _times(ends, "end")),
+        (_ids(spans, "periodid"), *_spans(ends)),
         (_ids(licences, "licenceid"), [row["licence"] for row in licences]),
         _regions(shapes, rejects),
     )
@@ -260,6 +273,15 @@ def _road_segments(folder: Path) -> Iterator[Street]:
     for row in _rows(folder, "roadsegments.csv", "maxspeedfwd", "segmentgeo"):
         line = _geometry({"geom": row["segmentgeo"], "where": row["where"]})
         yield Street(_number(row, "maxspeedfwd"), [(*a, *b) for a, b in pairwise(line.coords)])
+
+
+def _network(folder: Path, *, metres: bool) -> Network | None:
+    """The streets, where a format has them."""
+    if (path := file_in(folder, "streets.csv")) is not None:
+        return build(metre_streets(csv_streets(path), path, metres=metres), str(path))
+    if (path := file_in(folder, "roadsegments.csv")) is not None:
+        return build(metre_streets(_road_segments(folder), path, metres=metres), str(path))
+    return None
 
 
 def _rings(shape: Any) -> list[list[tuple[float, float]]]:
@@ -345,19 +367,24 @@ def _places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _place(text: str) -> tuple[str, str]:
+    """The coordinates of a point; where it is none, the reason and nothing."""
+    return _placed(text)[:2]
+
+
+def _placed(text: str) -> tuple[str, str, str]:
+    """The same, with the number of its reference system."""
     try:
         shape, srid = _shape(text.strip())
     except _NO_SHAPE:
-        return f"no geometry: {text}", ""
+        return f"no geometry: {text}", "", ""
     if srid in DEGREES:
-        return f"degrees (SRID {srid})", ""
-    return (repr(shape.x), repr(shape.y)) if shape.geom_type == "Point" else (f"no point: {text}", "")
+        return f"degrees (SRID {srid})", "", srid
+    return (repr(shape.x), repr(shape.y), srid) if shape.geom_type == "Point" else (f"no point: {text}", "", srid)
 
 
-def _units_of_instants(spark: SparkSession, folder: Path) -> DataFrame:
+def _units_of_instants(spark: SparkSession, path: Path) -> DataFrame:
     """MobilityDB's instants as units, still text; a trip of one instant is a unit without duration."""
-    path = _file(folder, "tripsinput.csv") or _big(folder, "trips.csv")
-    if "point" in (name.lower() for name in spark.read.csv(str(path), header=True).columns):
+    if "point" in heads.header(path, ()):
         sql = ", ".join(f"{name} string" for name in (*_POINTS[:3], "broken", "x", "y"))
         rows = _csv(spark, path, _POINTS).mapInArrow(_places, sql)
     else:
@@ -377,54 +404,102 @@ def _units_of_instants(spark: SparkSession, folder: Path) -> DataFrame:
 
 def _csv(spark: SparkSession, path: Path, columns: tuple[str, ...]) -> DataFrame:
     """A large CSV file as text, by the names in its first line; ``broken`` is a line with more or fewer fields."""
-    names = spark.read.csv(str(path), header=True).columns
-    there = {name.strip().lower(): number for number, name in enumerate(names)}
-    if missing := [name for name in columns if name.lower() not in there]:
-        raise BadInput(f"{path}, line 1: no column {missing[0]}.", hint=f"Expected {', '.join(columns)}.")
-    schema = ", ".join([*(f"c{number} string" for number in range(len(names))), "broken string"])
+    there = heads.header(path, columns)
+    schema = ", ".join([*(f"c{number} string" for number in range(len(there))), "broken string"])
     frame = spark.read.csv(str(path), header=True, schema=schema, columnNameOfCorruptRecord="broken")
     return frame.select(*(frame[f"c{there[name.lower()]}"].alias(name) for name in columns), "broken")
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files of a data set of others, looked over: the small ones read, the large one checked as far as its head."""
+
+    folder: Path
+    kind: str
+    cars: pa.Table
+    samples: dict[str, pa.Table]
+    rejects: list[tuple[str, str]]
+    trips: Path
+    srid: int
+    network: Network | None
+
+    @classmethod
+    def open(cls, folder: Path, kind: str, *, metres: bool = False) -> Files:
+        """Look a folder over without Spark: what is missing, unreadable or in degrees is named.
+
+        ``metres``: coordinates that look like degrees are metres.
+        """
+        check_files(folder, kind)
+        rejects: list[tuple[str, str]] = []
+        if kind == "published":
+            cars = _cars(_rows(folder, "datamcar.csv", "Moid", "Licence", "Type", "Model"), "moid", "type")
+            samples = _published_samples(folder, rejects)
+            head = heads.units_head(_there(folder, "trips.csv"), UNITS)
+            points, regions, srid = "querypoints.csv", "queryregions.csv", 0
+        else:
+            cars = _mobilitydb_cars(folder)
+            samples = _mobilitydb_samples(folder, rejects)
+            head = _instants_head(_there(folder, "tripsinput.csv", "trips.csv"))
+            points, regions, srid = "points.csv", "regions.csv", _srid(folder, head)
+        if not metres:
+            head.refuse_degrees()
+        if not (metres or srid or head.is_small):
+            _refuse_degrees(folder / points, samples["QueryPoints"].column("Pos"))
+            _refuse_degrees(folder / regions, samples["QueryRegions"].column("Region"))
+        network = _network(folder, metres=metres or head.is_small or srid > 0)
+        return cls(folder, kind, cars, samples, rejects, head.path, srid, network)
+
+
+def _mobilitydb_cars(folder: Path) -> pa.Table:
+    vehicles = _rows(folder, "vehicles.csv", "vehicleid", "licence", "model")
+    kind = "vehtype" if vehicles and "vehtype" in vehicles[0] else "vehicletype"
+    if vehicles and kind not in vehicles[0]:
+        raise BadInput(f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.", hint="Or vehtype.")
+    return _cars(vehicles, "vehicleid", kind)
+
+
+def _instants_head(path: Path) -> Head:
+    return heads.instants_head(path, _POINTS if "point" in heads.header(path, ()) else INSTANTS, _placed)
+
+
+def _srid(folder: Path, head: Head) -> int:
+    """The reference system that the points, the regions and the head of the trips name; two are refused."""
+    rows = [*_rows(folder, "points.csv", "geom"), *_rows(folder, "regions.csv", "geom")]
+    named = [_shape(row["geom"].strip())[1] for row in rows]
+    return heads.common_srid(str(folder), [*named, str(head.srid)])
+
+
+def _refuse_degrees(path: Path, places: pa.ChunkedArray) -> None:
+    """Refuse points or regions that look like degrees; of these it is not known how they move."""
+    found = read(places.combine_chunks())
+    plane.refuse_degrees(str(path), found.x, found.y, columns="its places", hint=heads.HINT)
+
+
+class Loaded(NamedTuple):
+    """What was made of others' files, and how many rows of all were rejected."""
+
+    manifest: Manifest
+    rejected: int
+    rows: int
+
+
 @in_utc
-def load(spark: SparkSession, folder: Path, kind: str, out: Path) -> tuple[Manifest, int]:
-    """Read others' files into a data set; returns what was made and how many rows were rejected."""
-    if kind not in FORMATS:
-        raise BadArgument(f"--format {kind}: not {' or '.join(FORMATS)}.")
-    if not folder.is_dir():
-        raise BadArgument(f"{folder}: no such folder.", hint="Give the folder that holds the CSV files.")
-    rejects: list[tuple[str, str]] = []
-    if kind == "published":
-        cars = _cars(_rows(folder, "datamcar.csv", "Moid", "Licence", "Type", "Model"), "moid", "type")
-        samples = _published_samples(folder, rejects)
-        units = _csv(spark, _big(folder, "trips.csv"), UNITS)
-    else:
-        vehicles = _rows(folder, "vehicles.csv", "vehicleid", "licence", "model")
-        kind_column = "vehtype" if vehicles and "vehtype" in vehicles[0] else "vehicletype"
-        if vehicles and kind_column not in vehicles[0]:
-            raise BadInput(f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.", hint="Or vehtype.")
-        cars = _cars(vehicles, "vehicleid", kind_column)
-        samples = _mobilitydb_samples(folder, rejects)
-        units = _units_of_instants(spark, folder)
+def load(spark: SparkSession, files: Files, out: Path) -> Loaded:
+    """Read others' files into a data set."""
     with staged(out) as stage:
-        write_samples(stage, {"dataMcar": cars, **samples})
-        bad = _write_trips(spark, units, stage, rejects)
-        if (streets := _file(folder, "streets.csv")) is not None:
-            build(csv_streets(streets), str(streets)).save(stage / "network.npz")
-        elif (streets := _file(folder, "roadsegments.csv")) is not None:
-            build(_road_segments(folder), str(streets)).save(stage / "network.npz")
-        return finish(spark, stage, f"{kind} files", {"format": kind}), bad
+        published = files.kind == "published"
+        units = _csv(spark, files.trips, UNITS) if published else _units_of_instants(spark, files.trips)
+        write_samples(stage, {"dataMcar": files.cars, **files.samples})
+        rejected, rows = _write_trips(spark, units, stage, files.rejects)
+        if files.network is not None:
+            files.network.save(stage / "network.npz")
+        made = finish(spark, stage, f"{files.kind} files", {"format": files.kind}, files.srid)
+        return Loaded(made, rejected, rows)
 
 
-def _big(folder: Path, name: str) -> Path:
-    path = _file(folder, name)
-    if path is None:
-        raise BadInput(f"{folder}: no {name}.", hint="Give the folder that holds the files of the format.")
-    return path
-
-
-def _write_trips(spark: SparkSession, units: DataFrame, stage: Path, rejects: list[tuple[str, str]]) -> int:
-    """Trips and histories from checked units; what cannot be used goes to ``rejects``."""
+def _write_trips(spark: SparkSession, units: DataFrame, stage: Path, rejects: list[tuple[str, str]]) -> tuple[int, int]:
+    """Trips and histories from checked units; returns how many rows went to ``rejects``, and of how many."""
+    from pyspark.sql import Observation
     from pyspark.sql import functions as sf
 
     cars = spark.read.parquet(str(stage / "dataMcar"))
@@ -434,7 +509,9 @@ def _write_trips(spark: SparkSession, units: DataFrame, stage: Path, rejects: li
     refused = checked.where("reason IS NOT NULL").select("row", "reason")
     others = spark.createDataFrame(rejects, "row string, reason string")
     refused.union(others).coalesce(1).write.csv(str(stage / "rejects"), header=True)
-    good = checked.where("reason IS NULL").drop("row", "reason")
+    counted = Observation()
+    good = checked.where("reason IS NULL").drop("row", "reason").observe(counted, sf.count(sf.lit(1)).alias("rows"))
     good.groupBy("Moid").applyInArrow(_trips_of, MTRIP_SQL).write.parquet(str(stage / "dataMtrip"))
     write_histories(histories_from_trips(spark.read.parquet(str(stage / "dataMtrip")), cars), stage)
-    return spark.read.csv(str(stage / "rejects"), header=True, schema="row string, reason string").count()
+    rejected = spark.read.csv(str(stage / "rejects"), header=True, schema="row string, reason string").count()
+    return rejected, rejected + counted.get["rows"]

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
-from slipstream.berlinmod.dataset import SAMPLES, Dataset
-from slipstream.berlinmod.exchange import FORMATS, INSTANTS, UNITS
+from slipstream.berlinmod.dataset import Dataset
+from slipstream.berlinmod.exchange import INSTANTS, UNITS
+from slipstream.berlinmod.layout import FORMATS, SAMPLES
 from slipstream.berlinmod.network import Network
 from slipstream.errors import BadArgument
 from slipstream.moving import types
@@ -27,8 +28,6 @@ from slipstream.staging import staged
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the reference system that MobilityDB-BerlinMOD's loading script demands; our plane is one of its own
-SRID = 3857
 _TIMES_AND_PLACES = "Tstart timestamp, Tend timestamp, Xstart double, Ystart double, Xend double, Yend double"
 
 
@@ -71,9 +70,9 @@ def _instants_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 #: MobilityDB numbers trips in 32 bits, over all vehicles, and each vehicle's trips of a day
-_TRIPS_INPUT = f"""
+_TRIPS_INPUT = """
 SELECT N.number AS tripid, I.vehicleid, N.startdate, N.seqno,
-       concat('SRID={SRID};POINT(', I.x, ' ', I.y, ')') AS point, I.t
+       concat(:system, 'POINT(', I.x, ' ', I.y, ')') AS point, I.t
 FROM instants I JOIN (
   SELECT tripid, startdate, row_number() OVER (ORDER BY tripid) AS number,
          row_number() OVER (PARTITION BY vehicleid, startdate ORDER BY tripid) AS seqno
@@ -102,11 +101,23 @@ def _write_rows(file: Path, head: str, rows: Iterable[Iterable[Any]]) -> None:
         writer.writerows(rows)
 
 
-@in_utc
-def export(spark: SparkSession, data: Dataset, kind: str, out: Path) -> list[str]:
-    """Write a data set in others' format; returns the names of the files."""
+def check_format(kind: str, srid: int | None) -> None:
+    """Refuse an unknown format, and a reference system where a format has no place for one."""
     if kind not in FORMATS:
         raise BadArgument(f"--format {kind}: not {' or '.join(FORMATS)}.")
+    if srid is not None and (kind == "published" or not 0 <= srid < 2**31):
+        raise BadArgument(f"--srid {srid}: not with --format {kind}.", hint="An EPSG number, with --format mobilitydb.")
+
+
+@in_utc
+def export(spark: SparkSession, data: Dataset, kind: str, out: Path, srid: int | None = None) -> list[str]:
+    """Write a data set in others' format; returns the names of the files.
+
+    Geometries say the reference system that the data set's plane is known to be, and none where it is not; ``srid``
+    has them say another, without a change of coordinates.
+    """
+    check_format(kind, srid)
+    system = _system(data.manifest.srid if srid is None else srid)
     samples = {name: data.table(spark, name).orderBy("Id").toArrow().to_pylist() for name in SAMPLES}
     cars = data.table(spark, "dataMcar").orderBy("Moid").toArrow().to_pylist()
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Trip")
@@ -123,10 +134,10 @@ def export(spark: SparkSession, data: Dataset, kind: str, out: Path) -> list[str
             instants = trips.mapInArrow(_instants_table, sql)
             _one_file(instants, stage / "trips.csv")
             instants.createOrReplaceTempView("instants")
-            _one_file(spark.sql(_TRIPS_INPUT), stage / "tripsinput.csv")
-            _export_mobilitydb(stage, cars, samples)
+            _one_file(spark.sql(_TRIPS_INPUT, args={"system": system}), stage / "tripsinput.csv")
+            _export_mobilitydb(stage, cars, samples, system)
             if (network := data.network()) is not None:
-                _write_rows(stage / "roadsegments.csv", _ROAD_SEGMENTS, _road_segments(network))
+                _write_rows(stage / "roadsegments.csv", _ROAD_SEGMENTS, _road_segments(network, system))
             _write_rows(stage / "municipalities.csv", _MUNICIPALITIES, [])
         return sorted(file.name for file in stage.iterdir())
 
@@ -153,12 +164,17 @@ _ROAD_SEGMENTS = (
 _MUNICIPALITIES = "municipalityid,municipalityname,population,percpop,popdensitykm2,noenterp,percenterp,municipalitygeo"
 
 
-def _road_segments(network: Network) -> Iterator[tuple[Any, ...]]:
+def _system(srid: int) -> str:
+    """What stands before a geometry: its reference system, where it has one."""
+    return f"SRID={srid};" if srid else ""
+
+
+def _road_segments(network: Network, system: str) -> Iterator[tuple[Any, ...]]:
     for number, (edge, places) in enumerate(_streets(network), 1):
         ends = (int(network.source[edge]) + 1, int(network.target[edge]) + 1)
         length = sum(math.dist(a, b) for a, b in pairwise(places))
         speed, seconds = float(network.vmax[edge]), float(network.cost[edge])
-        line = f"SRID={SRID};{shapely.LineString(places).wkt}"
+        line = f"{system}{shapely.LineString(places).wkt}"
         yield number, "", "", "", length, *ends, *ends, seconds, seconds, 2, speed, speed, 1.0, line
 
 
@@ -186,13 +202,15 @@ def _export_published(stage: Path, cars: list[dict[str, Any]], samples: dict[str
     _write_rows(stage / "queryregions.csv", "Id,Vertex_x,Vertex_y", corners)
 
 
-def _export_mobilitydb(stage: Path, cars: list[dict[str, Any]], samples: dict[str, list[dict[str, Any]]]) -> None:
+def _export_mobilitydb(
+    stage: Path, cars: list[dict[str, Any]], samples: dict[str, list[dict[str, Any]]], system: str
+) -> None:
     numbers = {c["Licence"]: c["Moid"] for c in cars}
     vehicles = ((c["Moid"], c["Licence"], c["Type"], c["Model"]) for c in cars)
     _write_rows(stage / "vehicles.csv", "vehicleid,licence,vehicletype,model", vehicles)
     licences = ((r["Id"], r["Licence"], numbers[r["Licence"]]) for r in samples["QueryLicences"])
     _write_rows(stage / "licences.csv", "licenceid,licence,vehicleid", licences)
-    points = ((p["Id"], f"SRID={SRID};POINT({p['Pos']['x']!r} {p['Pos']['y']!r})") for p in samples["QueryPoints"])
+    points = ((p["Id"], f"{system}POINT({p['Pos']['x']!r} {p['Pos']['y']!r})") for p in samples["QueryPoints"])
     _write_rows(stage / "points.csv", "pointid,geom", points)
     _write_rows(
         stage / "instants.csv", "instantid,instant", ((i["Id"], _clock(i["Instant"])) for i in samples["QueryInstants"])
@@ -203,7 +221,7 @@ def _export_mobilitydb(stage: Path, cars: list[dict[str, Any]], samples: dict[st
     )
     _write_rows(stage / "periods.csv", "periodid,period", spans)
     regions = (
-        (r["Id"], f"SRID={SRID};{shapely.Polygon(list(zip(r['Region']['x'], r['Region']['y'], strict=True))).wkt}")
+        (r["Id"], f"{system}{shapely.Polygon(list(zip(r['Region']['x'], r['Region']['y'], strict=True))).wkt}")
         for r in samples["QueryRegions"]
     )
     _write_rows(stage / "regions.csv", "regionid,geom", regions)

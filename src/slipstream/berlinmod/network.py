@@ -51,6 +51,8 @@ class Network:
     shape: Ints
     shape_x: Floats
     shape_y: Floats
+    #: the EPSG number of the plane it lies in, 0 where it has none
+    srid: int = 0
 
     @property
     def nodes(self) -> int:
@@ -64,17 +66,18 @@ class Network:
 
     def arrays(self) -> dict[str, Any]:
         """Its arrays by name: what is stored and what kernels take."""
-        return dict(self.__dict__)
+        return {name: value for name, value in self.__dict__.items() if name != "srid"}
 
     def save(self, path: Path) -> None:
         """Store it as ``.npz``."""
-        np.savez_compressed(path, **self.arrays())
+        np.savez_compressed(path, **self.arrays(), srid=np.array(self.srid))
 
     @classmethod
     def load(cls, path: Path) -> Network:
         """Read what ``save`` wrote."""
         with np.load(path) as stored:
-            return cls(**{name: stored[name] for name in stored.files})
+            srid = int(stored["srid"]) if "srid" in stored.files else 0
+            return cls(**{name: stored[name] for name in stored.files if name != "srid"}, srid=srid)
 
 
 def build(streets: Iterable[Street], where: str = "streets") -> Network:

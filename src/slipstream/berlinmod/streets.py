@@ -8,16 +8,21 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from slipstream.berlinmod.city import synthetic
+from slipstream.berlinmod.heads import HINT
 from slipstream.berlinmod.network import FREEWAY, MAIN, SIDE, Network, Street, build
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput
-from slipstream.moving.tracks import flat
+from slipstream.moving import plane
+from slipstream.moving.plane import Plane
 
 #: OpenStreetMap's kinds of road that cars use, and our three classes
 HIGHWAYS = {
@@ -28,24 +33,35 @@ HIGHWAYS = {
 _DEGREES = {"urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "OGC:CRS84"}
 
 
-def read_network(path: Path | None) -> Network:
-    """The network in ``path``, by its ending; the synthetic city without one."""
+def read_network(path: Path | None, *, metres: bool = False) -> Network:
+    """The network in ``path``, by its ending; the synthetic city without one.
+
+    GeoJSON and OpenStreetMap are in degrees: they are projected to the zone of UTM that their middle lies in, and the
+    network keeps its number. The others are in metres: what looks like degrees is refused unless ``metres`` is given.
+    """
     if path is None:
         return synthetic()
     if not path.is_file():
         raise BadArgument(f"--network {path}: no such file.", hint="Leave it out for the synthetic city.")
-    readers = {
-        ".data": secondo_streets,
-        ".csv": csv_streets,
-        ".geojson": geojson_streets,
-        ".json": geojson_streets,
-        ".pbf": osm_streets,
-        ".osm": osm_streets,
-    }
+    in_metres = {".data": secondo_streets, ".csv": csv_streets}
+    in_degrees = {".geojson": geojson_streets, ".json": geojson_streets, ".pbf": osm_streets, ".osm": osm_streets}
     ending = Path(path.name.removesuffix(".gz")).suffix
-    if ending not in readers:
-        raise BadArgument(f"--network {path}: unknown kind of file.", hint=f"Known endings: {', '.join(readers)}.")
-    return build(readers[ending](path), str(path))
+    if ending in in_metres:
+        return build(metre_streets(in_metres[ending](path), path, metres=metres), str(path))
+    if ending in in_degrees:
+        streets, srid = in_degrees[ending](path)
+        return replace(build(streets, str(path)), srid=srid)
+    known = ", ".join([*in_metres, *in_degrees])
+    raise BadArgument(f"--network {path}: unknown kind of file.", hint=f"Known endings: {known}.")
+
+
+def metre_streets(streets: Iterable[Street], path: Path, *, metres: bool) -> list[Street]:
+    """Streets whose places are metres; what looks like degrees is refused unless ``metres`` says that it is not."""
+    kept = list(streets)
+    places = np.array([segment for street in kept for segment in street.segments], dtype=float).reshape(-1, 2)
+    if not metres:
+        plane.refuse_degrees(str(path), places[:, 0], places[:, 1], columns="its places", hint=HINT)
+    return kept
 
 
 def text_of(path: Path) -> str:
@@ -139,12 +155,34 @@ def csv_streets(path: Path) -> Iterator[Street]:
     return (Street(vmax, segments) for vmax, segments in streets.values())
 
 
+_Line = tuple[list[tuple[float, float]], float]
+
+
 def _street_of(places: list[tuple[float, float]], vmax: float) -> Street:
     return Street(vmax, [(*a, *b) for a, b in pairwise(places)])
 
 
-def geojson_streets(path: Path) -> Iterator[Street]:
-    """A FeatureCollection of LineStrings with a ``vmax`` (or ``maxspeed``) property; degrees unless a CRS in metres."""
+def _projected(lines: list[_Line], path: Path) -> tuple[list[Street], int]:
+    """Lines in degrees as streets in metres, to the millimetre, and the EPSG number of the plane."""
+    degrees = np.array([place for places, _ in lines for place in places], dtype=float).reshape(-1, 2)
+    if not len(degrees):
+        return [], 0
+    utm = Plane.utm_at(*degrees.mean(axis=0).tolist())
+    try:
+        x, y = utm.project(degrees[:, 0], degrees[:, 1])
+    except BadInput as error:
+        raise BadInput(
+            f"{path}: {error.message}", hint="Streets must be of one region, a few hundred km wide."
+        ) from error
+    flat = zip(np.round(x, 3).tolist(), np.round(y, 3).tolist(), strict=True)
+    return [_street_of(list(islice(flat, len(places))), vmax) for places, vmax in lines], utm.srid
+
+
+def geojson_streets(path: Path) -> tuple[list[Street], int]:
+    """A FeatureCollection of LineStrings with a ``vmax`` (or ``maxspeed``) property; degrees unless its CRS is metres.
+
+    Returns the streets and the EPSG number of the plane they are in, 0 where it has none.
+    """
     try:
         body = json_of(text_of(path))
         features = list(body["features"])
@@ -155,7 +193,7 @@ def geojson_streets(path: Path) -> Iterator[Street]:
         raise BadInput(
             f"{path}: reference system {crs}.", hint='Give WGS 84, or crs name "metres" for plane coordinates.'
         )
-    lines = []
+    lines: list[_Line] = []
     for number, feature in enumerate(features, 1):
         try:
             geometry, values = feature["geometry"], feature.get("properties") or {}
@@ -168,21 +206,19 @@ def geojson_streets(path: Path) -> Iterator[Street]:
         except MALFORMED as error:
             raise BadInput(f"{path}, feature {number}: {error}.", hint="LineStrings with a vmax in km/h.") from error
     if crs == "metres":
-        return (_street_of(places, vmax) for places, vmax in lines)
-    lat0 = sum(p[1] for places, _ in lines for p in places) / max(1, sum(len(places) for places, _ in lines))
-    return (_street_of([flat(*p, lat0) for p in places], vmax) for places, vmax in lines)
+        return [_street_of(places, vmax) for places, vmax in lines], 0
+    return _projected(lines, path)
 
 
-def osm_streets(path: Path) -> Iterator[Street]:
-    """Roads for cars from ``.osm.pbf`` or ``.osm``."""
+def osm_streets(path: Path) -> tuple[list[Street], int]:
+    """Roads for cars from ``.osm.pbf`` or ``.osm``, and the EPSG number of the plane they are in."""
     import osmium
 
-    lines = []
+    lines: list[_Line] = []
     try:
         for way in osmium.FileProcessor(str(path)).with_locations().with_filter(osmium.filter.KeyFilter("highway")):
             if isinstance(way, osmium.osm.Way) and (vmax := HIGHWAYS.get(way.tags.get("highway") or "")):
                 lines.append(([(n.lon, n.lat) for n in way.nodes if n.location.valid()], vmax))
     except (RuntimeError, osmium.InvalidLocationError, *MALFORMED) as error:
         raise BadInput(f"{path}: {error}.", hint="Give an OpenStreetMap extract (.osm.pbf or .osm).") from error
-    lat0 = sum(p[1] for places, _ in lines for p in places) / max(1, sum(len(places) for places, _ in lines))
-    return (_street_of([flat(*p, lat0) for p in places], vmax) for places, vmax in lines)
+    return _projected(lines, path)

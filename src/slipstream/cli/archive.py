@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.checks import check_new, check_there
+from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.errors import BadArgument
 from slipstream.session import LOCAL, signals_heeded, task_errors
+
+#: how a feed may be encoded: what ``feeds.parse`` takes, and files of tuples
+ENCODINGS = ("text", "json", "train", "parquet")
 
 
 def add_to(root: typer.Typer) -> None:
@@ -29,9 +34,11 @@ def archive(
         float, typer.Option(help="Replay a run as a stream: 1 real time, 10 ten times that; 0 takes it whole.")
     ] = 0.0,
     encoding: Annotated[
-        str, typer.Option(help="text, json, train or parquet (a folder of Parquet files); of feeds that are no run.")
+        str,
+        typer.Option(help="Encoding of a feed (ignored for runs): text, json, train or parquet (a folder of files)."),
     ] = "text",
     start: Annotated[str, typer.Option("--start", help="The instant of second 0.")] = "2007-05-28 00:00:00",
+    max_rejects: MaxRejects = 1.0,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -39,7 +46,7 @@ def archive(
     """Make trajectories of position reports: OUT/trips with vid, xway, dir and a moving point each.
 
     A run is archived whole. Anything else is a stream: each trip is written once, when it is over, and what cannot be
-    read goes to OUT/rejects with the reason. After Ctrl-C or a crash the same command goes on where it was.
+    read goes to OUT/rejects with the reason. After Ctrl-C or a crash the same command resumes where it was.
 
     Examples:
 
@@ -49,25 +56,62 @@ def archive(
 
     `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
     """
-    from slipstream.feeds.parse import PARSERS
+    if speed < 0:
+        raise BadArgument(f"--speed {speed}: below 0.", hint="1 is real time, 0 takes a run whole.")
+    _check_instant(start)
+    is_run = (Path(source) / "manifest.json").exists()
+    if not is_run:
+        _check_source(source, encoding, follow=follow)
+    if is_run and not speed:
+        check_new(out)
+    elif out.exists() and not out.is_dir():
+        raise BadArgument(f"--out {out}: not a folder.", hint="Give a folder for the trajectories.")
     from slipstream.feeds.run import Run
     from slipstream.moving import archive as archives
 
-    if encoding not in (*PARSERS, "parquet"):
-        raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(PARSERS)}, parquet.")
-    if speed < 0:
-        raise BadArgument(f"--speed {speed}: below 0.", hint="1 is real time, 0 takes a run whole.")
-    run = Run.open(Path(source)) if (Path(source) / "manifest.json").exists() else None
+    run = Run.open(Path(source)) if is_run else None
     spark = spark_session("archive", master, conf)
     if run is not None and not speed:
-        made = archives.archive_run(spark, run, out, start)
-    else:
-        made = _archive_stream(spark, source, out, (run, speed, encoding, follow, start))
-    show(made, as_json=as_json, title=str(out))
+        show(archives.archive_run(spark, run, out, start), as_json=as_json, title=str(out))
+        return
+    made = _archive_stream(spark, source, out, (run, speed, encoding, follow, start))
+    show({"trips": made.trips, "rejected": made.rejected}, as_json=as_json, title=str(out))
+    check_rejects(made.rejected, made.rejected + made.reports, max_rejects, out / "rejects")
 
 
-def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, str, bool, str]) -> dict[str, int]:
-    """Archive a stream until it ends; how many trips and rejects there are then."""
+def _check_instant(start: str) -> None:
+    try:
+        datetime.fromisoformat(start)
+    except ValueError as error:
+        raise BadArgument(
+            f"--start {start}: not a date and time.", hint="Write for example 2007-05-28 00:00:00."
+        ) from error
+
+
+def _check_source(source: str, encoding: str, *, follow: bool) -> None:
+    """Refuse a feed that cannot be there; what listens at an address is found out later."""
+    from slipstream.feeds.kafka import Topic
+
+    if encoding not in ENCODINGS:
+        raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
+    if source.startswith("kafka:"):
+        Topic.parse(source)
+    elif encoding == "parquet" and not Path(source).is_dir():
+        raise BadArgument(f"{source}: no such folder.", hint="Give a run, or a folder that Parquet files arrive in.")
+    elif not follow and not source.startswith("tcp:"):
+        check_there(source, hint="Give a run, a text file, or a folder of them.")
+
+
+class Archived(NamedTuple):
+    """What is in the archive of a stream: trips, the reports they are made of, and what was rejected."""
+
+    trips: int
+    reports: int
+    rejected: int
+
+
+def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, str, bool, str]) -> Archived:
+    """Archive a stream until it ends; what there is then."""
     from slipstream.moving import archive as archives
     from slipstream.tolls import sources
     from slipstream.tolls.chunks import LAST
@@ -94,11 +138,12 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
                 sources.follow(query, ended, lambda _: None)
                 query.processAllAvailable()  # what the end of the stream has ended
     rejects = spark.read.text(str(out / "rejects")).count() if any((out / "rejects").glob("*.csv")) else 0
-    return {"trips": archives.open_archive(spark, out).count(), "rejected": rejects}
+    counts = archives.counts(archives.open_archive(spark, out))
+    return Archived(counts["trips"], counts["reports"] + counts["dropped"], rejects)
 
 
 def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
-    """The tuples of a run, replayed; a clock that was started goes on where it would be now."""
+    """The tuples of a run, replayed; a clock that was started is now where it would be."""
     from slipstream.moving import archive as archives
     from slipstream.tolls import replay, sources, stages
 

@@ -12,7 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.berlinmod.layout import check_data_set, check_files
+from slipstream.cli.checks import check_new, check_there, check_writable
+from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream.errors import BadArgument
 from slipstream.progress import bar, say
 from slipstream.session import LOCAL
 
@@ -26,6 +29,7 @@ app = typer.Typer(
 Data = Annotated[Path, typer.Argument(help="A data set, made by `generate` or `load`.")]
 Out = Annotated[Path, typer.Option("--out", help="Where to write; must not exist yet.")]
 Format = Annotated[str, typer.Option("--format", help="published (units) or mobilitydb (instants).")]
+Metres = Annotated[bool, typer.Option("--metres", help="Coordinates that look like degrees are metres.")]
 As = Annotated[str, typer.Option("--as", help="Representation: oba, tba or both.")]
 
 
@@ -54,23 +58,30 @@ def generate(
         bool, typer.Option("--script-odds", help="1, 2, 3 destinations with 80, 10, 10 %, as in the script.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, other data.")] = 0,
+    metres: Metres = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
     """Make a data set: vehicles that drive to work and about town for days."""
+    check_new(out)
+    check_there(network, option="--network", hint="Leave it out for the synthetic city.")
+    check_there(home_regions, option="--home-regions")
+    check_there(work_regions, option="--work-regions")
     from slipstream.berlinmod import generator
     from slipstream.berlinmod.streets import read_network, secondo_regions
 
     odds = {"one": 0.8, "two": 0.1} if script_odds else {}
     plan = generator.Plan(scale=scale, seed=seed, disturb=disturb, **odds)
-    streets = read_network(network)
+    streets = read_network(network, metres=metres)
     weights = generator.region_weights(streets) if regions else generator.even(streets)
     if home_regions:
         weights = weights._replace(home=generator.by_region(streets, secondo_regions(home_regions)))
     if work_regions:
         weights = weights._replace(work=generator.by_region(streets, secondo_regions(work_regions)))
-    say(f"{plan.vehicles:,} vehicles, {plan.days} days, {streets.nodes:,} nodes, {streets.edges:,} edges")
+    days = f"{plan.days} day{'s' * (plan.days != 1)}"
+    vehicles = f"{plan.vehicles:,} vehicle{'s' * (plan.vehicles != 1)}"
+    say(f"{vehicles}, {days}, {streets.nodes:,} nodes, {streets.edges:,} edges")
     spark = spark_session("berlinmod generate", master, conf)
     started = time.perf_counter()
     made = generator.generate(spark, plan, streets, out, weights)
@@ -100,16 +111,21 @@ def load(
     folder: Annotated[Path, typer.Argument(help="The folder with the CSV files.")],
     out: Out,
     format_: Format = "published",
+    metres: Metres = False,
+    max_rejects: MaxRejects = 1.0,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
     """Read data that others made; rows that cannot be used are kept in OUT/rejects with the reason."""
+    check_new(out)
+    check_files(folder, format_)
     from slipstream.berlinmod import exchange
 
-    spark = spark_session("berlinmod load", master, conf)
-    made, rejected = exchange.load(spark, folder, format_, out)
-    show(_summary(made) | {"rejected": rejected}, as_json=as_json, title=str(out))
+    files = exchange.Files.open(folder, format_, metres=metres)
+    made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
+    show(_summary(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
+    check_rejects(made.rejected, made.rows, max_rejects, out / "rejects")
 
 
 @app.command()
@@ -117,22 +133,34 @@ def export(
     data: Data,
     out: Out,
     format_: Format = "published",
+    srid: Annotated[
+        int | None,
+        typer.Option("--srid", help="What geometries (mobilitydb) say their reference system is; coordinates stay."),
+    ] = None,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Write a data set as CSV files that other systems read."""
+    """Write a data set as CSV files that other systems read.
+
+    Geometries name a reference system only where the data set's plane is one that is known: streets that were in
+    degrees, or files that named it. `--srid` has them name another.
+    """
+    check_new(out)
+    check_data_set(data)
     from slipstream.berlinmod import export as outgoing
     from slipstream.berlinmod.dataset import Dataset
 
+    outgoing.check_format(format_, srid)
     opened = Dataset.open(data)
-    files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out)
+    files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
     show({"out": str(out), "files": ", ".join(files)}, as_json=as_json)
 
 
 @app.command()
 def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json = False) -> None:
     """Build the index structures that the queries use: pieces by place, and a grid over space and time."""
+    check_data_set(data)
     from slipstream.berlinmod import index as structures
     from slipstream.berlinmod.dataset import Dataset
 
@@ -159,6 +187,9 @@ def run(
 
     wanted, forms = queries.parse_numbers(numbers), queries.representations(as_)
     opened = Dataset.open(data)
+    check_data_set(data)
+    if out is not None and out.exists() and not out.is_dir():
+        raise BadArgument(f"--out {out}: not a folder.", hint="Give a folder for the answers.")
     spark = spark_session("berlinmod run", master, conf)
     queries.prepare(spark, opened)
     answers = []
@@ -198,11 +229,12 @@ def explain(
     from slipstream.berlinmod import queries
     from slipstream.berlinmod.dataset import Dataset
 
-    (number,) = queries.parse_numbers(str(query))
+    (number,), forms = queries.parse_numbers(str(query)), queries.representations(as_)
     opened = Dataset.open(data)
+    check_data_set(data)
     spark = spark_session("berlinmod explain", master, conf)
     queries.prepare(spark, opened)
-    for form in queries.representations(as_):
+    for form in forms:
         print(queries.sql(number, form))
         print(queries.explain(spark, number, form))
 
@@ -217,13 +249,18 @@ def draw(
     conf: Conf = None,
 ) -> None:
     """Draw the network, trips, query points and regions, and the answers of a query."""
+    check_writable(out, "--out")
     from slipstream.berlinmod import draw as pictures
     from slipstream.berlinmod import queries
     from slipstream.berlinmod.dataset import Dataset
 
     if query is not None:
         queries.parse_numbers(str(query))
+    if trips < 0:
+        raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.")
+    pictures.check_picture(out)
     opened = Dataset.open(data)
+    check_data_set(data)
     spark = spark_session("berlinmod draw", master, conf)
     queries.prepare(spark, opened)
     pictures.picture(spark, opened, query=query, trips=trips).savefig(out, dpi=130)

@@ -91,13 +91,18 @@ def archive_run(spark: SparkSession, run: Run, out: Path, start: str = START) ->
     """All trips of a finished run as the table ``out/trips``."""
     with staged(out) as stage:
         trajectories(run.dataframe(spark), start).write.parquet(str(stage / "trips"))
-        row = spark.read.parquet(str(stage / "trips")).selectExpr(
-            "count(*) AS trips",
-            "count(DISTINCT vid) AS vehicles",
-            "coalesce(sum(size(Trip.t)), 0) AS reports",
-            "coalesce(sum(Dropped), 0) AS dropped",
-        )
-        return {name: int(value) for name, value in row.toArrow().to_pylist()[0].items()}
+        return counts(spark.read.parquet(str(stage / "trips")))
+
+
+def counts(trips: DataFrame) -> dict[str, int]:
+    """How many trips an archive has, of how many vehicles, and how many reports are in them or were dropped."""
+    row = trips.selectExpr(
+        "count(*) AS trips",
+        "count(DISTINCT vid) AS vehicles",
+        "coalesce(sum(size(Trip.t)), 0) AS reports",
+        "coalesce(sum(Dropped), 0) AS dropped",
+    )
+    return {name: int(value) for name, value in row.toArrow().to_pylist()[0].items()}
 
 
 def arriving(spark: SparkSession, folder: Path) -> DataFrame:

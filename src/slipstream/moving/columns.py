@@ -1,7 +1,7 @@
 """Arrow columns of moving values as NumPy arrays, and back.
 
 Reading copies nothing: a list column is its offsets and its flat values. All arrays are read-only views, so a kernel
-is compiled once whether its input came from Arrow or from NumPy.
+is compiled once whether its input came from Arrow or from NumPy. What is read is checked first (``validity``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slipstream.errors import BadInput
 from slipstream.kernels import Bools, Floats, Ints, Longs
-from slipstream.moving import types
+from slipstream.moving import types, validity
+from slipstream.moving.validity import Faults
 
 
 class MPoints(NamedTuple):
@@ -107,53 +107,87 @@ def _numbers(array: pa.Array) -> np.ndarray[Any, Any]:
     return values
 
 
-def _list(array: pa.Array) -> tuple[Ints, np.ndarray[Any, Any]]:
-    return frozen(array.offsets.to_numpy()), _flat(array.values)
+def _same_lengths(fields: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Lists of the same lengths with the same offsets: those of a column that was put together may differ."""
+    first, *others = (field.offsets for name, field in fields.items() if name != "starts")
+    if all(other.equals(first) for other in others):
+        return fields
+    every = pa.array(np.arange(len(first) - 1))
+    return {name: field.take(every) for name, field in fields.items()}
 
 
-def _same_rows(what: str, *offsets: Ints) -> Ints:
-    first = offsets[0]
-    for other in offsets[1:]:
-        if not np.array_equal(first, other):
-            raise BadInput(
-                f"{what}: its arrays have different lengths.",
-                hint="t, x and y (begin and end) of a row need one value each per vertex.",
-            )
-    return first
+#: structs of lists by the names of their fields: what their columns become, and what people call them
+_KINDS: dict[tuple[str, ...], tuple[Any, str]] = {
+    ("begin", "end"): (Periods, "periods"),
+    ("begin", "end", "value"): (MBools, "mbool"),
+    ("begin", "end", "a", "b", "c"): (MReals, "mreal"),
+    ("t", "x", "y", "starts"): (MPoints, "mpoint"),
+    ("x", "y", "starts"): (Lines, "line"),
+}
 
 
-def _struct(array: pa.Array) -> Column:
-    names = [field.name for field in array.type]
-    fields = dict(zip(names, array.flatten(), strict=True))
-    if names == ["x", "y"]:
-        return Points(_flat(fields["x"]), _flat(fields["y"]))
-    if names == ["t", "x", "y"]:
-        return IPoints(*(_flat(fields[name]) for name in names))
-    lists = {name: _list(field) for name, field in fields.items()}
-    starts = lists.pop("starts", None)
-    rows = _same_rows(array.type.field(0).name, *(offsets for offsets, _ in lists.values()))
-    values = [flat for _, flat in lists.values()]
-    kinds: dict[tuple[str, ...], Any] = {
-        ("begin", "end"): Periods,
-        ("begin", "end", "value"): MBools,
-        ("begin", "end", "a", "b", "c"): MReals,
-        ("t", "x", "y"): MPoints,
-        ("x", "y"): Lines,
-    }
-    return kinds[tuple(lists)](rows, *values, *(starts or ()))
+def _fields(array: pa.Array) -> dict[str, pa.Array]:
+    return dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+
+
+def faults(array: pa.Array) -> Faults:
+    """What is wrong with each row of a column of moving values, periods, lines or regions."""
+    fields = _fields(array)
+    return validity.faults(array, fields, {name: _flat(field.values) for name, field in fields.items()})
+
+
+def check(array: pa.Array) -> None:
+    """Refuse a column with a value that breaks the rules of its type, and name the row."""
+    if not pa.types.is_struct(array.type) or (kind := _KINDS.get(tuple(f.name for f in array.type))) is None:
+        return
+    faults(array).refuse(kind[1])
+
+
+def is_missing(array: pa.Array) -> Bools | None:
+    """Which rows are null, or a place without two finite coordinates; nothing where none is."""
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_struct(array.type) and pa.types.is_floating(array.type.field(array.type.num_fields - 1).type):
+        for field in array.flatten():
+            lost = field.is_null().to_numpy(zero_copy_only=False)
+            if pa.types.is_floating(field.type):
+                lost = lost | ~np.isfinite(_flat(field))
+            missing = lost if missing is None else missing | lost
+    return missing
 
 
 def read(array: pa.Array) -> Column:
-    """A column of any of our types as NumPy arrays.
+    """A column of any of our types as NumPy arrays; refused if one of its values breaks the rules of its type.
 
     >>> read(pa.array([{"x": 1.0, "y": 2.0}], types.POINT.arrow)).x
     array([1.])
     """
+    check(array)
+    return trusted(array)
+
+
+def trusted(array: pa.Array) -> Column:
+    """The same without a look at the values: for columns that were checked before."""
     if pa.types.is_struct(array.type):
         return _struct(array)
     if pa.types.is_timestamp(array.type) or pa.types.is_boolean(array.type):
         return _flat(array)
     return _flat(array.cast(pa.float64()))
+
+
+def _struct(array: pa.Array) -> Column:
+    fields = _fields(array)
+    names = tuple(fields)
+    if names == ("x", "y"):
+        return Points(_flat(fields["x"]), _flat(fields["y"]))
+    if names == ("t", "x", "y"):
+        return IPoints(*(_flat(fields[name]) for name in names))
+    made, _ = _KINDS[names]
+    fields = _same_lengths(fields)
+    starts = fields.pop("starts", None)
+    rows = frozen(next(iter(fields.values())).offsets.to_numpy())
+    values = [_flat(field.values) for field in fields.values()]
+    sequences = () if starts is None else (frozen(starts.offsets.to_numpy()), _flat(starts.values))
+    return made(rows, *values, *sequences)
 
 
 def _written(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:

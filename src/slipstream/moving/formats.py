@@ -11,11 +11,12 @@ import numpy as np
 
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadInput
-from slipstream.moving.value import MovingPoint, instant
+from slipstream.moving.value import METRES, MovingPoint, check_metres, instant
 
 #: reference systems in degrees: WGS 84, ETRS89, NAD83
 DEGREES = ("4326", "4258", "4269")
 
+_PROJECT = "Project them to metres first, for example with {plane}"
 _INSTANT = re.compile(r"\s*POINT\s*\(\s*([^\s()]+)\s+([^\s()]+)\s*\)\s*@\s*([^,\]\)\}]+)\s*", re.IGNORECASE)
 _SEQUENCE = re.compile(r"\s*[\[(]((?:[^\[\]()]|\([^()]*\))*)[\])]\s*")
 
@@ -33,20 +34,30 @@ def to_wkt(m: MovingPoint) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-def from_wkt(text: str) -> MovingPoint:
-    """From MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``."""
+def from_wkt(text: str, *, units: str | None = None) -> MovingPoint:
+    """From MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``.
+
+    Degrees are refused. Without an SRID the numbers decide, unless ``units="m"`` says that they are metres.
+    """
     head, _, body = text.strip().rpartition(";")
-    if head.upper().removeprefix("SRID=") in DEGREES:
+    srid = head.upper().removeprefix("SRID=").strip()
+    if srid in DEGREES:
         raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.")
-    body = body.strip()
+    made = MovingPoint.of(_sequences(body.strip(), text))
+    if srid in ("", "0"):
+        check_metres([made], repr(text[:60]), "its places", f"{_PROJECT}; {METRES}.", units)
+    return made
+
+
+def _sequences(body: str, text: str) -> list[list[tuple[datetime, float, float]]]:
     if body.startswith("{"):
         if not body.endswith("}"):
             raise _broken(text)
         body = body[1:-1]
     if not body.strip():
-        return MovingPoint.of([])
+        return []
     if not body.lstrip().startswith(("[", "(")):
-        return MovingPoint.of([[vertex] for vertex in _vertices(body, text)])
+        return [[vertex] for vertex in _vertices(body, text)]
     sequences, place = [], 0
     while place < len(body):
         found = _SEQUENCE.match(body, place)
@@ -58,7 +69,7 @@ def from_wkt(text: str) -> MovingPoint:
             if body[place] != ",":
                 raise _broken(text)
             place += 1
-    return MovingPoint.of(sequences)
+    return sequences
 
 
 def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
@@ -110,8 +121,11 @@ def to_mfjson(m: MovingPoint) -> str:
     return json.dumps({"type": "MovingPoint", "sequences": sequences, "interpolation": "Linear"})
 
 
-def from_mfjson(text: str) -> MovingPoint:
-    """From Moving Features JSON: a MovingPoint with its sequences, or with one sequence in itself."""
+def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
+    """From Moving Features JSON: a MovingPoint with its sequences, or with one sequence in itself.
+
+    Degrees are refused. Without a ``crs`` the numbers decide, unless ``units="m"`` says that they are metres.
+    """
     try:
         body: dict[str, Any] = json_of(text)
         if body["type"] != "MovingPoint":
@@ -131,4 +145,7 @@ def from_mfjson(text: str) -> MovingPoint:
         raise BadInput(f"MF-JSON: interpolation {body['interpolation']}.", hint="Only linear movement is known.")
     if (crs := body.get("crs")) and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84")):
         raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.")
-    return MovingPoint.of(sequences)
+    made = MovingPoint.of(sequences)
+    if not crs:
+        check_metres([made], "MF-JSON", "its coordinates", f"{_PROJECT}; {METRES}.", units)
+    return made

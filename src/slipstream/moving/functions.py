@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Bools, Longs
 from slipstream.moving import columns, motion, nearness, places, types
 from slipstream.moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
@@ -49,11 +49,18 @@ class Function:
         return len(inspect.signature(self.compute).parameters)
 
     def __call__(self, *arrays: pa.Array) -> pa.Array:
-        """Apply it to Arrow columns: null where an argument is null or the operator has no answer."""
-        nulls = np.zeros(len(arrays[0]), dtype=np.bool_)
+        """Apply it to Arrow columns: null where an argument is null or the operator has no answer.
+
+        A place without two finite coordinates counts as null; any other value that breaks the rules of its type is
+        refused, with the row.
+        """
         for array in arrays:
-            if array.null_count:
-                nulls |= array.is_null().to_numpy(zero_copy_only=False)
+            columns.check(array)
+        return self.answers(*arrays)
+
+    def answers(self, *arrays: pa.Array) -> pa.Array:
+        """The same on columns that were checked before."""
+        nulls = _missing(*arrays)
         if nulls.all():
             return pa.nulls(len(nulls), self.returns.arrow)
         result = self._computed(arrays)
@@ -64,13 +71,22 @@ class Function:
 
     def _computed(self, arrays: tuple[pa.Array, ...]) -> Result:
         try:
-            return self.compute(*(columns.read(array) for array in arrays))
+            return self.compute(*(columns.trusted(array) for array in arrays))
         except (NumbaError, AttributeError, KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             got = ", ".join(str(array.type) for array in arrays)
-            wanted = [p.annotation for p in inspect.signature(self.compute).parameters.values()]
+            expected = [p.annotation for p in inspect.signature(self.compute).parameters.values()]
             raise BadArgument(
-                f"{self.name}({got}): no such operator.", hint=f"{self.name} takes ({', '.join(wanted)})."
+                f"{self.name}({got}): no such operator.", hint=f"{self.name} takes ({', '.join(expected)})."
             ) from error
+
+
+def _missing(*arrays: pa.Array) -> Bools:
+    """Rows in which an argument is null."""
+    nulls = np.zeros(len(arrays[0]), dtype=np.bool_)
+    for array in arrays:
+        if (missing := columns.is_missing(array)) is not None:
+            nulls |= missing
+    return nulls
 
 
 @dataclass(frozen=True)
@@ -239,14 +255,27 @@ def _concat_all(lists: pa.Array) -> pa.Array:
 def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
     """A regular n-gon around a point: ``circle(place, radius, n)``."""
     sides = np.maximum(columns.read(corners).astype(np.int64), 3)
-    return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION)
+    nulls = _missing(place, radius, corners)
+    return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION, nulls)
+
+
+def _problem(moving: pa.Array) -> pa.Array:
+    """What is wrong with a moving point, in words; null if nothing is. The one operator that takes invalid ones."""
+    if moving.type.num_fields != types.MPOINT.arrow.num_fields:
+        raise BadArgument(f"problem({moving.type}): no such operator.", hint="problem takes (MPoints).")
+    found = columns.faults(moving)
+    words = {int(row): found.text(int(row)) for row in np.flatnonzero(found.code)}
+    return pa.array([words.get(row) for row in range(len(moving))], pa.string())
 
 
 def _united(lists: pa.Array) -> pa.Array:
     """Periods from an array of intervals (begin, end) in any order; those that touch or overlap become one."""
     offsets = lists.offsets.to_numpy()
     first, last = offsets[0], offsets[-1]
-    begin, end = (columns.read(field)[first:last] for field in lists.values.flatten())
+    spans = lists.values.slice(first, last - first)
+    if sum(field.null_count for field in spans.flatten()):
+        raise BadInput("united: an interval without begin or end.", hint="Leave such intervals out.")
+    begin, end = (columns.read(field) for field in spans.flatten())
     order = np.lexsort((begin, np.repeat(np.arange(len(lists)), np.diff(offsets))))
     rows = columns.frozen((offsets - first).astype(np.int32))
     together = Periods(rows, columns.frozen(begin[order]), columns.frozen(end[order]))
@@ -266,12 +295,14 @@ class Each:
     def __call__(self, histories: pa.Array, questions: pa.Array) -> pa.Array:
         """The answers, an array for each row."""
         offsets = questions.offsets.to_numpy()
+        columns.check(histories)
+        columns.check(questions.values.slice(offsets[0], offsets[-1] - offsets[0]))
         sizes = np.diff(offsets)
         order = np.argsort(-sizes, kind="stable")
         ordered = histories if (order[1:] > order[:-1]).all() else histories.take(pa.array(order))
         having = [int(n) for n in np.searchsorted(-sizes[order], -np.arange(sizes.max(initial=0)))]
         parts = [
-            self.function(ordered.slice(0, n), questions.values.take(pa.array(offsets[order[:n]] + k)))
+            self.function.answers(ordered.slice(0, n), questions.values.take(pa.array(offsets[order[:n]] + k)))
             for k, n in enumerate(having)
         ]
         rank, first = np.empty_like(order), np.cumsum([0, *having])
@@ -321,6 +352,7 @@ ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
     "concat_all": (types.MPOINT, _concat_all, 1),
     "circle": (types.REGION, _circle, 3),
     "united": (types.PERIODS, _united, 1),
+    "problem": (types.TEXT, _problem, 1),
     **_lifted(),
 }
 

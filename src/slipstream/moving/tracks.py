@@ -1,13 +1,13 @@
 """Tracks of others: GPX and CSV files, and the data frames of GeoPandas and MovingPandas.
 
-GPX is in degrees and is laid flat around its own middle; CSV is in metres. GeoPandas and MovingPandas are optional:
-``pip install slipstream[frames]``.
+Degrees are projected to the plane that the caller names: tracks that are read into one plane can be compared, however
+many calls read them. Coordinates in metres are taken as they are. GeoPandas and MovingPandas are optional:
+``pip install '.[frames]'``.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -17,22 +17,18 @@ import numpy as np
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from slipstream.errors import MALFORMED, BadInput, Unavailable
-from slipstream.moving.value import MovingPoint, instant, micros
-
-EARTH = 6_371_008.8
+from slipstream.errors import MALFORMED, BadArgument, BadInput, Unavailable
+from slipstream.moving.plane import Plane
+from slipstream.moving.value import METRES, MovingPoint, check_metres, instant, micros
 
 Vertex = tuple[datetime, float, float]
 
 
-def flat(lon: float, lat: float, lat0: float) -> tuple[float, float]:
-    """Degrees as metres in a plane that fits around latitude ``lat0``; off by less than a thousandth across a city."""
-    x = math.radians(lon) * EARTH * math.cos(math.radians(lat0))
-    return round(x, 3), round(math.radians(lat) * EARTH, 3)
+def read_gpx(path: Path, plane: Plane) -> MovingPoint:
+    """The tracks of a GPX file, in ``plane``; each segment is a sequence.
 
-
-def read_gpx(path: Path) -> MovingPoint:
-    """The tracks of a GPX file; each segment is a sequence."""
+    Give every file the same plane, for example ``Plane.utm_at(13.4, 52.5)``: then their places can be compared.
+    """
     try:
         root: Any = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, DefusedXmlException, OSError, *MALFORMED) as error:
@@ -41,9 +37,17 @@ def read_gpx(path: Path) -> MovingPoint:
         [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
         for segment in root.iterfind("{*}trk/{*}trkseg")
     ]
-    middle = float(np.mean([lat for segment in segments for _, _, lat in segment])) if any(segments) else 0.0
-    laid = [[(t, *flat(lon, lat, middle)) for t, lon, lat in segment] for segment in segments if segment]
-    return _checked(laid, path)
+    return _checked([_projected(segment, plane, path) for segment in segments if segment], path)
+
+
+def _projected(vertices: list[Vertex], plane: Plane, path: Path) -> list[Vertex]:
+    """Vertices in degrees as vertices in the plane."""
+    times, lon, lat = zip(*vertices, strict=True)
+    try:
+        x, y = plane.project(np.array(lon), np.array(lat))
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", hint=error.hint) from error
+    return list(zip(times, x.tolist(), y.tolist(), strict=True))
 
 
 def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
@@ -67,26 +71,59 @@ def _checked(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
         raise BadInput(f"{path}: {error.message}", hint=error.hint) from error
 
 
-def read_csv(path: Path, *, who: str = "id", t: str = "t", x: str = "x", y: str = "y") -> dict[str, MovingPoint]:
-    """Moving points by the value of column ``who`` from rows of instants in time order."""
+def read_csv(
+    path: Path,
+    *,
+    who: str = "id",
+    t: str = "t",
+    x: str = "x",
+    y: str = "y",
+    lon: str | None = None,
+    lat: str | None = None,
+    plane: Plane | None = None,
+    units: str | None = None,
+) -> dict[str, MovingPoint]:
+    """Moving points by the value of column ``who`` from rows of instants in time order.
+
+    Columns ``x`` and ``y`` are metres; what looks like degrees is refused unless ``units="m"`` says otherwise. Or name
+    the columns ``lon`` and ``lat``, in degrees, and the ``plane`` they are projected to, the same for all files.
+    """
+    if (lon, lat, plane).count(None) not in (0, 3):
+        raise BadArgument(
+            "read_csv: lon, lat and plane go together.", hint="plane=Plane.utm_at(13.4, 52.5) is near Berlin."
+        )
+    across, along = (lon, lat) if lon and lat else (x, y)
+    rows = _csv_rows(path, who, t, across, along)
+    if plane is not None:
+        rows = {name: _projected(vertices, plane, path) for name, vertices in rows.items()}
+    points = {name: _checked([vertices], path) for name, vertices in rows.items()}
+    if plane is None:
+        hint = f'Give lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'
+        check_metres(points.values(), str(path), f"columns {x} and {y}", hint, units)
+    return points
+
+
+def _csv_rows(path: Path, who: str, t: str, x: str, y: str) -> dict[str, list[Vertex]]:
     rows: dict[str, list[Vertex]] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
-            if missing := {who, t, x, y} - set(reader.fieldnames or ()):
-                raise BadInput(f"{path}, line 1: no column {min(missing)}.", hint=f"Expected {who}, {t}, {x}, {y}.")
+            if missing := sorted({who, t, x, y} - set(reader.fieldnames or ())):
+                raise BadInput(
+                    f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {who}, {t}, {x}, {y}."
+                )
             for line, row in enumerate(reader, 2):
                 rows.setdefault(row[who], []).append(_csv_vertex(path, line, row[t], row[x], row[y]))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: cannot be read ({error}).", hint="Give a CSV file in UTF-8.") from error
-    return {name: _checked([vertices], path) for name, vertices in rows.items()}
+    return rows
 
 
 def _csv_vertex(path: Path, line: int, t: str, x: str, y: str) -> Vertex:
     try:
         return datetime.fromisoformat(t), float(x), float(y)
     except MALFORMED as error:
-        raise BadInput(f"{path}, line {line}: {error}.", hint="ISO times and metres.") from error
+        raise BadInput(f"{path}, line {line}: {error}.", hint="Expected an ISO time and two numbers.") from error
 
 
 def _library(name: str) -> Any:
@@ -95,7 +132,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise Unavailable(f"{name} is not installed.", hint="pip install slipstream[frames]") from error
+        raise Unavailable(f"{name} is not installed.", hint="pip install '.[frames]'") from error
 
 
 def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:
@@ -114,17 +151,29 @@ def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:
     return geopandas.GeoDataFrame(body, geometry=geopandas.points_from_xy(x, y), crs=crs).set_index("t")
 
 
-def from_geopandas(frame: Any) -> dict[str, MovingPoint]:
+def from_geopandas(frame: Any, *, units: str | None = None) -> dict[str, MovingPoint]:
     """Moving points from a frame as :func:`to_geopandas` makes it; degrees are refused."""
-    if frame.crs is not None and frame.crs.is_geographic:
-        raise BadInput(f"coordinates in degrees ({frame.crs}).", hint="Use frame.to_crs(a system in metres) first.")
     keys = ["id", "sequence"] if "sequence" in frame.columns else ["id"]
     parts: dict[str, list[list[Vertex]]] = {}
     for key, rows in frame.groupby(keys, sort=False):
-        times = [instant(micros(t.to_pydatetime())) for t in rows.index]
-        vertices = list(zip(times, rows.geometry.x.tolist(), rows.geometry.y.tolist(), strict=True))
-        parts.setdefault(str(key[0]), []).append(vertices)
-    return {name: MovingPoint.of(sequences) for name, sequences in parts.items()}
+        parts.setdefault(str(key[0]), []).append(_frame_vertices(rows))
+    points = {name: MovingPoint.of(sequences) for name, sequences in parts.items()}
+    _check_frame(frame.crs, points, units)
+    return points
+
+
+def _frame_vertices(frame: Any) -> list[Vertex]:
+    times = [instant(micros(t.to_pydatetime())) for t in frame.index]
+    return list(zip(times, frame.geometry.x.tolist(), frame.geometry.y.tolist(), strict=True))
+
+
+def _check_frame(crs: Any, points: dict[str, MovingPoint], units: str | None) -> None:
+    """Refuse degrees: a reference system says so, and without one the coordinates do."""
+    if crs is not None and crs.is_geographic:
+        raise BadInput(f"coordinates in degrees ({crs}).", hint="Use frame.to_crs(a system in metres) first.")
+    if crs is None:
+        hint = f"Use frame.set_crs(...) and frame.to_crs(a system in metres) first; {METRES}."
+        check_metres(points.values(), "frame", "its places", hint, units)
 
 
 def to_movingpandas(points: dict[str, MovingPoint], crs: str) -> Any:
@@ -136,12 +185,9 @@ def to_movingpandas(points: dict[str, MovingPoint], crs: str) -> Any:
     return movingpandas.TrajectoryCollection(frame, traj_id_col="trajectory", min_length=0)
 
 
-def from_movingpandas(collection: Any) -> dict[str, MovingPoint]:
-    """Moving points from a MovingPandas TrajectoryCollection, by their id."""
-    return {str(trajectory.id): _of_trajectory(trajectory) for trajectory in collection}
-
-
-def _of_trajectory(trajectory: Any) -> MovingPoint:
-    frame = trajectory.df
-    times = [instant(micros(t.to_pydatetime())) for t in frame.index]
-    return MovingPoint.of([list(zip(times, frame.geometry.x.tolist(), frame.geometry.y.tolist(), strict=True))])
+def from_movingpandas(collection: Any, *, units: str | None = None) -> dict[str, MovingPoint]:
+    """Moving points from a MovingPandas TrajectoryCollection, by their id; degrees are refused."""
+    trajectories = list(collection)
+    points = {str(one.id): MovingPoint.of([_frame_vertices(one.df)]) for one in trajectories}
+    _check_frame(trajectories[0].df.crs if trajectories else None, points, units)
+    return points

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream.errors import BadInput
+from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints, Longs
-from slipstream.moving import columns, types
+from slipstream.moving import columns, plane, types
 from slipstream.moving.columns import MPoints
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,7 +60,7 @@ class MovingPoint:
         return cls(t, place[:, 0].copy(), place[:, 1].copy(), starts).checked("moving point")
 
     def checked(self, where: str) -> MovingPoint:
-        """Itself, if its instants increase within each sequence and do not go back between them."""
+        """Itself, if nothing is wrong with it."""
         if problem := self.problem():
             raise BadInput(
                 f"{where}: {problem}", hint="Sort by time, keep one row per instant, and drop broken places."
@@ -69,17 +69,10 @@ class MovingPoint:
 
     def problem(self) -> str:
         """What is wrong with it, or nothing."""
-        bad = ~(np.isfinite(self.x) & np.isfinite(self.y))
-        if bad.any():
-            return f"vertex {int(bad.argmax()) + 1}: a coordinate is not a finite number."
-        step = np.diff(self.t)
-        inner = np.ones(len(step), dtype=bool)
-        inner[self.starts[1:] - 1] = False
-        for wrong, word in ((inner & (step == 0), "the same instant twice"), (step < 0, "an instant before the last")):
-            if wrong.any():
-                place = int(wrong.argmax()) + 1
-                return f"vertex {place + 1}: {word}, {instant(int(self.t[place])).isoformat()}."
-        return ""
+        values = [self.t.view("M8[us]"), self.x, self.y, self.starts]
+        lists = [pa.ListArray.from_arrays(pa.array([0, len(v)], pa.int32()), pa.array(v)) for v in values]
+        found = columns.faults(pa.StructArray.from_arrays(lists, names=["t", "x", "y", "starts"]))
+        return found.text(0) if found.code[0] else ""
 
     @property
     def sequences(self) -> list[slice]:
@@ -145,3 +138,20 @@ def column_of(points: Sequence[MovingPoint]) -> MPoints:
 def to_arrow(points: Sequence[MovingPoint]) -> pa.Array:
     """Many moving points as an Arrow column."""
     return columns.write(column_of(points), types.MPOINT)
+
+
+#: how to say that coordinates are metres, in a hint
+METRES = 'units="m" if they are metres'
+
+
+def check_metres(points: Iterable[MovingPoint], where: str, what: str, hint: str, units: str | None) -> None:
+    """Refuse moving points that look like degrees (:func:`slipstream.moving.plane.are_degrees`); "m" says they are not.
+
+    ``hint`` may name ``{plane}``, one that would fit.
+    """
+    if units not in (None, "m"):
+        raise BadArgument(f"units={units!r}: unknown.", hint='Give units="m", or leave it out.')
+    if units is None and (every := list(points)):
+        m = column_of(every)
+        speed = plane.speeds(m.t, m.x, m.y, np.repeat(np.arange(len(every)), np.diff(m.rows)))
+        plane.refuse_degrees(where, m.x, m.y, speed, columns=what, hint=hint)

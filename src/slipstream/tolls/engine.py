@@ -164,7 +164,9 @@ def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -
 def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
     live = settings.follow or sources.is_live(source)
     openings = REHEARSALS if live else 0
-    chunks = sources.chunks(spark, source, out / CHECKPOINT, settings.encoding, follow=live, openings=openings)
+    chunks = sources.chunks(
+        spark, source, out / CHECKPOINT, settings.encoding, follow=live, openings=openings, alone=True
+    )
     layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness, live=live)
     _warm_up(spark, layout.partitions)
     _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))

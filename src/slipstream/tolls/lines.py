@@ -34,8 +34,9 @@ class Lines:
     path: str
     follow: bool
     whole_files: bool = False  # trains have no lines to cut at
-    spool: bool = False  # a folder of ours: files are named as SPOOLED, and removed once they are committed
+    spool: bool = False  # a folder of ours: files are named as SPOOLED
     openings: int = 0
+    alone: bool = False  # nobody else reads the spool: files are removed once they are committed
     most_bytes: int = 32 << 20
 
     def to_json(self) -> str:
@@ -178,6 +179,6 @@ class LineReader(ChunkReader):
 
     def commit(self, end: Offset) -> None:
         """What is committed is not read again: remove it from a spool."""
-        for file in self._lines.files() if self._lines.spool else []:
+        for file in self._lines.files() if self._lines.spool and self._lines.alone else []:
             if file.name < end["name"]:
                 file.unlink(missing_ok=True)

@@ -48,11 +48,19 @@ def check(source: str, *, follow: bool) -> None:
 
 
 def chunks(
-    spark: SparkSession, source: str, checkpoint: Path, encoding: str, *, follow: bool, openings: int = 0
+    spark: SparkSession,
+    source: str,
+    checkpoint: Path,
+    encoding: str,
+    *,
+    follow: bool,
+    openings: int = 0,
+    alone: bool = False,
 ) -> DataFrame:
     """Anything else as a stream of chunks: what is there, or with ``follow`` all that comes.
 
-    What comes from a socket comes once it is connected (``connect``).
+    What comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
+    query ``alone`` reads it.
     """
     check(source, follow=follow)
     if source.startswith(KAFKA):
@@ -62,7 +70,7 @@ def chunks(
         return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
     spool = is_live(source)
     path = checkpoint / RECEIVED if spool else Path(source)
-    found = lines.Lines(str(path.absolute()), follow or spool, encoding == "train", spool, openings)
+    found = lines.Lines(str(path.absolute()), follow or spool, encoding == "train", spool, openings, alone)
     spark.dataSource.register(lines.LineSource)
     return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, found.to_json()).load()
 
