@@ -11,7 +11,7 @@ import typer
 
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import BadArgument
-from slipstream.session import LOCAL, signals_heeded, task_errors
+from slipstream.session import LOCAL, task_errors
 
 
 def add_to(root: typer.Typer) -> None:
@@ -81,7 +81,7 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
     else:
         chunks = sources.chunks(spark, source, out / "checkpoint", encoding, follow=follow)
         tuples = archives.parsed(chunks, encoding)
-    with task_errors(), signals_heeded(), _stopped_at_the_end() as queries:
+    with task_errors(), _stopped_at_the_end() as queries:
         queries.append(archives.archive_stream(tuples, out, start, once=files and not follow))
         if not files:
             queries.append(archives.keep_rejects(tuples, out))

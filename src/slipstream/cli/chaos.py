@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +42,6 @@ def chaos(
     from slipstream.feeds.run import Run
 
     Run.open(run)
-    # a shell starts what it puts in the background deaf to Ctrl-C, and engines would inherit that
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     if out.exists() and any(out.iterdir()) and not (out / NOTES).exists():
         raise BadArgument(f"--out {out}: exists and is not a campaign's folder.", hint="Give another name.")
     begun = seed_in(out) if seed is None else seed
@@ -56,6 +53,10 @@ def chaos(
     say(f"seed {chosen}")
     try:
         records = campaign.carry_out()
+    except KeyboardInterrupt:
+        found = f"{len(campaign.records)} of {faults} faults so far, {len(bad_ones(campaign.records))} bad"
+        say(f"Interrupted: {found}; see {out / 'report.md'}. The same command resumes.")
+        raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")

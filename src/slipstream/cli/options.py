@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
+from slipstream.errors import BadArgument
 
 Master = Annotated[
     str,
@@ -26,6 +28,24 @@ Conf = Annotated[
     typer.Option("--conf", help="A Spark setting key=value; may be given again.", rich_help_panel="Spark"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
+
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(option: str, text: str) -> int:
+    """A length of time that an option gives, in seconds.
+
+    >>> [seconds_of("--window", text) for text in ("90", "90s", "20m", "3h")]
+    [90, 90, 1200, 10800]
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smh]?)", text.strip())
+    length = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not length:
+        raise BadArgument(
+            f"{option} {text}: not a length of time.", hint="Write whole seconds, minutes or hours: 90s, 20m or 3h."
+        )
+    return length
 
 
 def spark_session(name: str, master: str, conf: list[str] | None) -> Any:
