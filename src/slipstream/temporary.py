@@ -14,6 +14,7 @@ import atexit
 import fcntl
 import os
 import shutil
+import socket
 import stat
 import tempfile
 import threading
@@ -94,6 +95,7 @@ def hold(place: Path) -> bool:
     except FileNotFoundError:
         return False
     fcntl.flock(descriptor, fcntl.LOCK_SH)
+    os.pwrite(descriptor, _host(), 0)
     try:
         is_there = os.path.samestat(os.fstat(descriptor), (place / LOCK).stat())
     except FileNotFoundError:
@@ -107,6 +109,10 @@ def hold(place: Path) -> bool:
 
 def _open_lock(place: Path, flags: int = 0) -> int:
     return os.open(place / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
+
+
+def _host() -> bytes:
+    return socket.gethostname().encode()
 
 
 @contextmanager
@@ -124,6 +130,9 @@ def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def _lock_alone(descriptor: int, wait: bool) -> bool:
+    # a folder that machines share may show the locks of this one only
+    if not wait and os.pread(descriptor, 1000, 0) != _host():
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
