@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from oracles.streams import busy_stream
 from services import service, stop
 from slipstream.bench.destinations import Destination, Folder, destination
-from slipstream.bench.driver import MAX_LAG, Plan, drive, seconds_of
+from slipstream.bench.driver import MAX_LAG, Plan, ahead, drive, seconds_of
 from slipstream.bench.encodings import ENCODINGS, encode_json, encode_text, encoding
 from slipstream.cli import app
 from slipstream.errors import BadArgument, Unavailable
@@ -201,3 +202,14 @@ def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pyt
     stop("kafka")
     with pytest.raises(Unavailable, match="took no more at second 1"):
         to.deliver(1, b"second\n")
+
+
+def test_a_driver_that_is_interrupted_leaves_no_thread() -> None:
+    """One that is inside Arrow when Python ends takes the process down with it."""
+    seconds = ((second, pa.table({"time": [second]})) for second in range(1000))
+    before = threading.active_count()
+    prepared = ahead(seconds, lambda table: b"")
+    assert next(prepared) == (0, 1, b"")
+    assert threading.active_count() == before + 1
+    prepared.close()
+    assert threading.active_count() == before

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slipstream.bench.rating import Rating, Response, Search, Try, Window, responses_of
 from slipstream.bench.rating_report import write_rating
@@ -90,3 +92,29 @@ def test_a_window_no_longer_than_a_try_is_driven_once(tmp_path: Path) -> None:
     tries = list(Trusting(machine, None, WINDOW, WINDOW.seconds, tmp_path, 4, 4).tries())  # type: ignore[arg-type]
     assert [tried.validated for tried in tries] == [False, True]
     assert machine.tried == [(4, WINDOW.seconds)]
+
+
+@given(st.integers(0, 200), st.integers(1, 12_000), st.integers(1, 20_000))
+def test_a_try_is_as_long_as_asked_and_begins_with_a_minute(minute: int, length: int, asked: int) -> None:
+    """``--probe 30s`` once made tries of no seconds at all."""
+    window = Window(minute * 60, minute * 60 + length)
+    part = window.shortened(asked)
+    assert part.seconds == min(asked, length)
+    assert part.since % 60 == 0
+    assert window.since <= part.since < part.until <= window.until
+    assert window.until - part.until < 60
+
+
+def test_tries_of_half_a_minute(tmp_path: Path) -> None:
+    machine = Machine(holds=4, holds_long=4)
+    list(Trusting(machine, None, WINDOW, 30, tmp_path, 4, 4).tries())  # type: ignore[arg-type]
+    assert machine.tried == [(4, 30), (4, WINDOW.seconds)]
+
+
+def test_a_try_does_not_resume_what_an_interrupted_search_left(tmp_path: Path) -> None:
+    """Its clock has run on since: the engine would be called hours late."""
+    search = Trusting(Machine(4, 4), None, WINDOW, 120, tmp_path, 4, 4)  # type: ignore[arg-type]
+    left = search.folder(4, WINDOW.shortened(120)) / "checkpoint"
+    left.mkdir(parents=True)
+    list(search.tries())
+    assert not left.exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from commands import Slipstream
-from slipstream import cli
+from slipstream import cli, session, temporary
 from slipstream.errors import BadInput, SlipstreamError, Unavailable
 from slipstream.progress import COMPILING
 from slipstream.session import task_errors
@@ -107,10 +107,12 @@ def test_no_command_shows_a_traceback_of_spark(
         raise error
 
     monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(session, "keep_log", lambda: Path("folder[1]/failed.log"))
     done = Slipstream(capsys)("doctor")
     assert done.code == Unavailable.exit_code
     assert message in done.err
     assert hint in done.err
+    assert done.err.endswith("Spark's own messages, kept for a day: folder[1]/failed.log\n")
 
 
 OWN_SESSION = """
@@ -168,3 +170,20 @@ def test_a_kernel_that_is_not_on_the_disk_is_announced_once(tmp_path: Path) -> N
         for _ in range(2)
     ]
     assert [(done.stdout, done.stderr) for done in runs] == [("done\n", f"{COMPILING}\n"), ("done\n", "")]
+
+
+def test_a_mistake_of_the_user_has_nothing_to_do_with_sparks_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "keep_log", lambda: pytest.fail("a log was kept"))
+    assert Slipstream(capsys)("toll", "nowhere", "--out", "out", "--encoding", "smoke").code == 2
+
+
+def test_sparks_temporary_files_are_in_the_private_folder_unless_somebody_says_where() -> None:
+    private = str(temporary.folder())
+    plain = session._in_private_folder(session.settings())
+    assert f'"-Djava.io.tmpdir={private}"' in plain[session.JAVA_OPTIONS]
+    assert "log4j2" in plain[session.JAVA_OPTIONS]
+    assert plain["spark.sql.warehouse.dir"].startswith(private)
+    given = {session.JAVA_OPTIONS: "-Djava.io.tmpdir=/big", "spark.sql.warehouse.dir": "/tables"}
+    assert session._in_private_folder(given) == given

@@ -22,9 +22,10 @@ def beside(work: Callable[[Ended], None]) -> Iterator[None]:
     """
     ended = Ended()
     worker = threading.Thread(target=work, args=(ended,), daemon=True)
-    worker.start()
     try:
+        worker.start()
         yield
     finally:
         ended.set()
-        worker.join()
+        if worker.is_alive():  # not if its very start was interrupted
+            worker.join()

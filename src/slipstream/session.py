@@ -7,14 +7,13 @@ changelog checkpoints.
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
 import signal
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -22,6 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from slipstream import children, temporary
 from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
 from slipstream.progress import say
 
@@ -60,13 +60,12 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         **UTC,
         **STATE,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Spark would make a folder for tables, which we do not have, wherever a command is called
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "slipstream-warehouse")),
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         # how soon a query that finds nothing new says where it is
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
         "spark.sql.adaptive.enabled": "true",
-        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH}",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH} "
+        "-XX:+PerfDisableSharedMem",  # or the JVM leaves a file with its counters when it is killed
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
@@ -80,6 +79,16 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
             "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
         }
     return common
+
+
+def _in_private_folder(conf: dict[str, str]) -> dict[str, str]:
+    """Settings with all temporary files of the driver's JVM in this process's folder; folders that are given stay."""
+    private = temporary.folder()
+    options = conf.get(JAVA_OPTIONS, "")
+    if "-Djava.io.tmpdir=" not in options:
+        options = f'{options} "-Djava.io.tmpdir={private}"'.strip()
+    # Spark would make a folder for tables, which we do not have, wherever a command is called
+    return {"spark.sql.warehouse.dir": str(private / "warehouse")} | conf | {JAVA_OPTIONS: options}
 
 
 def _driver_gigabytes() -> int:
@@ -131,8 +140,8 @@ def build(
         started = SparkSession.builder.config(map=asked).getOrCreate()
     else:
         say("Starting Spark ...")
-        builder = SparkSession.builder.appName(name).master(master)
-        started = _start(builder.config(map=settings(master, quick=quick) | asked), master)
+        ours: dict[str, Any] = {**_in_private_folder(settings(master, quick=quick) | asked)}
+        started = _start(SparkSession.builder.appName(name).master(master).config(map=ours), master)
     _silence_query_contexts()
     return started
 
@@ -163,7 +172,7 @@ def _start(builder: Any, master: str) -> SparkSession:
     from pyspark.errors import PySparkException
 
     try:
-        with _spark_talks_to(spark_log()):
+        with _spark_talks_to(spark_log()), _temporary_files_in(temporary.folder()), children.adopting():
             started: SparkSession = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise Unavailable(
@@ -231,7 +240,12 @@ def close() -> None:
 
 def spark_log() -> Path:
     """Where Spark's own messages and its workers' go; what a user must know comes as an error."""
-    return Path(tempfile.gettempdir()) / f"slipstream-spark-{os.getpid()}.log"
+    return temporary.folder() / "spark.log"
+
+
+def keep_log() -> Path | None:
+    """Let Spark's messages be read for a day after this process has ended; nothing if Spark said nothing."""
+    return temporary.keep(spark_log()) if "pyspark.sql" in sys.modules else None
 
 
 def _last_words(log: Path) -> str:
@@ -245,6 +259,7 @@ def _spark_talks_to(log: Path) -> Iterator[None]:
     """Give the JVM that starts in this block, and its Python workers, ``log`` as standard error."""
     sys.stderr.flush()
     ours = os.dup(2)
+    log.touch(mode=0o600)
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)
     try:
@@ -252,7 +267,17 @@ def _spark_talks_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(ours, 2)
         os.close(ours)
-        atexit.register(log.unlink, missing_ok=True)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Put what ``tempfile`` makes in this block into ``folder``: PySpark gets its JVM's secret from such a file."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 #: what to do when a job failed that leaves nothing behind
@@ -341,18 +366,26 @@ def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     return Unavailable(f"{TASK_FAILED}: {cause}", hint=hint)
 
 
-@contextmanager
-def signals_heeded() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: PySpark alone would end the process in the middle of things."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+#: signals that come in this many seconds are one: a terminal that is closed sends two
+_ONE_S = 2.0
+
+
+def interrupt_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does; the default would end it in the middle of things.
+
+    What ``nohup`` started goes on when its terminal is closed. Ctrl-C is heard even by what a shell has put in the
+    background, which is started deaf to it.
+    """
+    last = -_ONE_S
 
     def stop(number: int, frame: Any) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
+        nonlocal last
+        before, last = last, time.monotonic()
+        if last - before >= _ONE_S:
+            raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        # whoever has a way of their own with SIGTERM, as the console's server does, has it with SIGHUP
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from chaos import toy
+from commands import Slipstream
 from slipstream.chaos import campaign as campaigns
 from slipstream.chaos import faults
 from slipstream.chaos.campaign import ADVISED, SAME, Campaign, Record, plan
@@ -24,6 +25,7 @@ from slipstream.chaos.engine import Engine
 from slipstream.chaos.report import as_markdown, bad_ones
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.failpoints import POINTS, VARIABLE, failpoint
+from slipstream.feeds.text import import_text
 from slipstream.tolls.sink import NO_BATCH, AnswerWriter, Sink
 
 SINK_POINTS = [point for point in POINTS if point.startswith("sink.")]
@@ -228,3 +230,19 @@ def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) ->
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="--kinds floods: unknown"):
         Campaign(tmp_path, tmp_path, 1, 1, ("floods",))
+
+
+def test_an_interrupted_campaign_says_what_it_found_and_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(campaign: Campaign) -> list[Record]:
+        campaign.records += [Record("SIGTERM", 1, ADVISED), Record("kill driver", 1, "wrong: 3 lines")]
+        raise KeyboardInterrupt
+
+    (tmp_path / "feed.dat").write_text("0,0,1,50,0,0,0,10,52800,0,0,0,0,0,0\n")
+    import_text(tmp_path / "feed.dat", tmp_path / "run")
+    monkeypatch.setattr(Campaign, "carry_out", interrupted)
+    done = Slipstream(capsys)("chaos", tmp_path / "run", "--faults", 9, "--out", tmp_path / "chaos")
+    assert done.code == 130
+    assert "2 of 9 faults so far, 1 bad" in " ".join(done.err.split())
+    assert "| kill driver | 1 |" in (tmp_path / "chaos" / "report.md").read_text()

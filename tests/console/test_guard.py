@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -112,24 +109,3 @@ def test_without_its_page_the_console_says_how_to_build_it(empty: TestClient, mo
     page = TestClient(create(Path(), Rules(), "local[2]"), base_url=HERE)
     assert "scripts/console.sh" in page.get("/").text
     assert page.get("/healthz").status_code == 200
-
-
-def test_what_is_on_the_leash_ends_with_its_holder(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "slipstream.console.leash",
-        "console",
-        str(tmp_path),
-        "--no-browser",
-        "--port",
-        "0",
-    ]
-    held = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    assert held.stderr
-    assert held.stdin
-    assert b"The console is at" in held.stderr.readline()
-    held.stdin.close()
-    began = time.monotonic()
-    held.wait(15)
-    assert time.monotonic() - began < 15

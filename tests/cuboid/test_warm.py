@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +23,12 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(memory, "root", lambda: tmp_path)
     with warm.engine() as name:
         yield name
-    assert not (tmp_path / name).exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def place(engine: str) -> Path:
+    """Where the workers of this user on this machine share warm state."""
+    return memory.root() / f"{engine}-{os.geteuid()}"
 
 
 def leave(engine: str, mark: str) -> None:
@@ -51,7 +57,7 @@ def test_what_the_store_does_not_hold_is_thrown_away(engine: str, mark: str | No
     leave(engine, "one")
     with warm.held(engine, "cars", 7) as kept:
         assert kept.take(mark) is None
-        assert [file.name for file in (memory.root() / engine / "cars-7").iterdir()] == ["lock"]
+        assert [file.name for file in (place(engine) / "cars-7").iterdir()] == ["lock"]
         assert kept.take("one") is None
 
 
@@ -99,15 +105,27 @@ def test_without_room_memory_is_private(engine: str, monkeypatch: pytest.MonkeyP
         assert kept.take("one").stream(4999, "speed").tolist() == [4999]
 
 
-def test_what_a_dead_driver_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_state_is_private(engine: str) -> None:
+    leave(engine, "one")
+    assert {path.stat().st_mode & 0o777 for path in (place(engine), place(engine) / "cars-7")} == {0o700}
+
+
+def test_what_a_dead_driver_and_its_workers_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine of a cluster where no driver ever ran, too: its workers name the folder alike and hold it."""
     monkeypatch.setattr(memory, "root", lambda: tmp_path)
-    gone = multiprocessing.get_context("fork").Process()
+
+    def work(name: str) -> None:
+        leave(name, "one")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    gone = multiprocessing.get_context("fork").Process(target=work, args=("slipstream-elsewhere-warm-0",))
     gone.start()
     gone.join()
-    left = tmp_path / f"slipstream-warm-{warm._host()}-{gone.pid}-0"
-    other = tmp_path / "slipstream-warm-elsewhere-1-0"
-    left.mkdir()
-    other.mkdir()
-    with warm.engine():
+    left = place("slipstream-elsewhere-warm-0")
+    assert left.exists()
+    with warm.engine() as name:
         assert not left.exists()
-        assert other.exists()
+        leave(name, "one")
+        with warm.engine() as other:
+            leave(other, "one")
+            assert place(name).exists()

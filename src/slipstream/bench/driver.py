@@ -10,7 +10,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -126,8 +127,11 @@ def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Tab
                 yield int(second), table.slice(first, last - first)
 
 
-def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Iterator[tuple[int, int, bytes]]:
-    """(second, tuples, bytes), prepared in a thread; what goes wrong there is raised here."""
+def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Generator[tuple[int, int, bytes], None, None]:
+    """(second, tuples, bytes), prepared in a thread; what goes wrong there is raised here.
+
+    Close it if it may not be used up: a thread that is inside Arrow when Python ends takes the process down with it.
+    """
     ready: queue.Queue[tuple[int, int, bytes] | BaseException | None] = queue.Queue(AHEAD)
     stop = threading.Event()
 
@@ -140,14 +144,17 @@ def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Iterator[t
         except BaseException as error:
             _put(ready, error, stop)
 
-    threading.Thread(target=prepare, daemon=True).start()
+    worker = threading.Thread(target=prepare, daemon=True)
     try:
+        worker.start()
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
     finally:
         stop.set()
+        if worker.is_alive():  # not if its very start was interrupted
+            worker.join()
 
 
 def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
@@ -166,8 +173,9 @@ def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | 
     began = time.monotonic()
     tuples = 0
     lags = {plan.start: 0.0}
-    with bar("seconds", plan.end) as advance:
-        for second, count, data in ahead(seconds_of(run, plan.end, plan.first), encode):
+    prepared = ahead(seconds_of(run, plan.end, plan.first), encode)
+    with closing(prepared), bar("seconds", plan.end) as advance:
+        for second, count, data in prepared:
             if plan.speed and second >= plan.start:
                 _wait_for(clock, second)
             to.deliver(second, data)

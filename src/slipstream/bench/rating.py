@@ -9,9 +9,8 @@ the validator, which shares no code with the engine. Only that is called a ratin
 from __future__ import annotations
 
 import json
-import os
 import platform
-import signal
+import shutil
 import subprocess
 import sys
 import time
@@ -23,12 +22,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import psutil
 
+from slipstream import children
 from slipstream.bench.editions import ANSWERS, edition
 from slipstream.bench.postgres import run_postgres
 from slipstream.cuboid import memory, metrics
+from slipstream.cuboid.warm import WARM
 from slipstream.errors import BadArgument, CheckFailed, Unavailable
 from slipstream.feeds.run import Run, versions
 from slipstream.progress import say
+from slipstream.temporary import PREFIX
 from slipstream.tolls.forward import Forward
 
 if TYPE_CHECKING:
@@ -90,8 +92,13 @@ class Window:
         return self.until - self.since
 
     def shortened(self, seconds: int) -> Window:
-        """Its last part."""
-        return Window(max(self.since, self.until - seconds // 60 * 60), self.until)
+        """A late part of it, as long as asked or the whole; it begins with a minute, where fast-forwards can end.
+
+        >>> Window(9600, 10800).shortened(120), Window(9600, 10800).shortened(30), Window(9600, 10800).shortened(5000)
+        (Window(since=10680, until=10800), Window(since=10740, until=10770), Window(since=9600, until=10800))
+        """
+        since = max(self.since, (self.until - seconds) // 60 * 60)
+        return Window(since, min(self.until, since + seconds))
 
 
 class Engine(Protocol):
@@ -183,21 +190,16 @@ def watched(command: list[str], out: Path) -> tuple[str, float]:
     from slipstream.tolls.sink import last_batch
 
     gib = 0.0
-    with (out.parent / f"{out.name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            while process.poll() is None:
-                time.sleep(1)
-                gib = max(gib, memory_of(process.pid))
-                if (last := last_batch(out)) and _lag(out, last.newest) > HOPELESS:
-                    return f"more than {HOPELESS:.0f} s behind", gib
-        finally:
-            _end(process)
-    if process.returncode:
-        words = Path(log.name).read_text(errors="replace").strip().splitlines()[-1:]
-        raise Unavailable(
-            f"The engine ended with code {process.returncode}: {' '.join(words)}", hint=f"See {log.name}."
-        )
+    file = out.parent / f"{out.name}.log"
+    with file.open("wb") as log, children.running(command, stdout=log, stderr=subprocess.STDOUT) as child:
+        while child.code is None:
+            time.sleep(1)
+            gib = max(gib, memory_of(child.pid))
+            if (last := last_batch(out)) and _lag(out, last.newest) > HOPELESS:
+                return f"more than {HOPELESS:.0f} s behind", gib
+    if child.code:
+        words = file.read_text(errors="replace").strip().splitlines()[-1:]
+        raise Unavailable(f"The engine ended with code {child.code}: {' '.join(words)}", hint=f"See {file}.")
     return "", gib
 
 
@@ -210,21 +212,9 @@ def _lag(out: Path, newest: int) -> float:
     return float(body["since"] + (time.time() * 1000 - body["origin_ms"]) / 1000 - max(newest, body["since"]))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Stop an engine with all its children, kindly first."""
-    for number, patience in ((signal.SIGTERM, 30), (signal.SIGKILL, 10)):
-        if process.poll() is not None:
-            return
-        os.killpg(process.pid, number)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            continue
-
-
 def shared_bytes() -> int:
     """What engines hold in shared memory."""
-    return sum(file.stat().st_size for file in memory.root().glob("slipstream-warm-*/*/*"))
+    return sum(file.stat().st_size for file in memory.root().glob(f"{PREFIX}*-{WARM}-*/*/*"))
 
 
 def own_bytes(process: psutil.Process) -> int:
@@ -287,7 +277,7 @@ class Search:
     out: Path
     least: int = 1
     most: int = 600
-    _made: dict[Path, Try] = field(default_factory=dict)
+    made: dict[Path, Try] = field(default_factory=dict)  # the tries that ended
 
     def tries(self) -> Iterator[Try]:
         """Double while it holds, then halve the interval until it is a twentieth of L; confirm from the top down."""
@@ -312,10 +302,12 @@ class Search:
 
     def _drive(self, expressways: int, window: Window) -> Try:
         out = self.folder(expressways, window)
-        if out in self._made:  # a window no longer than the search's tries
-            return self._made[out]
+        if out in self.made:  # a window no longer than the search's tries
+            return self.made[out]
+        # what an interrupted search left would resume hours behind its clock
+        shutil.rmtree(out, ignore_errors=True)
         say(f"L = {expressways}: {window.seconds} s in real time ...")
-        tried = self._made[out] = self.engine.drive(self.run, expressways, window, out)
+        tried = self.made[out] = self.engine.drive(self.run, expressways, window, out)
         say(f"L = {expressways}: {'held' if tried.held else tried.why}, slowest answer {tried.slowest:.1f} s")
         return tried
 
@@ -329,10 +321,11 @@ class Search:
         command += ["--multiply", str(expressways), "--kinds", self.engine.kinds]
         command += ["--since", str(self.window.since), "--until", str(self.window.until)]
         say(f"L = {expressways}: validating ...")
-        validated = subprocess.run([*command, "--report", str(out / "report.html")], check=False, capture_output=True)
-        (out / "validation.log").write_bytes(validated.stdout + validated.stderr)
-        passed = validated.returncode == 0
-        why = "" if passed else f"the validator found faults: see {out / 'validation.log'}"
+        command += ["--report", str(out / "report.html")]
+        file = out / "validation.log"
+        with file.open("wb") as log, children.running(command, stdout=log, stderr=subprocess.STDOUT) as child:
+            passed = child.wait() == 0
+        why = "" if passed else f"the validator found faults: see {file}"
         return replace(tried, held=passed, validated=passed, why=why)
 
 

@@ -30,13 +30,14 @@ from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.failpoints import COMPACTION_POINTS, POINTS
 from slipstream.logs import add_lines, whole_lines
 from slipstream.progress import say
-from slipstream.session import settings
+from slipstream.session import JAVA_OPTIONS, settings
+from slipstream.tolls.engine import CHECKPOINT
 
 SAME, ADVISED = "same", "stopped with advice"
 #: the file system that a full disk is tried on
 _DISK = "512m"
 #: engines that live for seconds are not worth the better compiler of the JVM, which takes most of a start
-_SHORT_LIVED = f"spark.driver.extraJavaOptions={settings()['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1"
+_SHORT_LIVED = f"{JAVA_OPTIONS}={settings()[JAVA_OPTIONS]} -XX:TieredStopAtLevel=1"
 #: batches to a compacted file: few, so that compaction is struck too
 _BLOCK = 4
 #: batches between two faults of one start
@@ -149,6 +150,8 @@ class Campaign:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._notes.exists():
             self._note(self._name())
+        for left in self.folder.glob("chain-*"):
+            _remove(left)  # of a campaign that was killed
         expected = self.undisturbed()
         todo = self._left()
         while todo:
@@ -200,13 +203,12 @@ class Campaign:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         place.mkdir(parents=True, exist_ok=True)
-        mounted = "disk" in self.kinds and os.geteuid() == 0 and _mount(place)
+        if "disk" in self.kinds and os.geteuid() == 0:
+            _mount(place)
         try:
             yield Site(place / "out", scratch, self._chance, self.pause_s)
         finally:
-            if mounted:
-                subprocess.run(["umount", "--lazy", place], check=False)
-            shutil.rmtree(place, ignore_errors=True)
+            _remove(place)
 
     def _run_chain(self, site: Site, todo: list[Make], expected: Outputs) -> None:
         """Start engine after engine on one folder until the run is over, or no fault is left."""
@@ -383,6 +385,15 @@ def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
     return chosen or [faults.Kill]
 
 
-def _mount(place: Path) -> bool:
+def _mount(place: Path) -> None:
+    """Put a small file system there, where that is allowed."""
     options = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(place)]
-    return subprocess.run(options, check=False, capture_output=True).returncode == 0
+    subprocess.run(options, check=False, capture_output=True)
+
+
+def _remove(place: Path) -> None:
+    """Remove the folder of a chain, and what is mounted in it."""
+    for mounted in (place / "out" / CHECKPOINT, place):
+        if mounted.is_mount():
+            subprocess.run(["umount", "--lazy", mounted], check=False)
+    shutil.rmtree(place, ignore_errors=True)

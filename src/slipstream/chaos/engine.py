@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
+from slipstream import children
 from slipstream.tolls.sink import JOURNAL
 
 #: seconds in which an engine must commit something, or end after what must end it
@@ -25,24 +25,17 @@ class Engine:
         self.out = out
         self._log = log
         with log.open("wb") as said:
-            self._process = subprocess.Popen(
-                command,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                start_new_session=True,
-            )
+            self._child = children.start(command, stderr=said, environment=environment)
 
     @property
     def pid(self) -> int:
         """The driver's."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def code(self) -> int | None:
         """How it ended, if it did."""
-        return self._process.poll()
+        return self._child.code
 
     @property
     def said(self) -> str:
@@ -58,11 +51,7 @@ class Engine:
 
     def family(self) -> list[psutil.Process]:
         """The driver, its JVM and the Python workers, the oldest first."""
-        try:
-            driver = psutil.Process(self.pid)
-            return [driver, *driver.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
+        return self._child.family()
 
     def jvm(self) -> psutil.Process | None:
         """Spark's JVM."""
@@ -77,16 +66,13 @@ class Engine:
     def kill(self, victims: Sequence[psutil.Process]) -> None:
         """Kill processes at once and for good."""
         for victim in victims:
-            _send(victim, signal.SIGKILL)
+            children.send(victim, signal.SIGKILL)
 
     def end(self) -> None:
         """Kill what is left of it, and wait until nothing is."""
-        family = self.family()
-        self.kill(family)
-        self._process.wait()
-        psutil.wait_procs(family, timeout=30)
+        self._child.kill()
         for relative in _of_session(self.pid):
-            _send(relative, signal.SIGKILL)
+            children.send(relative, signal.SIGKILL)
 
     def commits(self) -> int:
         """How many batches are in the journal."""
@@ -124,14 +110,6 @@ def _is_daemon(process: psutil.Process, others: Sequence[psutil.Process]) -> boo
         return process.ppid() not in {other.pid for other in others}
     except psutil.Error:
         return False
-
-
-def _send(process: psutil.Process, number: int) -> None:
-    try:
-        process.send_signal(number)
-    except psutil.Error:
-        # it is gone already
-        return
 
 
 def _of_session(session: int) -> Iterator[psutil.Process]:

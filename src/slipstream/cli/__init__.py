@@ -30,10 +30,10 @@ from slipstream.cli import (
     toll,
 )
 from slipstream.cli import console as console_page
-from slipstream.errors import SlipstreamError
+from slipstream.errors import SlipstreamError, Unavailable
 from slipstream.progress import console
 
-#: the exit code after Ctrl-C or SIGTERM
+#: the exit code after Ctrl-C, SIGTERM or SIGHUP
 STOPPED = 130
 
 app = typer.Typer(
@@ -83,6 +83,7 @@ def main() -> None:
     """The command: run it, and leave no Spark session behind."""
     # Spark's gateway logs a traceback for Ctrl-C and for a JVM that is gone; people get a message of ours
     logging.getLogger().addHandler(logging.NullHandler())
+    session.interrupt_on_signals()
     try:
         run()
     finally:
@@ -107,6 +108,7 @@ def run() -> None:
         _leave_pipe()
     except Exception as error:
         if (told := session.for_people(error)) is None:
+            _name_log()
             raise
         _tell(told)
 
@@ -121,7 +123,14 @@ def _tell(error: SlipstreamError) -> NoReturn:
     console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
     if error.hint:
         console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
+    if isinstance(error, Unavailable):
+        _name_log()
     sys.exit(error.exit_code)
+
+
+def _name_log() -> None:
+    if log := session.keep_log():
+        console.print(f"Spark's own messages, kept for a day: {_escaped(str(log))}", highlight=False, soft_wrap=True)
 
 
 def _escaped(text: str) -> str:

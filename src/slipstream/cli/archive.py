@@ -13,7 +13,7 @@ import typer
 from slipstream.cli.checks import check_new, check_there
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.errors import BadArgument
-from slipstream.session import LOCAL, signals_heeded, task_errors
+from slipstream.session import LOCAL, task_errors
 
 #: how a feed may be encoded: what ``feeds.parse`` takes, and files of tuples
 ENCODINGS = ("text", "json", "train", "parquet")
@@ -127,7 +127,7 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
         chunks = sources.chunks(spark, source, out / "checkpoint", encoding, follow=follow)
         sources.connect(source, out / "checkpoint", encoding)
         tuples = archives.parsed(chunks.withColumn("last", chunks.what == LAST), encoding)
-    with task_errors(), signals_heeded(), _stopped_at_the_end() as queries:
+    with task_errors(), _stopped_at_the_end() as queries:
         queries.append(archives.archive_stream(tuples, out, start, once=files and not follow))
         if not files:
             queries.append(archives.keep_rejects(tuples, out))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -44,8 +43,6 @@ def chaos(
 
     Run.open(run)
     check_folder(out, mark=NOTES)
-    # a shell starts what it puts in the background deaf to Ctrl-C, and engines would inherit that
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     from slipstream.chaos.campaign import SHARES, Campaign, seed_in
     from slipstream.chaos.report import as_markdown, bad_ones
 
@@ -58,6 +55,10 @@ def chaos(
     say(f"seed {chosen}")
     try:
         records = campaign.carry_out()
+    except KeyboardInterrupt:
+        found = f"{len(campaign.records)} of {faults} faults so far, {len(bad_ones(campaign.records))} bad"
+        say(f"Interrupted: {found}; see {out / 'report.md'}. The same command resumes.")
+        raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")

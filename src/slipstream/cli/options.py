@@ -118,6 +118,24 @@ def _repeat_workers(log: Path) -> None:
         say_once(COMPILING)
 
 
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(option: str, text: str) -> int:
+    """A length of time that an option gives, in seconds.
+
+    >>> [seconds_of("--window", text) for text in ("90", "90s", "20m", "3h")]
+    [90, 90, 1200, 10800]
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smh]?)", text.strip())
+    length = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not length:
+        raise BadArgument(
+            f"{option} {text}: not a length of time.", hint="Write whole seconds, minutes or hours: 90s, 20m or 3h."
+        )
+    return length
+
+
 def show(result: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
     """Print a command's result: a table for people, one JSON object for scripts."""
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +14,12 @@ from rich.table import Table
 
 from slipstream import session
 from slipstream.cli.checks import check_folder, check_there
-from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.options import Conf, Json, Master, seconds_of, show, spark_session
 from slipstream.cli.tables import print_table
-from slipstream.errors import BadArgument
 from slipstream.progress import say
 
 if TYPE_CHECKING:
-    from slipstream.bench.rating import Rating
+    from slipstream.bench.rating import Rating, Search, Try
     from slipstream.feeds.run import Run
 
 HOURS_3 = 180
@@ -37,8 +36,8 @@ def rate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
     least: Annotated[int, typer.Option("--from", min=1, metavar="L", help="Where the search starts.")] = 1,
     most: Annotated[int, typer.Option("--to", min=1, metavar="L", help="The most that is tried.")] = 600,
-    window: Annotated[str, typer.Option(help="How long the rating must hold: 20m, 90s, 3h.")] = "20m",
-    probe: Annotated[str, typer.Option(help="How long the tries of the search are.")] = "2m",
+    window: Annotated[str, typer.Option(help="How long the rating must hold: 90s, 20m, 3h.")] = "20m",
+    probe: Annotated[str, typer.Option(help="How long the tries of the search are: 30s, 2m.")] = "2m",
     full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
     engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
@@ -62,12 +61,15 @@ def rate(
     from slipstream.bench.rating_report import write_rating
 
     rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
-    asked = seconds("--window", window)
+    asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
     presented = _open(run, out, seed, master, conf)
-    length = presented.manifest.seconds
-    since = 0 if full else max(0, (length - asked) // 60 * 60)
-    search = Search(rated, presented, Window(since, length), seconds("--probe", probe), out, least, most)
-    rating = find(search)
+    whole = Window(0, presented.manifest.seconds)
+    search = Search(rated, presented, whole if full else whole.shortened(asked), probed, out, least, most)
+    try:
+        rating = find(search)
+    except KeyboardInterrupt:
+        _tell_progress(search, run)
+        raise
     write_rating(rating, out / "rating.html")
     (out / "rating.json").write_text(json.dumps(rating.to_dict(), indent=2) + "\n", encoding="utf-8")
     say(f"Report: {out / 'rating.html'}")
@@ -77,16 +79,19 @@ def rate(
         _show(rating)
 
 
-def seconds(option: str, text: str) -> int:
-    """A length of time in seconds.
-
-    >>> seconds("--window", "20m"), seconds("--window", "90s"), seconds("--window", "3h")
-    (1200, 90, 10800)
-    """
-    found = re.fullmatch(r"(\d+)([smh])", text)
-    if not found or not int(found[1]):
-        raise BadArgument(f"{option} {text}: not a length of time.", hint="Write for instance 20m, 90s or 3h.")
-    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+def _tell_progress(search: Search, run: Path | None) -> None:
+    """What an interrupted search knows so far, and how to go on from there."""
+    tries = list(search.made.values())
+    if tries:
+        Console(stderr=True).print(_table(search.engine.name, tries))
+    held = max((tried.expressways for tried in tries if tried.held), default=0)
+    if not held:
+        say("Interrupted before any L held. Nothing is rated.")
+        return
+    options = f"--from {held} --to {search.most} --window {search.window.seconds}s --probe {search.probe}s"
+    options += f" --engine {search.engine.name} --out {search.out}" + (f" --run {run}" if run else "")
+    say(f"Interrupted. L = {held} held so far, not confirmed over the whole window and validated: it is no rating yet.")
+    say(f"To continue from there: slipstream rate {options}")
 
 
 def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] | None) -> Run:
@@ -109,16 +114,18 @@ def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] |
     return made
 
 
-def _show(rating: Rating) -> None:
-    console = Console()
-    table = Table(
-        "L", "seconds", "", "slowest answer", "memory", title=f"Tries of {rating.engine}", title_justify="left"
-    )
-    for tried in rating.tries:
+def _table(engine: str, tries: Iterable[Try]) -> Table:
+    table = Table("L", "seconds", "", "slowest answer", "memory", title=f"Tries of {engine}")
+    for tried in tries:
         table.add_row(
             str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
         )
-    print_table(table)
+    return table
+
+
+def _show(rating: Rating) -> None:
+    console = Console()
+    print_table(_table(rating.engine, rating.tries))
     responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
     for name, response in rating.confirmed.responses.items():
         responses.add_row(name.replace("_", " "), *(f"{value:.1f} s" for value in vars(response).values()))

@@ -203,7 +203,7 @@ class City:
             if self._engine is None or not self._engine.runs:
                 raise NotNow("No engine of this console is at work.", hint="Start a run first.")
             self._after = after
-            self._engine.let_go()
+            self._engine.request_stop()
             return self.look()
 
     def open(self, name: str) -> State:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from slipstream import temporary
+
 Array = npt.NDArray[Any]
 
 _home: ContextVar[Path | None] = ContextVar("home", default=None)
@@ -28,8 +29,7 @@ _mapped: dict[Path, mmap.mmap] = {}
 
 def root() -> Path:
     """Where shared memory is to be had: the system's, or else files that it keeps in its cache."""
-    memory = Path("/dev/shm")
-    return memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+    return temporary.shared_memory()
 
 
 @contextmanager

@@ -10,19 +10,19 @@ by the worker that left it, which still has the same memory mapped.
 from __future__ import annotations
 
 import fcntl
-import os
 import pickle
-import shutil
-import socket
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from slipstream import temporary
 from slipstream.cuboid import memory
 
-_PREFIX = "slipstream-warm"
+#: what follows the name of the driver's folder in the names of its engines' folders
+WARM = "warm"
+_engines = count()
 
 #: place -> (mark, state, whether nobody else could find it), of this process
 _here: dict[Path, tuple[str, Any, bool]] = {}
@@ -30,20 +30,13 @@ _here: dict[Path, tuple[str, Any, bool]] = {}
 
 @contextmanager
 def engine() -> Iterator[str]:
-    """A name for one start of an engine, given by its driver; what drivers that died left here is removed."""
-    for folder in memory.root().glob(f"{_PREFIX}-*"):
-        host, pid = folder.name.split("-")[2:4]
-        if host == _host() and not Path("/proc", pid).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    name = f"{_PREFIX}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    """A name for one start of an engine, given by its driver; on every machine its workers share a folder by it."""
+    name = f"{temporary.folder().name}-{WARM}-{next(_engines)}"
+    place = temporary.join(memory.root(), name)
     try:
         yield name
     finally:
-        shutil.rmtree(memory.root() / name, ignore_errors=True)
-
-
-def _host() -> str:
-    return socket.gethostname().replace("-", "_")
+        temporary.release(place)
 
 
 class Kept:
@@ -85,8 +78,8 @@ class Kept:
 @contextmanager
 def held(engine: str, stage: str, key: int) -> Iterator[Kept]:
     """The warm state of a key, for one batch; its arrays live in shared memory."""
-    place = memory.root() / engine / f"{stage}-{key}"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = temporary.join(memory.root(), engine) / f"{stage}-{key}"
+    place.mkdir(mode=0o700, exist_ok=True)
     with (place / "lock").open("w") as lock, memory.home(place):
         # a task that Spark has given up may still be at it
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from slipstream import temporary
 from slipstream.squal import shedding
 from slipstream.squal.analysis import analyse
 from slipstream.squal.execution import Execution, query_errors
@@ -68,7 +69,7 @@ def marginal(
     tables: Mapping[str, DataFrame] | None = None,
 ) -> Marginal:
     """Run the network on the samples, then once more with every tuple dropped."""
-    with tempfile.TemporaryDirectory(prefix="slipstream-rehearsal-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=temporary.folder()) as folder:
         run = Execution.lay_out(Path(folder) / "run", checked.network)
         everything = {str(place): 1.0 for place in run.places}
         for name, table in samples.items():

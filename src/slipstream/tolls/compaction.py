@@ -13,7 +13,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream import children
 from slipstream.beside import Ended, beside
 from slipstream.cuboid.files import appearing
 from slipstream.failpoints import failpoint
@@ -132,10 +132,9 @@ def compacting(out: Path, block: int) -> Iterator[None]:
         while block and not ended.wait(_LOOK_S):
             if _first_loose(out) + 2 * block <= _committed(out):
                 command = [sys.executable, "-m", __name__, str(out), str(block)]
-                with subprocess.Popen(command) as process:
-                    while process.poll() is None:
-                        if ended.wait(0.2):
-                            process.terminate()
+                with children.running(command, stderr=None) as child:
+                    while child.code is None and not ended.wait(0.2):
+                        pass
 
     with beside(watch):
         yield
