@@ -32,12 +32,19 @@ expect.set_options(timeout=90_000)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, without a window, for the console's page."""
+    if not (static() / "index.html").is_file():
+        pytest.skip("the page is not built; run scripts/console.sh")
+    with any_chromium() as browser:
+        yield browser
+
+
+@contextmanager
+def any_chromium() -> Iterator[Browser]:
     """Debian's Chromium, without a window."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no Chromium here; Debian and Ubuntu: apt-get install chromium")
-    if not (static() / "index.html").is_file():
-        pytest.skip("the page is not built; run scripts/console.sh")
     with sync_playwright() as playwright:
         # root, as in a container, gets no sandbox
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
