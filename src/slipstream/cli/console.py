@@ -46,7 +46,7 @@ def console(
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
     """
     from slipstream.console.guard import Rules, is_loopback
-    from slipstream.console.server import create, serve, static
+    from slipstream.console.server import create, page_advice, serve, static
 
     if not workspace.is_dir():
         raise BadArgument(
@@ -62,7 +62,7 @@ def console(
     if token and token_file is None:
         say(f"It is reachable from other machines and wants this token: {token}")
     if not (static() / "index.html").is_file():
-        say("The page is not built: install Node 18 or newer and run scripts/console.sh. The interface works without.")
+        say(f"This installation has no page; the interface works without. {page_advice()}")
     if browser:
         webbrowser.open(address)
     serve(create(workspace, rules, master), host, port)
