@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.berlinmod.network import Network
-from slipstream.console.workspace import Workspace, format_of
+from slipstream.console.workspace import Workspace, format_of, is_archive
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints, Longs
 from slipstream.moving import motion, places
@@ -64,16 +64,11 @@ class Drive:
 
 def data_sets(workspace: Workspace) -> dict[str, Path]:
     """The data sets and archives below the workspace, by name."""
-    return workspace.find(lambda folder: _is_berlinmod(folder) or _is_archive(folder))
+    return workspace.find(lambda folder: _is_berlinmod(folder) or is_archive(folder))
 
 
 def _is_berlinmod(folder: Path) -> bool:
     return format_of(folder) == FORMAT
-
-
-def _is_archive(folder: Path) -> bool:
-    trips = folder / "trips"
-    return trips.is_dir() and any(trips.glob("*.parquet"))
 
 
 class Journeys:

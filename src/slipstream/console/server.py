@@ -49,8 +49,8 @@ def page_advice(root: Path = Path(__file__).parents[3]) -> str:
     return _IN_A_CLONE.format(script=script) if script.is_file() else _INSTALLED
 
 
-def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
-    """The application over a workspace."""
+def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
+    """The application over a workspace, or over one folder."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,7 +69,8 @@ def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.state.city = City(Workspace(workspace.resolve()), master)
+    workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
+    app.state.city = City(workspace, master)
     app.state.works = Works(app.state.city.workspace, master)
     app.state.library = trajectories.Library()
     app.state.rules = rules

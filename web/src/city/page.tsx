@@ -111,9 +111,9 @@ function Waiting({ state }: { state: State }) {
   return (
     <div className="over">
       <Empty title="The city is empty">
-        <p>Choose a run and press Start, or open an earlier result.</p>
+        <p>Choose a run and press Start, or open an earlier result: both are above, once there are some.</p>
         <p>
-          No runs yet? <code>slipstream simulate --expressways 10 --minutes 30 --out runs/city</code>
+          No runs yet? <code>slipstream simulate --expressways 1 --minutes 5 --out runs/first</code>
         </p>
       </Empty>
     </div>

@@ -23,12 +23,12 @@ export function TrajectoriesPage() {
   if (names?.length === 0) {
     return (
       <div className="centre">
-        <Empty title="No journeys in the workspace">
+        <Empty title="No journeys here">
           <p>
-            Make some with <code>slipstream berlinmod generate --scale 0.005 --out WORKSPACE/berlin</code>
+            Make some with <code>slipstream berlinmod generate --scale 0.005 --out berlin</code>
           </p>
           <p>
-            or from a run with <code>slipstream archive RUN --out WORKSPACE/journeys</code>
+            or from a run with <code>slipstream archive RUN --out journeys</code>, in a folder that the console shows.
           </p>
         </Empty>
       </div>
@@ -330,7 +330,7 @@ function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; sh
       </header>
       {set.answers.length === 0 ? (
         <p className="dim">
-          None has been run here: <code>slipstream berlinmod run WORKSPACE/{set.name}</code>
+          None has been run here: <code>slipstream berlinmod run {set.name}</code>
         </p>
       ) : (
         <select aria-label="Query" value={query} onChange={(event) => show(Number(event.target.value))}>
