@@ -21,7 +21,6 @@ from slipstream.console.server import static
 
 #: where the documentation's pictures lie; written only with SLIPSTREAM_PICTURES=1
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
-WIDE = {"width": 1600, "height": 900}
 
 #: for what waits for Spark to start, in milliseconds: minutes where the machine is busy with something else
 PATIENCE = 900_000
@@ -98,8 +97,11 @@ class Watched:
     complaints: list[str] = field(default_factory=list)
 
     @classmethod
-    def open(cls, browser: Browser, address: str, scheme: str = "dark") -> Watched:
-        page = browser.new_page(viewport=WIDE, color_scheme=scheme)  # type: ignore[arg-type]
+    def open(
+        cls, browser: Browser, address: str, scheme: str = "dark", width: int = 1600, height: int = 900
+    ) -> Watched:
+        size = {"width": width, "height": height}
+        page = browser.new_page(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
         page.set_default_timeout(90_000)
         watched = cls(page)
         page.on("request", lambda request: watched.asked.append(request.url))

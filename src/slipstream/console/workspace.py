@@ -78,7 +78,7 @@ class Workspace:
         nearest = [path for path in found if _shared_parts(path, result) == near]
         if len({(path / "manifest.json").read_bytes() for path in nearest}) > 1:
             raise BadInput(
-                f"{self.name(result)} answers a run called {name}, as are {', '.join(sorted(map(self.name, nearest)))}.",
+                f"{self.name(result)} answers a run {name!r}; there are {', '.join(sorted(map(self.name, nearest)))}.",
                 hint="Start the console over the folders that belong together: slipstream console RUN RESULT",
             )
         return Run.open(nearest[0]) if nearest else None
