@@ -76,7 +76,7 @@ def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
         expect(page.get_by_role("button", name="All expressways")).to_be_visible()
         expect(page.get_by_role("region", name="Segment")).to_contain_text("Last minutes")
         check_fit(page, width)
-        watched.picture(f"{screen}-city", tmp_path / "pictures")
+        page.screenshot(path=tmp_path / "city.png")
 
         page.get_by_role("link", name="Network").click()
         page.get_by_label("Open").select_option("networks/border.yaml")
@@ -87,7 +87,7 @@ def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
         box.click()
         expect(page.get_by_role("heading", name="Filter")).to_be_visible()
         check_fit(page, width)
-        watched.picture(f"{screen}-network", tmp_path / "pictures")
+        page.screenshot(path=tmp_path / "network.png")
 
         page.get_by_role("link", name="Trajectories").click()
         expect(page.get_by_role("img", name="Map of the journeys")).to_be_visible()
@@ -97,7 +97,7 @@ def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
         check_fit(page, width)
         check_size(page, ".journey-map canvas", 300, 250)
         check_size(page, "input[type=range]", 200, 20)
-        watched.picture(f"{screen}-trajectories", tmp_path / "pictures")
+        page.screenshot(path=tmp_path / "trajectories.png")
         assert not watched.complaints
 
 
