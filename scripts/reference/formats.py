@@ -130,7 +130,8 @@ def _trajectories() -> tuple[str, ...]:
     return (
         "## Trajectories\n\nThe types of the algebra as Spark SQL has them; times are timestamps, places metres.\n",
         table(("type", "in Spark SQL"), [(f"`{kind.name}`", f"`{kind.sql}`") for kind in named]),
-        "An archive (`slipstream archive`) is `DATA/trips`: `vid`, `xway`, `dir`, `Trip` (an mpoint), `Dropped`.\n",
+        "An archive (`slipstream archive`) is `DATA/trips`: `vid`, `xway`, `dir`, `Trip` (an mpoint), `Dropped`; its "
+        "`DATA/manifest.json` says that they lie in the plane of Linear City, where the console draws expressways.\n",
         "### A BerlinMOD data set\n",
         layout(dataset),
         table(

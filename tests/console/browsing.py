@@ -21,7 +21,6 @@ from slipstream.console.server import static
 
 #: where the documentation's pictures lie; written only with SLIPSTREAM_PICTURES=1
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
-WIDE = {"width": 1600, "height": 900}
 
 #: for what waits for Spark to start, in milliseconds: minutes where the machine is busy with something else
 PATIENCE = 900_000
@@ -32,12 +31,19 @@ expect.set_options(timeout=90_000)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, without a window, for the console's page."""
+    if not (static() / "index.html").is_file():
+        pytest.skip("the page is not built; run scripts/console.sh")
+    with any_chromium() as browser:
+        yield browser
+
+
+@contextmanager
+def any_chromium() -> Iterator[Browser]:
     """Debian's Chromium, without a window."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no Chromium here; Debian and Ubuntu: apt-get install chromium")
-    if not (static() / "index.html").is_file():
-        pytest.skip("the page is not built; run scripts/console.sh")
     with sync_playwright() as playwright:
         # root, as in a container, gets no sandbox
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -91,8 +97,11 @@ class Watched:
     complaints: list[str] = field(default_factory=list)
 
     @classmethod
-    def open(cls, browser: Browser, address: str, scheme: str = "dark") -> Watched:
-        page = browser.new_page(viewport=WIDE, color_scheme=scheme)  # type: ignore[arg-type]
+    def open(
+        cls, browser: Browser, address: str, scheme: str = "dark", width: int = 1600, height: int = 900
+    ) -> Watched:
+        size = {"width": width, "height": height}
+        page = browser.new_page(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
         page.set_default_timeout(90_000)
         watched = cls(page)
         page.on("request", lambda request: watched.asked.append(request.url))

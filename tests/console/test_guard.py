@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
 from slipstream.console.guard import BODY_LIMIT, Rules
-from slipstream.console.server import create
+from slipstream.console.server import create, page_advice
 
 TOKEN = "a-token-for-the-wall-0123456789"
 
@@ -104,8 +104,11 @@ def test_rules_from_the_page_are_no_code(empty: TestClient) -> None:
     assert answer.status_code == 422
 
 
-def test_without_its_page_the_console_says_how_to_build_it(empty: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_page_the_console_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slipstream.console.server.static", lambda: Path("/nowhere"))
-    page = TestClient(create(Path(), Rules(), "local[2]"), base_url=HERE)
+    page = TestClient(create(tmp_path, Rules(), "local[2]"), base_url=HERE)
     assert "scripts/console.sh" in page.get("/").text
     assert page.get("/healthz").status_code == 200
+    # who installed a wheel has no such script
+    assert "console.sh" not in page_advice(tmp_path)
+    assert "pip wheel" in page_advice(tmp_path)

@@ -189,7 +189,7 @@ def test_a_vehicle_is_picked_where_it_stands_on_the_map(journeys: Path) -> None:
 def test_without_journeys_the_page_says_how_to_make_some(tmp_path: Path) -> None:
     with served(tmp_path) as address, chromium() as browser:
         page = Watched.open(browser, f"{address}/trajectories").page
-        expect(page.get_by_text("No journeys in the workspace")).to_be_visible()
+        expect(page.get_by_text("No journeys here")).to_be_visible()
         broken = tmp_path / "broken"
         (broken / "dataMtrip").mkdir(parents=True)
         (broken / "manifest.json").write_text(json.dumps({"format": "slipstream-berlinmod", "version": 1}))

@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 from slipstream.berlinmod.dataset import MCAR, MTRIP, Manifest, write_manifest
 from slipstream.console.guard import Rules
 from slipstream.console.server import create
+from slipstream.moving.archive import describe
 from slipstream.moving.value import MovingPoint, to_arrow
 
 HERE = "http://127.0.0.1:8321"
@@ -51,10 +52,12 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = {"Licence": ["B-AA 1"], "Pos": [{"x": 3.0, "y": 4.0}], "Instant": [DAY]}
     pq.write_table(pa.table(rows), answer / "part-0.parquet")
     (answer / "_SUCCESS").touch()
-    archive = folder / "archive" / "trips"
-    archive.mkdir(parents=True)
     archived = pa.table({"vid": [7, 7], "xway": [0, 0], "dir": [0, 0], "Trip": to_arrow([CROSSES, ELSEWHERE])})
-    pq.write_table(archived, archive / "a.parquet")
+    for name in ("archive", "own"):
+        trips_ = folder / name / "trips"
+        trips_.mkdir(parents=True)
+        pq.write_table(archived, trips_ / "a.parquet")
+    describe(folder / "archive")
     return folder
 
 
@@ -82,7 +85,7 @@ def unpacked(content: bytes, *kinds: str) -> list[Any]:
 
 
 def test_data_sets_and_archives_are_found_and_described(page: TestClient) -> None:
-    assert ask(page, "")["data_sets"] == ["archive", "town"]
+    assert ask(page, "")["data_sets"] == ["archive", "own", "town"]
     town = ask(page, "/data", data="town")
     assert (town["begin"], town["end"], town["trips"], town["units"]) == (START, START + 1000, 3, 3)
     assert town["box"] == [-100, 50, 500, 800]
@@ -146,3 +149,11 @@ def test_streets_of_an_archive_are_its_expressways(page: TestClient) -> None:
     offsets, x, y, speed = unpacked(content, "<i4", "<f4", "<f4", "<f4")
     assert offsets.tolist() == [0, 2]
     assert (x.tolist(), y.tolist(), speed.tolist()) == ([-100, 500], [0, 0], [70])
+
+
+def test_own_trips_in_the_layout_of_an_archive_are_on_no_expressway(page: TestClient) -> None:
+    content = page.get("/api/trajectories/streets", params={"data": "own"}).content
+    offsets, *lines = unpacked(content, "<i4", "<f4", "<f4", "<f4")
+    assert offsets.tolist() == [0]
+    assert [line.tolist() for line in lines] == [[], [], []]
+    assert [vehicle["licence"] for vehicle in ask(page, "/data", data="own")["vehicles"]] == ["7"]

@@ -11,7 +11,7 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import import_text
 from slipstream.feeds.tuples import FIELDS, SCHEMA
 from slipstream.moving import register
-from slipstream.moving.archive import archive_stream, arriving, open_archive, trajectories
+from slipstream.moving.archive import archive_stream, arriving, is_linear_city, open_archive, trajectories
 
 
 def report(time, vid, pos, lane=1, direction=0, xway=0):
@@ -90,6 +90,8 @@ def test_a_stream_writes_each_trip_once_and_goes_on_where_it_stopped(spark, repo
     archive_stream(arriving(spark, folder), tmp_path / "out", once=True).awaitTermination()
     batch = trips_of(trajectories(reports))
     assert trips_of(open_archive(spark, tmp_path / "out")) == batch
+    assert is_linear_city(tmp_path / "out")
+    assert not is_linear_city(folder)
 
 
 @pytest.fixture

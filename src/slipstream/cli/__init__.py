@@ -23,6 +23,7 @@ from slipstream.cli import (
     cuboid,
     describe,
     doctor,
+    examples,
     exchange,
     history,
     network,
@@ -59,6 +60,7 @@ for family in (
     rate,
     chaos,
     console_page,
+    examples,
     doctor,
 ):
     family.add_to(app)

@@ -6,7 +6,7 @@ import secrets
 import socket
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,11 +16,19 @@ from slipstream.cli.options import Master
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.progress import say
 
+if TYPE_CHECKING:
+    from slipstream.console.workspace import Workspace
+
 
 def console(
-    workspace: Annotated[Path, typer.Argument(help="The folder with runs and results that the page may see.")] = Path(
-        "runs"
-    ),
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            help="What the page may see: folders with runs and results in them, or runs and results themselves.",
+            show_default="the current folder",
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="The address to listen on; other than loopback it requires a token.")
     ] = "127.0.0.1",
@@ -36,41 +44,54 @@ def console(
 ) -> None:
     """Open the console: the live city, the network editor and trajectories, in a browser.
 
-    The page starts, pauses and stops toll engines on the runs in WORKSPACE, and shows the traffic, the tolls and the
-    stream's health as they go. It listens on this machine only; at any other address it asks for a token. Engines
+    The page shows the runs, toll results, archives, data sets and networks below each FOLDER (by default the current
+    folder), and nothing outside. It starts, pauses and stops toll engines on the runs; their results go into the first
+    FOLDER, by default into `runs`. It listens on this machine only; at any other address it asks for a token. Engines
     started from the page end with the console; what they committed stays.
 
     Examples:
 
-    `slipstream console` the page over the folder runs
+    `slipstream console` everything below the current folder
 
-    `slipstream console data/runs --port 9000 --no-browser`
+    `slipstream console data/runs tolls --port 9000 --no-browser`
 
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
     """
     from slipstream.console.guard import Rules, is_loopback
+    from slipstream.console.server import create, page_advice, serve, static
 
-    if not workspace.is_dir():
-        raise BadArgument(
-            f"{workspace}: no such folder.",
-            hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {workspace}/first",
-        )
+    workspace = _workspace(folders or [])
     check_there(token_file, option="--token-file", what="file", hint="Put a long random word into it.")
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _token(token_file)
     rules = Rules(host, port, token, tuple(name or ()))
     _check_port(host, port)
-    from slipstream.console.server import create, serve, static
 
     address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"
     say(f"The console is at {address}  (Ctrl-C ends it)")
     if token and token_file is None:
         say(f"It is reachable from other machines and requires this token: {token}")
     if not (static() / "index.html").is_file():
-        say("The page is not built: install Node 18 or newer and run scripts/console.sh. The interface works without.")
+        say(f"This installation has no page; the interface works without. {page_advice()}")
+    if workspace.is_cut_short:
+        say("Not all folders are looked through, there are too many. Name those to show: slipstream console FOLDER...")
     if browser:
         webbrowser.open(address)
     serve(create(workspace, rules, master), host, port)
+
+
+def _workspace(folders: list[Path]) -> Workspace:
+    """What the page may see: what was given, else the current folder, with new results in its ``runs``."""
+    from slipstream.console.workspace import Workspace
+
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise BadArgument(
+            f"{', '.join(missing)}: no such folder.",
+            hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {missing[0]}/first",
+        )
+    runs = Path("runs")
+    # by its own name, too: it may be a link to a larger disk, and links in a folder are not followed
+    return Workspace.over(folders or [Path(), *filter(Path.is_dir, [runs])], home=None if folders else runs)
 
 
 def _token(file: Path | None) -> str:

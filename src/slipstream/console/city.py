@@ -16,6 +16,7 @@ from slipstream.console.problems import PROBLEMS, Wish
 from slipstream.console.refusals import NotThere
 from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
+from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
 from slipstream.tolls.cars import CELLS
 
@@ -94,9 +95,9 @@ def choices(request: Request) -> Choices:
     """The runs that can be started and the results that can be opened."""
     workspace = city_of(request).workspace
     runs, broken = [], []
-    for name in workspace.runs():
+    for name, path in workspace.runs().items():
         try:
-            runs.append(_entry(name, workspace.run(name).manifest))
+            runs.append(_entry(name, Run.open(path).manifest))
         except Exception as error:
             broken.append(f"{name}: {error}")
     return Choices(runs=runs, results=list(workspace.results()), broken=broken)

@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.berlinmod.network import Network
-from slipstream.console.workspace import Workspace, format_of
+from slipstream.console.workspace import Workspace, format_of, is_archive
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints, Longs
 from slipstream.moving import motion, places
-from slipstream.moving.archive import APART
+from slipstream.moving.archive import APART, is_linear_city
 from slipstream.moving.columns import Lines, MPoints, Periods, frozen, read
 
 SECOND = 1_000_000
@@ -64,23 +64,27 @@ class Drive:
 
 def data_sets(workspace: Workspace) -> dict[str, Path]:
     """The data sets and archives below the workspace, by name."""
-    return workspace.find(lambda folder: _is_berlinmod(folder) or _is_archive(folder))
+    return workspace.find(lambda folder: _is_berlinmod(folder) or is_archive(folder))
 
 
 def _is_berlinmod(folder: Path) -> bool:
     return format_of(folder) == FORMAT
 
 
-def _is_archive(folder: Path) -> bool:
-    trips = folder / "trips"
-    return trips.is_dir() and any(trips.glob("*.parquet"))
-
-
 class Journeys:
     """The movements of one data set."""
 
-    def __init__(self, vehicles: list[Vehicle], owner: Ints, trips: MPoints, network: Network | None) -> None:
+    def __init__(
+        self,
+        vehicles: list[Vehicle],
+        owner: Ints,
+        trips: MPoints,
+        network: Network | None = None,
+        *,
+        on_expressways: bool = False,
+    ) -> None:
         self.vehicles, self.owner, self.trips, self.network = vehicles, owner, trips, network
+        self._on_expressways = on_expressways
 
     @classmethod
     def open(cls, folder: Path) -> Journeys:
@@ -105,7 +109,8 @@ class Journeys:
     def _archive(cls, folder: Path) -> Journeys:
         trips = _table(folder / "trips", ["vid", "Trip"])
         vids, owner = np.unique(trips["vid"].to_numpy(), return_inverse=True)
-        return cls([Vehicle(str(vid)) for vid in vids.tolist()], owner.astype(np.int32), _movements(trips), None)
+        vehicles = [Vehicle(str(vid)) for vid in vids.tolist()]
+        return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
 
     @cached_property
     def begins(self) -> Longs:
@@ -189,9 +194,12 @@ class Journeys:
         return self.owner[rows], MPoints(*(frozen(array) for array in part))
 
     def streets(self) -> tuple[Ints, Floats, Floats, Floats]:
-        """The lines of the streets, each street once: offsets, x, y, and the speed of each line in km/h."""
+        """The lines of the streets, each street once: offsets, x, y, and the speed of each line in km/h.
+
+        Trips without a street network have none, unless they say that they are on Linear Road's expressways.
+        """
         if self.network is None:
-            return self._expressways()
+            return self._expressways(np.unique(np.round(self.trips.y / APART)) if self._on_expressways else np.empty(0))
         network = self.network
         once = np.flatnonzero(network.source < network.target)
         sizes = (network.shape[once + 1] - network.shape[once]).astype(np.int64)
@@ -200,9 +208,8 @@ class Journeys:
         at = np.repeat(network.shape[once].astype(np.int64), sizes) + inner
         return offsets.astype(np.int32), network.shape_x[at], network.shape_y[at], network.vmax[once]
 
-    def _expressways(self) -> tuple[Ints, Floats, Floats, Floats]:
+    def _expressways(self, ways: Floats) -> tuple[Ints, Floats, Floats, Floats]:
         """Linear City's streets: a straight line for each expressway that somebody drove on."""
-        ways = np.unique(np.round(self.trips.y / APART))
         x0, _, x1, _ = self.box
         offsets = np.arange(len(ways) + 1, dtype=np.int32) * 2
         return offsets, np.tile([x0, x1], len(ways)), np.repeat(ways * APART, 2), np.full(len(ways), 70.0)

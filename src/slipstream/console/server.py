@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,12 +27,15 @@ PAGES = ("/", "/city", "/network", "/trajectories")
 
 _NO_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Slipstream</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 40em; margin: 4em auto">
-<h1>The page is not built</h1>
-<p>The server runs, but its page needs Node 18 or newer to be built, once:</p>
-<pre>apt-get install nodejs npm
-scripts/console.sh</pre>
+<h1>This installation has no page</h1>
+<p>The server runs, but its page was not built when Slipstream was installed. {advice}</p>
 <p>Everything else works without it: <a href="/openapi.json">the interface</a>, <a href="/metrics">metrics</a>,
 and all commands of <code>slipstream</code>.</p></body></html>"""
+_IN_A_CLONE = "Install Node 18 or newer (Debian, Ubuntu: apt-get install nodejs npm), then run {script}"
+_INSTALLED = (
+    "Wheels of Slipstream include it unless they were built with SLIPSTREAM_WITHOUT_PAGE=1: build yours again without "
+    "that, where Node 18 or newer is installed (pip wheel --no-deps CLONE), and install it with pip."
+)
 
 
 def static() -> Path:
@@ -39,8 +43,14 @@ def static() -> Path:
     return Path(str(files("slipstream.console").joinpath("static")))
 
 
-def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
-    """The application over a workspace."""
+def page_advice(root: Path = Path(__file__).parents[3]) -> str:
+    """How to get the page where it is missing: in a clone at ``root``, or installed from a wheel."""
+    script = root / "scripts" / "console.sh"
+    return _IN_A_CLONE.format(script=script) if script.is_file() else _INSTALLED
+
+
+def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
+    """The application over a workspace, or over one folder."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -59,7 +69,8 @@ def create(workspace: Path, rules: Rules, master: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.state.city = City(Workspace(workspace.resolve()), master)
+    workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
+    app.state.city = City(workspace, master)
     app.state.works = Works(app.state.city.workspace, master)
     app.state.library = trajectories.Library()
     app.state.rules = rules
@@ -77,7 +88,7 @@ def _serve_page(app: FastAPI, built: Path) -> None:
 
     def page() -> Response:
         if not index.is_file():
-            return HTMLResponse(_NO_PAGE)
+            return HTMLResponse(_NO_PAGE.format(advice=html.escape(page_advice())))
         return FileResponse(index, headers={"cache-control": "no-cache"})
 
     for path in PAGES:

@@ -26,6 +26,9 @@ _MOST = 2000
 PLAIN_NAME = r"^(?:[A-Za-z0-9_-][A-Za-z0-9_. -]*/)*[A-Za-z0-9_-][A-Za-z0-9_. -]*\.ya?ml$"
 RECORDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 NETWORKS = (".yaml", ".yml")
+#: what every network file has, and other YAML below a folder of somebody's choice does not
+_IS_NETWORK = re.compile(rb"""(?:^|[{,])[\s"']*network["']?\s*:""", re.MULTILINE)
+_BEGINNING = 65_536
 
 
 def _files(workspace: Workspace, endings: tuple[str, ...]) -> dict[str, Path]:
@@ -39,7 +42,15 @@ def _open_folders(workspace: Workspace) -> Iterator[Path]:
 
 def networks(workspace: Workspace) -> dict[str, Path]:
     """The network files, by name."""
-    return _files(workspace, NETWORKS)
+    return {name: path for name, path in _files(workspace, NETWORKS).items() if _is_network(path)}
+
+
+def _is_network(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _IS_NETWORK.search(file.read(_BEGINNING)) is not None
+    except OSError:
+        return False
 
 
 def recordings(workspace: Workspace) -> dict[str, Path]:
@@ -61,10 +72,11 @@ def new_network(workspace: Workspace, name: str) -> Path:
     """Where a network of that name is saved."""
     if known := networks(workspace).get(name):
         return known
-    path = workspace.root / name
+    path = workspace.base / name
     if not re.fullmatch(PLAIN_NAME, name) or path.parent not in set(_open_folders(workspace)):
+        place = workspace.name(workspace.home / "border.yaml") if workspace.home else "FOLDER/border.yaml"
         raise NotThere(
-            f"There is no place for {name!r}.", hint="Give a name such as border.yaml, in a folder that is there."
+            f"There is no place for {name!r}.", hint=f"Give a name such as {place}, in a folder that the console shows."
         )
     if path.exists() or path.is_symlink():
         raise NotNow(f"{name!r} is something else already.", hint="Choose another name.")

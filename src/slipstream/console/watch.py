@@ -213,7 +213,7 @@ class City:
             out = self.workspace.result(name)
             layout = Layout.read(out / CHECKPOINT / FILE)
             run = self.workspace.run_of(out)
-            run_name = layout.source.partition(" ")[2]
+            run_name = self.workspace.name(run.path) if run else layout.source.partition(" ")[2]
             self._engine, self._error = None, ""
             self._show(Subject(name, out, run_name, run, _speed(out), layout.rules))
             return self.look()

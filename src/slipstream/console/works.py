@@ -231,7 +231,7 @@ class Works:
             error=self._error[0],
             hint=self._error[1],
             network=run.network.name,
-            folder=run.folder.relative_to(self.workspace.root).as_posix(),
+            folder=self.workspace.name(run.folder),
             steps_left=int(control) if control.isdigit() else 0,
             batches=len(entries),
             queues=_lengths(run),

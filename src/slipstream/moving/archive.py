@@ -6,11 +6,12 @@ and a trip is written once, when the stream's clock has passed its end. A stream
 or trains, or a replayed run; whoever calls opens the source.
 
 The plane of Linear City: x is the distance from the western end, y the expressway (ten miles apart) plus the lane;
-all in metres.
+all in metres. ``manifest.json`` beside the trips says so; trips of another origin in the same layout lie elsewhere.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from slipstream.errors import BadArgument, BadInput
+from slipstream.documents import json_of
+from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.feeds.intake import nothing
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
@@ -40,6 +42,10 @@ APART = 10 * 5280 * FOOT
 SILENCE = 2 * REPORT_EVERY + 1
 #: where second 0 of a run lies: a Monday
 START = "2007-05-28 00:00:00"
+
+FORMAT, VERSION = "slipstream-archive", 1
+#: the plane in which Linear Road's expressways lie
+LINEAR_CITY = "linear city"
 
 #: a second that no feed reaches: 63 years after its start
 END = 2_000_000_000
@@ -87,9 +93,26 @@ def trajectories(reports: DataFrame, start: str = START) -> DataFrame:
     return kept.selectExpr("vid", "xway", "dir", _TRIP, "reports - size(r) AS Dropped")
 
 
+def describe(out: Path) -> None:
+    """Write ``out/manifest.json``: that these trips lie in the plane of Linear City."""
+    out.mkdir(parents=True, exist_ok=True)
+    body = {"format": FORMAT, "version": VERSION, "plane": LINEAR_CITY}
+    (out / "manifest.json").write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
+
+
+def is_linear_city(folder: Path) -> bool:
+    """Whether an archive says that its trips are on Linear Road's expressways."""
+    try:
+        body = json_of((folder / "manifest.json").read_bytes())
+        return (body["format"], body["plane"]) == (FORMAT, LINEAR_CITY)
+    except (OSError, *MALFORMED):
+        return False
+
+
 def archive_run(spark: SparkSession, run: Run, out: Path, start: str = START) -> dict[str, int]:
     """All trips of a finished run as the table ``out/trips``."""
     with staged(out) as stage:
+        describe(stage)
         trajectories(run.dataframe(spark), start).write.parquet(str(stage / "trips"))
         return counts(spark.read.parquet(str(stage / "trips")))
 
@@ -163,6 +186,7 @@ def archive_stream(tuples: DataFrame, out: Path, start: str = START, *, once: bo
 
     Give the same ``out`` again and it goes on where it stopped.
     """
+    describe(out)
     writer = trajectories(tuples, start).writeStream.format("parquet").outputMode("append")
     options = {"path": str(out / "trips"), "checkpointLocation": str(out / "checkpoint" / "trips")}
     pace = {"availableNow": True} if once else {"processingTime": "0 seconds"}

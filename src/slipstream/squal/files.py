@@ -70,7 +70,9 @@ def load(path: Path) -> Network:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read.", hint="Give a network file; examples/networks has some.") from error
+        raise BadInput(
+            f"{path}: cannot be read.", hint="Give a network file; `slipstream examples` writes some."
+        ) from error
     return loads(text, str(path))
 
 

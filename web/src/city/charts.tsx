@@ -8,7 +8,7 @@ import type { Beat } from "./types";
 const KINDS = ["toll", "alert", "balance", "expenditure", "travel time"];
 const KIND_LINES = KINDS.map((label, at) => ({ label, colour: SERIES[at] ?? SERIES[0] }));
 
-export function Charts({ beats }: { beats: readonly Beat[] }) {
+export function Charts({ beats, limit }: { beats: readonly Beat[]; limit: number | undefined }) {
   const theme = useTheme();
   const data = useMemo(() => columns(beats), [beats]);
   const ink = useMemo(() => ({ main: colour("accent"), soft: colour("soft"), dim: colour("dim") }), [theme]);
@@ -23,7 +23,7 @@ export function Charts({ beats }: { beats: readonly Beat[] }) {
   return (
     <div className="charts">
       <Chart title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
-      <Chart title="Response, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={5} bare />
+      <Chart title="Response, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} bare />
       <Chart title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
       <Chart title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
     </div>

@@ -38,7 +38,7 @@ export function Controls({ state, connected, onProblem }: Props) {
       <label>
         Run
         <select value={run} onChange={(event) => setRun(event.target.value)} disabled={busy}>
-          {choices?.runs.length === 0 && <option value="">no runs in the workspace</option>}
+          {choices?.runs.length === 0 && <option value="">no runs yet</option>}
           {choices?.runs.map((one) => (
             <option key={one.name} value={one.name}>
               {one.name}

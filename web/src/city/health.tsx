@@ -12,29 +12,41 @@ const KINDS: Record<string, string> = {
   travel_time: "Travel time",
 };
 
+/** seconds within which a toll or an alert must be there */
+export const LIMIT = 5;
+
+/** The limits are those of real time: at ten times that, ten seconds of the run pass in one. */
+export const limitsApply = (state: State): boolean => state.speed === 1;
+
 export function Figures({ state }: { state: State }) {
   const { health } = state;
   const stable = health.stable === null ? "–" : health.stable ? "yes" : "no";
+  // an alarm asks somebody to act: there is nothing to do about a run that has ended
+  const alarming = state.status === "running";
+  const behind = alarming && health.stable === false;
   return (
-    <dl className="figures">
+    <dl className="figures" aria-label={alarming ? "The last minute" : "The last minute before the end"}>
       <Figure name="Cars on the road" value={count(state.cars)} />
       <Figure name="Mean speed" value={state.mean_speed === null ? "–" : state.mean_speed.toFixed(0)} unit="mph" />
       <Figure name="Arrivals" value={health.arrival_rate === null ? "–" : count(health.arrival_rate)} unit="tuples/s" />
       <Figure name="Between two" value={duration(health.interarrival)} />
       <Figure name="Commit, mean" value={duration(health.commit)} />
-      <Figure name="Query capacity left" value={duration(health.capacity)} alarm={health.stable === false} />
-      <Figure name="Lag" value={duration(health.lag)} alarm={(health.lag ?? 0) > 5} />
-      <Figure name="Stable" value={stable} alarm={health.stable === false} />
+      <Figure name="Query capacity left" value={duration(health.capacity)} alarm={behind} />
+      <Figure name="Lag" value={duration(health.lag)} alarm={alarming && limitsApply(state) && (health.lag ?? 0) > LIMIT} />
+      <Figure name="Stable" value={stable} alarm={behind} />
     </dl>
   );
 }
 
-export function Responses({ kinds, paced }: { kinds: readonly KindHealth[]; paced: boolean }) {
+export function Responses({ state }: { state: State }) {
+  const { kinds } = state.health;
+  const paced = state.speed !== 0 || kinds.some((kind) => kind.recent);
+  const limited = limitsApply(state);
   return (
     <section className="card responses">
       <header>
         <h3>Response times</h3>
-        <span className="dim">last minute, against the limit</span>
+        <span className="dim">{limited ? "last minute, against the limit" : paced ? `last minute; at ${state.speed}× no limit applies` : ""}</span>
       </header>
       {!paced && <p className="note">At full speed there is no clock to measure against. Start at a pace to see them.</p>}
       {paced && (
@@ -45,12 +57,12 @@ export function Responses({ kinds, paced }: { kinds: readonly KindHealth[]; pace
               <th scope="col">p50</th>
               <th scope="col">p99</th>
               <th scope="col">max</th>
-              <th scope="col">limit</th>
+              {limited && <th scope="col">limit</th>}
             </tr>
           </thead>
           <tbody>
             {kinds.map((kind, at) => (
-              <KindRows key={kind.kind} kind={kind} colour={SERIES[at] ?? SERIES[0]} />
+              <KindRows key={kind.kind} kind={kind} limited={limited} colour={SERIES[at] ?? SERIES[0]} />
             ))}
           </tbody>
         </table>
@@ -59,8 +71,8 @@ export function Responses({ kinds, paced }: { kinds: readonly KindHealth[]; pace
   );
 }
 
-function KindRows({ kind, colour }: { kind: KindHealth; colour: string }) {
-  const late = (kind.recent?.most ?? 0) > kind.limit;
+function KindRows({ kind, limited, colour }: { kind: KindHealth; limited: boolean; colour: string }) {
+  const late = limited && (kind.recent?.most ?? 0) > kind.limit;
   const share = (value: number) => `${Math.min(100, (100 * value) / kind.limit)}%`;
   const cell = (value: number | undefined) => <td className="mono">{value === undefined ? "–" : value.toFixed(1)}</td>;
   return (
@@ -73,21 +85,23 @@ function KindRows({ kind, colour }: { kind: KindHealth; colour: string }) {
         {cell(kind.recent?.p50)}
         {cell(kind.recent?.p99)}
         {cell(kind.recent?.most)}
-        <td className="mono dim">{kind.limit} s</td>
+        {limited && <td className="mono dim">{kind.limit} s</td>}
       </tr>
-      <tr aria-hidden="true">
-        <td colSpan={5}>
-          <div className={`bullet ${late ? "alarm" : ""}`}>
-            {kind.recent && (
-              <>
-                <i className="most" style={{ width: share(kind.recent.most) }} />
-                <i className="p99" style={{ width: share(kind.recent.p99) }} />
-                <i className="p50" style={{ left: share(kind.recent.p50) }} />
-              </>
-            )}
-          </div>
-        </td>
-      </tr>
+      {limited && (
+        <tr aria-hidden="true">
+          <td colSpan={5}>
+            <div className={`bullet ${late ? "alarm" : ""}`}>
+              {kind.recent && (
+                <>
+                  <i className="most" style={{ width: share(kind.recent.most) }} />
+                  <i className="p99" style={{ width: share(kind.recent.p99) }} />
+                  <i className="p50" style={{ left: share(kind.recent.p50) }} />
+                </>
+              )}
+            </div>
+          </td>
+        </tr>
+      )}
     </>
   );
 }

@@ -10,7 +10,7 @@ import { Charts } from "./charts";
 import { Controls, Timeline } from "./controls";
 import { SegmentCard, VehicleCard, VehicleSearch } from "./details";
 import { type Measure, MEASURES, shade } from "./draw";
-import { Figures, Responses } from "./health";
+import { Figures, LIMIT, limitsApply, Responses } from "./health";
 import { useLive } from "./live";
 import { CityMap } from "./map";
 import { type Grid, HEADING, type Place, type State } from "./types";
@@ -47,14 +47,14 @@ export function CityPage() {
               {zoomed !== undefined ? (
                 <button onClick={() => setZoomed(undefined)}>All expressways</button>
               ) : (
-                <span className="dim hint">double-click an expressway</span>
+                <span className="dim hint">double-click or double-tap an expressway</span>
               )}
             </header>
             <CityMap live={live} measure={measure} zoomed={zoomed} chosen={chosen} onChoose={setChosen} onZoom={setZoomed} />
             {state.shown < 0 && <Waiting state={state} />}
             <Timeline state={state} onProblem={onProblem} />
           </section>
-          <Charts beats={live.beats} />
+          <Charts beats={live.beats} limit={limitsApply(state) ? LIMIT : undefined} />
         </div>
         <aside>
           <div className="wall-clock mono" aria-label="Time of the run">
@@ -73,7 +73,7 @@ export function CityPage() {
             />
           )}
           {chosen && <SegmentCard place={chosen} second={state.shown} onClose={() => setChosen(undefined)} />}
-          <Responses kinds={state.health.kinds} paced={state.speed !== 0 || state.health.kinds.some((k) => k.recent)} />
+          <Responses state={state} />
           <Accidents state={state} onChoose={setChosen} />
         </aside>
       </div>
@@ -111,9 +111,9 @@ function Waiting({ state }: { state: State }) {
   return (
     <div className="over">
       <Empty title="The city is empty">
-        <p>Choose a run and press Start, or open an earlier result.</p>
+        <p>Choose a run and press Start, or open an earlier result: both are above, once there are some.</p>
         <p>
-          No runs yet? <code>slipstream simulate --expressways 10 --minutes 30 --out runs/city</code>
+          No runs yet? <code>slipstream simulate --expressways 1 --minutes 5 --out runs/first</code>
         </p>
       </Empty>
     </div>

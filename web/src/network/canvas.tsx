@@ -17,6 +17,7 @@ import {
   type NodeProps,
   Position,
   ReactFlow,
+  type ReactFlowInstance,
   useReactFlow,
 } from "@xyflow/react";
 import { memo, useCallback, useEffect, useMemo, useState } from "react";
@@ -56,9 +57,22 @@ interface Props {
   onDrop: (piece: m.Piece, at: { x: number; y: number }) => void;
 }
 
+/** A zoom at which boxes can be read, and the width of canvas below which the whole network is not squeezed in. */
+const LEGIBLE = 0.6;
+const NARROW = 600;
+
+/** The whole network; on a phone its beginning, large enough to be read. */
+async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
+  await flow.fitView({ padding: 0.08, maxZoom: 1.1 });
+  const canvas = document.querySelector(".canvas");
+  if (!canvas || canvas.clientWidth > NARROW || flow.getZoom() >= LEGIBLE) return;
+  const whole = flow.getNodesBounds(flow.getNodes());
+  await flow.setViewport({ x: 16 - whole.x * LEGIBLE, y: canvas.clientHeight / 2 - (whole.y + whole.height / 2) * LEGIBLE, zoom: LEGIBLE });
+}
+
 export function Canvas(props: Props) {
   const { doc, verdict, run, group, selected, positions, onSelect, onEnter, onEdit, onPlace } = props;
-  const flow = useReactFlow();
+  const flow = useReactFlow<Drawn, Wire>();
   const scene = useMemo(() => sceneOf(doc, group), [doc, group]);
   const placed = useMemo(() => ({ ...layout(scene.spots, scene.arcs), ...positions }), [scene, positions]);
   const [nodes, setNodes] = useState<Drawn[]>([]);
@@ -78,7 +92,7 @@ export function Canvas(props: Props) {
   }, [scene, placed, selected, verdict, run, doc]);
   const edges = useMemo(() => wiresOf(doc, scene, run, selected), [doc, scene, run, selected]);
   useEffect(() => {
-    const soon = window.setTimeout(() => void flow.fitView({ padding: 0.08, maxZoom: 1.1 }), 60);
+    const soon = window.setTimeout(() => void show(flow), 60);
     return () => window.clearTimeout(soon);
     // the drawer of a run takes a part of the canvas
   }, [group, props.opened, run !== undefined, flow]);

@@ -173,7 +173,7 @@ function Editor() {
                   <p>Drag a source and boxes from the left, connect their dots, and let an output leave. Or open a network above.</p>
                   {shelf?.networks.length === 0 && (
                     <p>
-                      No networks in the workspace yet: <code>cp -r examples/networks WORKSPACE</code>
+                      No networks yet: <code>slipstream examples</code> writes some, in a folder that the console shows.
                     </p>
                   )}
                 </Empty>
@@ -300,7 +300,7 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
         Open
         <select value="" onFocus={onShelf} onChange={(event) => open(event.target.value)}>
           <option value="" disabled>
-            {shelf?.networks.length ? "a network" : "none in the workspace"}
+            {shelf?.networks.length ? "a network" : "none yet"}
           </option>
           {shelf?.networks.map((one) => (
             <option key={one} value={one}>

@@ -10,10 +10,11 @@ export function clock(second: number): string {
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
 }
 
-/** A duration with the digits that matter. */
+/** A duration with the digits that matter, two or three of them. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
-  if (Math.abs(seconds) < 0.0000995) return `${(seconds * 1e6).toFixed(0)} µs`;
-  if (Math.abs(seconds) < 0.995) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 2 : 0)} ms`;
-  return `${seconds.toFixed(seconds < 9.95 ? 2 : 1)} s`;
+  const size = Math.abs(seconds);
+  if (size < 0.0000995) return `${(seconds * 1e6).toFixed(0)} µs`;
+  if (size < 0.995) return `${(seconds * 1000).toFixed(size < 0.00995 ? 2 : 0)} ms`;
+  return `${seconds.toFixed(size < 9.95 ? 2 : 1)} s`;
 }

@@ -23,12 +23,12 @@ export function TrajectoriesPage() {
   if (names?.length === 0) {
     return (
       <div className="centre">
-        <Empty title="No journeys in the workspace">
+        <Empty title="No journeys here">
           <p>
-            Make some with <code>slipstream berlinmod generate --scale 0.005 --out WORKSPACE/berlin</code>
+            Make some with <code>slipstream berlinmod generate --scale 0.005 --out berlin</code>
           </p>
           <p>
-            or from a run with <code>slipstream archive RUN --out WORKSPACE/journeys</code>
+            or from a run with <code>slipstream archive RUN --out journeys</code>, in a folder that the console shows.
           </p>
         </Empty>
       </div>
@@ -249,6 +249,7 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
       .then((found) => (onStays(found.stays), onDraw(false)), onProblem)
       .finally(() => setAsking(false));
   };
+  const missing = region.length < 3 ? "Draw a region first, or take the middle square." : end < begin ? "The period ends before it begins." : "";
   const square = () => {
     // without a mouse: a square of two kilometres in the middle, to be asked at once
     const [x, y] = [(set.box[0] + set.box[2]) / 2, (set.box[1] + set.box[3]) / 2];
@@ -285,10 +286,14 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
         To
         <input type="datetime-local" step={1} value={forInput(end)} min={forInput(set.begin)} max={forInput(set.end)} onChange={(event) => Number.isFinite(fromInput(event.target.value)) && setEnd(fromInput(event.target.value))} />
       </label>
-      {end < begin && <p role="alert">The period ends before it begins.</p>}
-      <button className="primary" disabled={region.length < 3 || end < begin || asking} onClick={ask}>
+      <button className="primary" disabled={missing !== "" || asking} aria-describedby="missing" onClick={ask}>
         {asking ? "Asking" : "Ask"}
       </button>
+      {missing && (
+        <p id="missing" className="dim">
+          {missing}
+        </p>
+      )}
       {stays && (
         <p role="status">
           {stays.length === 0 ? "Nobody was there." : `${count(stays.length)} ${stays.length === 1 ? "vehicle was" : "vehicles were"} there.`}
@@ -330,7 +335,7 @@ function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; sh
       </header>
       {set.answers.length === 0 ? (
         <p className="dim">
-          None has been run here: <code>slipstream berlinmod run WORKSPACE/{set.name}</code>
+          None has been run here: <code>slipstream berlinmod run {set.name}</code>
         </p>
       ) : (
         <select aria-label="Query" value={query} onChange={(event) => show(Number(event.target.value))}>

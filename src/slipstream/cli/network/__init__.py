@@ -8,7 +8,7 @@ from slipstream.cli.network import control, design, running
 
 app = typer.Typer(
     help="Networks of boxes over streams: the seven boxes of the Aurora algebra, run on Structured Streaming.",
-    epilog="Start with: slipstream network draw examples/networks/border.yaml --out border.svg",
+    epilog="Start with: slipstream examples; slipstream network draw examples/networks/border.yaml --out border.svg",
     no_args_is_help=True,
 )
 for part in (design, running, control):

@@ -1,0 +1,126 @@
+"""What the console finds in the folders it was given, and that it finds nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from console.conftest import HERE, OURS
+from slipstream.cli import app
+from slipstream.cli.console import _workspace
+from slipstream.console import shelf, workspace
+from slipstream.console.guard import Rules
+from slipstream.console.journeys import data_sets
+from slipstream.console.refusals import NotNow, NotThere
+from slipstream.console.server import create
+from slipstream.console.workspace import Workspace
+from slipstream.errors import BadInput
+from slipstream.feeds.run import Run
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
+
+
+@pytest.fixture
+def home(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as README's commands leave it: ``runs/city`` tolled into ``tolled``, an archive, the examples."""
+    shutil.copytree(workspace / "city", tmp_path / "runs" / "city")
+    shutil.copytree(workspace / "tolled", tmp_path / "tolled")
+    shutil.copytree(EXAMPLES, tmp_path / "examples" / "networks")
+    (tmp_path / "history" / "trips").mkdir(parents=True)
+    pq.write_table(pa.table({"vid": [1]}), tmp_path / "history" / "trips" / "part-0.parquet")
+    (tmp_path / "mkdocs.yml").write_text("site_name: no network\nnav:\n  - Network of boxes: networks.md\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_the_readme_makes_is_shown_without_naming_a_folder(home: Path) -> None:
+    with TestClient(create(_workspace([]), Rules(), "local[2]"), base_url=HERE, headers=OURS) as page:
+        choices = page.get("/api/city/choices").json()
+        assert [run["name"] for run in choices["runs"]] == ["runs/city"]
+        assert choices["results"] == ["tolled"]
+        opened = page.post("/api/city/open", json={"result": "tolled"}).json()
+        assert (opened["status"], opened["run"]) == ("finished", "runs/city")
+        assert page.get("/api/trajectories").json()["data_sets"] == ["history"]
+        on_the_shelf = page.get("/api/network/shelf").json()
+    assert "examples/networks/border.yaml" in on_the_shelf["networks"]
+    assert "mkdocs.yml" not in on_the_shelf["networks"]
+    assert set(on_the_shelf["recordings"]) >= {"runs/city", "examples/networks/soldiers.csv"}
+    assert not any("part-" in name for name in on_the_shelf["recordings"])
+
+
+def test_folders_of_choice_are_shown_and_nothing_beside_them(home: Path) -> None:
+    chosen = Workspace.over([home / "runs", home / "tolled"])
+    assert (set(chosen.runs()), set(chosen.results())) == ({"runs/city"}, {"tolled"})
+    assert data_sets(chosen) == {}
+    assert shelf.networks(chosen) == {}
+    for name in ("history", "../tolled", ".", "mkdocs.yml", "examples/networks/border.yaml"):
+        with pytest.raises(NotThere):
+            chosen.result(name)
+        with pytest.raises(NotThere):
+            shelf.network(chosen, name)
+    for name in ("mine.yaml", "examples/networks/mine.yaml", "tolled/mine.yaml"):
+        with pytest.raises(NotThere, match="no place"):
+            shelf.new_network(chosen, name)
+    assert shelf.new_network(chosen, "runs/mine.yaml") == home / "runs" / "mine.yaml"
+
+
+def test_a_result_itself_is_a_workspace_without_room_for_another(home: Path) -> None:
+    alone = Workspace.over([home / "tolled"])
+    assert alone.results() == {"tolled": home / "tolled"}
+    assert alone.run_of(home / "tolled") is None
+    with pytest.raises(NotNow):
+        alone.new("more")
+
+
+def test_new_results_go_into_runs_or_the_first_folder(home: Path) -> None:
+    assert _workspace([]).new("city-tolls") == ("runs/city-tolls-1", home / "runs" / "city-tolls-1")
+    assert Workspace.over([home / "examples"]).new("x") == ("x-1", home / "examples" / "x-1")
+    shutil.rmtree(home / "runs")
+    assert _workspace([]).new("city-tolls")[1].parent.is_dir()
+
+
+def test_runs_may_be_a_link_but_links_in_folders_lead_nowhere(
+    home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    disk = tmp_path_factory.mktemp("disk")
+    shutil.move(home / "runs", disk / "large")
+    (home / "runs").symlink_to(disk / "large")
+    (home / "elsewhere").symlink_to(disk)
+    assert list(_workspace([]).runs().values()) == [disk / "large" / "city"]
+    (home / "runs").unlink()
+    assert _workspace([]).runs() == {}
+
+
+def test_of_two_runs_of_a_name_the_nearest_is_meant_or_neither(home: Path) -> None:
+    """A result keeps only the last part of its run's path."""
+    (home / "old").mkdir()
+    other = json.loads((home / "runs" / "city" / "manifest.json").read_text())
+    shutil.copytree(home / "runs" / "city", home / "old" / "city")
+    everything = _workspace([])
+    assert everything.run_of(home / "tolled") is not None, "a copy is the same run"
+    (home / "old" / "city" / "manifest.json").write_text(json.dumps(other | {"seed": 99}))
+    with pytest.raises(BadInput, match="old/city, runs/city"):
+        everything.run_of(home / "tolled")
+    shutil.move(home / "tolled", home / "old" / "tolled")
+    found = everything.run_of(home / "old" / "tolled")
+    assert isinstance(found, Run)
+    assert found.path == home / "old" / "city"
+
+
+def test_a_great_many_folders_are_not_all_looked_through(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not _workspace([]).is_cut_short
+    monkeypatch.setattr(workspace, "MOST", 3)
+    assert _workspace([]).is_cut_short
+    assert len(list(_workspace([]).folders())) == 3
+
+
+def test_folders_that_are_missing_are_all_named(home: Path) -> None:
+    told = CliRunner().invoke(app, ["console", "none", "tolled", "nowhere", "--no-browser"])
+    assert "none, nowhere: no such folder" in str(told.exception)
