@@ -98,8 +98,11 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
         if not functions.is_python(expressions.calls(one) | expressions.calls(two)):
-            both = Filter((f"({one}) and ({two})",))
-            return _merged(checked.network, first, second, both), f"{first.name} and {second.name} in one"
+            both = f"({one}) and ({two})"
+            if expressions.fits(both):
+                return _merged(
+                    checked.network, first, second, Filter((both,))
+                ), f"{first.name} and {second.name} in one"
     return None
 
 
@@ -112,7 +115,8 @@ def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
         if all(uses.count(name) <= 1 or text in source for name, text in inner.items()):
             texts = {name: text if text in source else f"({text})" for name, text in inner.items()}
             one = {name: expressions.substituted(text, texts) for name, text in outer.items()}
-            return _merged(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
+            if all(map(expressions.fits, one.values())):
+                return _merged(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
     return None
 
 
