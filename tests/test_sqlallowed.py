@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from slipstream.cuboid import declare
 from slipstream.cuboid.sql import Query
 from slipstream.errors import BadArgument, BadInput, SlipstreamError
-from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, MOST_DEEP, called, growth, read
-from slipstream.sqltext import MOST_CHARACTERS, MOST_NESTED, MOST_WORDS
+from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, called, growth, read
+from slipstream.sqltext import MOST_CHARACTERS, MOST_DEEP, MOST_NESTED, MOST_WORDS
 from slipstream.squal import Builder, Order, ScalarFunction, Stream, expressions, functions, register
 from slipstream.squal.execution import wanted_of
 from slipstream.squal.schemas import check
@@ -80,6 +81,9 @@ ATTACKS = [
     ":a",
     "?",
     "${spark.master}",
+    "'${env:HOME}'",
+    "p = '${system:user.home}'",
+    'concat(p, "${spark.app.name}")',
     "{{ a }}",
     "session.x",
     "@@version",
@@ -219,6 +223,9 @@ ATTACKS = [
     " or ".join(["b"] * 400),
     "p = '" + "x" * 1_000_000 + "'",
     "1e" + "9" * 20_000,
+    "1e-999999999F",
+    "1e999999999",
+    "9" * 5000,
     "a" * 1_000_000,
     # no words at all
     "",
@@ -333,8 +340,10 @@ def test_what_the_readers_of_trains_are_asked_is_checked() -> None:
         wanted_of(net.build(), "s")
 
 
-def spark_functions(spark: SparkSession) -> list[str]:
-    return [row[0].rpartition(".")[2] for row in spark.sql("SHOW ALL FUNCTIONS").collect()]
+def spark_functions(spark: SparkSession) -> set[str]:
+    """All that the session knows, but for what other tests registered as their own, and operators."""
+    names = {row[0].rpartition(".")[2] for row in spark.sql("SHOW ALL FUNCTIONS").collect()}
+    return names - functions.scalars() - OPERATORS
 
 
 #: operators that SHOW FUNCTIONS lists with the functions
@@ -344,7 +353,7 @@ OPERATORS = set(_OPERATORS.split())
 
 def test_each_of_sparks_functions_is_listed_or_refused_by_every_way_in(spark: SparkSession) -> None:
     """But for the ones that the aggregate box has, as the window function itself."""
-    names = set(spark_functions(spark)) - OPERATORS
+    names = spark_functions(spark)
     assert len(names) > 500
     listed = {name for name in names if name in FUNCTIONS}
     assert listed >= FUNCTIONS - {"try_cast"}, FUNCTIONS - listed
@@ -361,7 +370,7 @@ def test_each_of_sparks_functions_is_listed_or_refused_by_every_way_in(spark: Sp
 def test_each_of_sparks_functions_is_refused_by_streamonas_sql_unless_it_is_one_of_its_own(spark: SparkSession) -> None:
     script = declare.parse("CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(5), pos INT)")
     taken = set()
-    for name in set(spark_functions(spark)) - OPERATORS:
+    for name in spark_functions(spark):
         try:
             Query.parse(f"SELECT {name}(speed) FROM car", script.cuboids)
         except SlipstreamError:
@@ -596,5 +605,23 @@ def test_whatever_is_let_in_has_no_other_function_to_spark(
     assert names <= FUNCTIONS
 
 
+def test_spark_puts_no_settings_into_a_text(spark: SparkSession) -> None:
+    """It would for ${...}; the characters apart stay what they are."""
+    text = "'$' || '{env:HOME}'"
+    read(text)
+    assert spark.range(1).selectExpr(f"({text}) as x").head()[0] == "${env:HOME}"  # type: ignore[index]
+    with pytest.raises(BadInput, match=r"\$\{ in"):
+        read("'${env:HOME}'")
+
+
 def test_the_lists_are_apart() -> None:
     assert not FUNCTIONS & (AGGREGATES | KEYWORDS)
+
+
+def test_the_page_lists_what_is_listed() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "networks.md").read_text(encoding="utf-8")
+    section = page.partition("## What an expression may be made of")[2].partition("All of them")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ") and not line.startswith("| operators")]
+    assert {
+        name for row in rows for name in re.findall(r"[a-z_0-9]+", row.partition("|")[2].partition("|")[2])
+    } == FUNCTIONS

@@ -14,7 +14,20 @@ from typing import NoReturn
 from sqlglot import exp, parse_one
 
 from slipstream.errors import BadInput
-from slipstream.sqltext import NAME, NUMBER, QUOTED, TEXT, UNREADABLE, Word, closing, near, shown, split, words
+from slipstream.sqltext import (
+    NAME,
+    NUMBER,
+    QUOTED,
+    TEXT,
+    UNREADABLE,
+    Word,
+    check_depth,
+    closing,
+    near,
+    shown,
+    split,
+    words,
+)
 
 DIALECT = "spark"
 
@@ -62,9 +75,6 @@ _MOST_WILDCARDS = 2
 #: a text of an expression may be so many times as long as the longest that came in, or as many thousand characters
 MOST_GROWTH = 1000
 
-#: levels of the tree of an expression
-MOST_DEEP = 100
-
 _OPERANDS = (NAME, QUOTED, NUMBER, TEXT)
 _VALUES, _BEGINNINGS = {"null", "true", "false", "end"}, {"null", "true", "false", "case"}
 _AFTER_PATTERN = {"and", "or", "then", "when", "else", "end"}
@@ -100,7 +110,7 @@ def read(text: str, own: Collection[str] = ()) -> exp.Expr:
                 hint="An expression is made of columns, constants, operators, CASE, CAST and calls of functions.",
             )
     _check_columns(text, found, tree)
-    _check_depth(text, tree)
+    check_depth(text, tree)
     return tree
 
 
@@ -157,18 +167,6 @@ def _tree(text: str) -> exp.Expr:
     except UNREADABLE as error:
         said = str(error).splitlines() or ["Write an expression."]
         raise BadInput(f"{shown(text)} is not an SQL expression.", hint=said[0]) from error
-
-
-def _check_depth(text: str, tree: exp.Expr) -> None:
-    """A chain of operators is a deep tree, and Spark goes through it by recursion."""
-    level, depth = [tree], 0
-    while level:
-        level, depth = [child for node in level for child in node.iter_expressions()], depth + 1
-    if depth > MOST_DEEP:
-        raise BadInput(
-            f"{shown(text)}: a chain of more than {MOST_DEEP} operators.",
-            hint="Use IN (...), greatest or concat, or share the work among boxes.",
-        )
 
 
 # --- words

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from slipstream.errors import MALFORMED, BadInput
@@ -23,13 +24,15 @@ UNREADABLE = (SqlglotError, *MALFORMED)
 
 #: bounds of one expression or query: reading it takes milliseconds, and neither parser runs out of stack
 MOST_CHARACTERS, MOST_WORDS, MOST_NESTED = 10_000, 1_000, 25
+#: levels of the tree of an expression
+MOST_DEEP = 100
 
 NAME, QUOTED, NUMBER, TEXT, MARK = "name", "quoted name", "number", "text", "mark"
 _WORD = re.compile(
     r"""
       (?P<blank>[ \t\r\n]+)
     | (?P<comment>--|/\*)
-    | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[LSYDFlsydf]?)(?![\w.])
+    | (?P<number>(?:[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?[LSYDFlsydf]?)(?![\w.])
     | (?P<name>[^\W\d]\w*)
     | (?P<quoted>`[\w ]+`)
     | (?P<text>'(?:[^'\\]|'')*'|"(?:[^"\\]|"")*")
@@ -87,6 +90,8 @@ def words(text: str) -> list[Word]:
 
 def check_size(text: str, found: Sequence[str]) -> None:
     """Refuse a text of too many words or nested too deeply, and brackets without a pair."""
+    if len(text.strip()) > MOST_CHARACTERS:
+        _refuse_size(f"{text.strip()[:60]!r}...: {len(text.strip()):,} characters")
     if len(found) > MOST_WORDS:
         _refuse_size(f"{text.strip()[:60]!r}...: {len(found):,} words")
     depth = run = 0
@@ -99,6 +104,18 @@ def check_size(text: str, found: Sequence[str]) -> None:
             break
     if depth:
         raise BadInput(f"{shown(text)}: a bracket or CASE without its pair.", hint="Close what is opened, and no more.")
+
+
+def check_depth(text: str, tree: exp.Expr) -> None:
+    """A chain of operators is a deep tree, and whoever runs it goes through it by recursion."""
+    level, depth = [tree], 0
+    while level:
+        level, depth = [child for node in level for child in node.iter_expressions()], depth + 1
+    if depth > MOST_DEEP:
+        raise BadInput(
+            f"{shown(text)}: a chain of more than {MOST_DEEP} operators.",
+            hint="Use IN (...), greatest or concat, or share the work among several.",
+        )
 
 
 def split(found: Sequence[Word]) -> list[list[Word]]:
@@ -146,6 +163,9 @@ def _check_word(text: str, found: list[Word]) -> None:
     word = found[-1]
     if len(found) > 1 and found[-2].end == word.start and _is_joined(found[-2], word):
         raise BadInput(f"{shown(text)}: no space before {word.text[:40]}.", hint="Put a space or an operator there.")
+    if "${" in word.text:
+        # Spark puts settings and the environment there before it reads the text
+        raise BadInput(f"{shown(text)}: ${{ in {word.text[:40]}.", hint="Write '$' || '{...' for these characters.")
     odd = [letter for letter in word.text if _is_odd(letter, word.kind)]
     if odd:
         what = unicodedata.name(odd[0], f"the character U+{ord(odd[0]):04X}")
@@ -170,8 +190,8 @@ def _is_odd(letter: str, kind: str) -> bool:
 def _refuse_size(what: str) -> None:
     raise BadInput(
         f"{what}.",
-        hint=f"At most {MOST_CHARACTERS:,} characters, {MOST_WORDS:,} words and {MOST_NESTED} levels: "
-        "share the work among boxes, and put long lists into a stored table.",
+        hint=f"At most {MOST_CHARACTERS:,} characters, {MOST_WORDS:,} words and {MOST_NESTED} levels are read: "
+        "share the work among several.",
     )
 
 
@@ -188,5 +208,7 @@ def _refuse_place(text: str, place: int) -> None:
         "`": "A quoted name has letters, digits, underscores and blanks, and ends with `.",
         ";": "A box takes one expression.",
     }
+    if text[place] in ".0123456789":
+        hints[text[place]] = "A number has at most 40 digits, and an exponent of three; names begin with a letter."
     hint = hints.get(text[place], "Expressions are made of names, numbers, texts, operators and brackets.")
     raise BadInput(f"{shown(text)}: unexpected {text[place]!r} at character {place + 1}.", hint=hint)

@@ -212,6 +212,12 @@ def _uses(text: str) -> set[str]:
     return {name for _, name in expressions.columns(text)}
 
 
+def _argued(box: Aggregate | Resample) -> set[str]:
+    """The columns that the arguments of a box's window functions use."""
+    calls = map(expressions.call, box.functions.values())
+    return {name for call in calls for argument in call.arguments for name in _uses(argument)}
+
+
 def _needs(checked: Checked) -> dict[Arc, set[str]]:
     """For every arc, the columns that someone downstream looks at."""
     needs: dict[Arc, set[str]] = {arc: set() for arc in checked.schemas}
@@ -236,10 +242,10 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])
         case Aggregate():
-            return _order_needs(box.order) | set().union(*map(_uses, box.functions.values()))
+            return _order_needs(box.order) | _argued(box)
         case Resample():
             order = (box.left, box.right)[side]
-            return _order_needs(order) | (set().union(*map(_uses, box.functions.values())) if side else set())
+            return _order_needs(order) | (_argued(box) if side else set())
 
 
 def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
