@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream import session
+from slipstream.cli.network.options import register
 from slipstream.cli.options import Master
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.progress import say
@@ -28,6 +29,12 @@ def console(
         list[str] | None, typer.Option(help="Another name this machine is reached by. May be repeated.")
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with the token; made up and printed without.")] = None,
+    functions: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A Python file that registers functions of your own for networks. It is executed. Repeatable."
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     master: Master = session.LOCAL,
 ) -> None:
@@ -43,6 +50,8 @@ def console(
 
     `slipstream console data/runs --port 9000 --no-browser`
 
+    `slipstream console --functions examples/networks/linear_road.py` for networks with functions of your own
+
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
     """
     from slipstream.console.guard import Rules, is_loopback
@@ -53,6 +62,8 @@ def console(
             f"{workspace}: no such folder.",
             hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {workspace}/first",
         )
+    for file in functions or ():
+        register(file)
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _token(token_file)
     rules = Rules(host, port, token, tuple(name or ()))
