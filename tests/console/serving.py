@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from slipstream.console.guard import Rules
-from slipstream.console.server import create
+from slipstream.console.server import config, create
 
 
 def free_port() -> int:
@@ -26,7 +26,7 @@ def served(workspace: Path, token: str = "", log_level: str = "critical") -> Ite
     """The console over a workspace, while the block runs; its address."""
     port = free_port()
     app = create(workspace, Rules(port=port, token=token), "local[2]")
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level=log_level, timeout_graceful_shutdown=2))
+    server = uvicorn.Server(config(app, "127.0.0.1", port, log_level))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from fastapi.testclient import TestClient
 from console.conftest import HERE, OURS
 from slipstream.console.guard import BODY_LIMIT, Rules
 from slipstream.console.server import create, page_advice
+from slipstream.tolls.engine import CHECKPOINT
+from slipstream.tolls.layout import FILE
 
 TOKEN = "a-token-for-the-wall-0123456789"
 
@@ -112,3 +116,16 @@ def test_without_its_page_the_console_says_how_to_get_it(tmp_path: Path, monkeyp
     # who installed a wheel has no such script
     assert "console.sh" not in page_advice(tmp_path)
     assert "pip wheel" in page_advice(tmp_path)
+
+
+def test_rules_that_a_folder_names_are_no_code(tmp_path: Path, workspace: Path) -> None:
+    """A result may be a stranger's; an engine that goes on in it would import what its layout names."""
+    inside = tmp_path / "inside"
+    shutil.copytree(workspace, inside)
+    layout = inside / "tolled" / CHECKPOINT / FILE
+    layout.write_text(json.dumps(json.loads(layout.read_text()) | {"rules": "os:system"}))
+    with TestClient(create(inside, Rules(), "local[2]"), base_url=HERE, headers=OURS) as page:
+        assert page.post("/api/city/open", json={"result": "tolled"}).status_code == 200
+        answer = page.post("/api/city/resume", json={"speed": 1.0})
+    assert answer.status_code == 409
+    assert "rules are code" in answer.json()["message"]

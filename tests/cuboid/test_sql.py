@@ -240,7 +240,7 @@ MISTAKES = [
     ("SELECT speed[1] FROM car", "speed\\[1", "in the future"),
     ("SELECT speed[-5] FROM car", "speed\\[-5", "keeps 5 elements; the oldest is \\[-4\\]"),
     ("SELECT lane[0] FROM car", "lane", "only an atomic stream has elements"),
-    ("SELECT slop(speed) FROM car", "slop\\(speed", "no function 'slop'; there are avg"),
+    ("SELECT slop(speed) FROM car", "slop\\(speed", "no function 'slop'; did you mean 'slope'\\? there are avg"),
     ("SELECT vid FROM car\nWHERE correlation(speed, v) > 1", "v\\) ", "line 2, column 26: no attribute 'v'"),
     ("SELECT vid FROM car WHERE correlation(heat, up) > 1", "correlation", "pattern up has 4 elements, heat keeps 3"),
     ("SELECT vid FROM car WHERE correlation(speed) > 1", "correlation", "takes 2 arguments"),

@@ -13,12 +13,14 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzz.campaign import ACCEPTED, Reader
+from slipstream.cli.network.options import register
 from slipstream.cuboid import declare
 from slipstream.cuboid.fragment import Fragment
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import Rows, take_in
 from slipstream.errors import BadInput
-from slipstream.squal import expressions, files, schemas
+from slipstream.sqlallowed import FUNCTIONS, called
+from slipstream.squal import expressions, files, functions, schemas
 from slipstream.squal.algebra import Aggregate, Builder, Order
 from slipstream.squal.inputs import read_table
 
@@ -29,8 +31,10 @@ EXPRESSIONS = (
     "near_school(lon, lat) and abs(speed) > 3",
     "avg(price * 2)",
     "count(distinct vid)",
-    "case when a > 3 then b[0] else cast(c as int) end in (1, 2, 'x')",
+    "case when a > 3 then left(b, 1) else cast(c as string) end in ('1', '2', 'x')",
     "`a b` like '%x' or not d between 1 and 2e3",
+    "reflect('java.lang.System', 'exit', 1) or a in (select 1)",
+    "replace(lpad(a, 10, 'x'), 'x', \"yy\") || round(b, 2) <=> -.5",
 )
 SCRIPT = """CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(5), heat FLOAT AST(3), lane TINYINT, pos INT);
 CREATE PATTERN w AS (9, 3, -6.5);
@@ -93,8 +97,10 @@ def read_expression(data: bytes) -> str:
     """The SQL in a box."""
     text = data.decode("utf-8", "replace")
     names = {name for _, name in expressions.columns(text)}
+    own = functions.scalars()
+    assert called(text) <= FUNCTIONS | own, "a function that is not listed"
+    assert expressions.calls(text) <= own
     assert set(expressions.mentions(text)) == names
-    expressions.calls(text)
     expressions.equalities(text)
     expressions.renamed(text, lambda _, name: f"x_{name}")
     expressions.is_column(text)
@@ -176,6 +182,7 @@ def _small_network() -> bytes:
 
 def readers(scratch: Path) -> list[Reader]:
     """The readers of what people write."""
+    register(NETWORKS / "speeding.py")
     examples = [path.read_bytes() for path in (NETWORKS / "border.yaml", NETWORKS / "speeding.yaml")]
     networks = [_small_network(), *examples]
     rows = [{"sid": n, "time": 30 * n, "pos": 1.5 * n, "name": "x", "armed": n > 1} for n in range(4)]

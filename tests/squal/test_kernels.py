@@ -170,6 +170,19 @@ class _Sparkless:
 
         return [StructField("x", BooleanType())]
 
+    @property
+    def _jdf(self) -> _Sparkless:
+        return self
+
+    def queryExecution(self) -> _Sparkless:  # noqa: N802
+        return self
+
+    def analyzed(self) -> _Sparkless:
+        return self
+
+    def deterministic(self) -> bool:
+        return True
+
 
 SPARKLESS = _Sparkless()
 

@@ -12,6 +12,7 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_there
+from slipstream.cli.network.options import register
 from slipstream.cli.options import Master
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.progress import say
@@ -39,6 +40,12 @@ def console(
     token_file: Annotated[
         Path | None, typer.Option(help="File containing the token. If omitted, a token is generated and printed.")
     ] = None,
+    functions: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A Python file that registers functions of your own for networks. It is executed. Repeatable."
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     master: Master = session.LOCAL,
 ) -> None:
@@ -55,6 +62,8 @@ def console(
 
     `slipstream console data/runs tolls --port 9000 --no-browser`
 
+    `slipstream console --functions examples/networks/linear_road.py` for networks with functions of your own
+
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
     """
     from slipstream.console.guard import Rules, is_loopback
@@ -62,6 +71,8 @@ def console(
 
     workspace = _workspace(folders or [])
     check_there(token_file, option="--token-file", what="file", hint="Put a long random word into it.")
+    for file in functions or ():
+        register(file)
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _token(token_file)
     rules = Rules(host, port, token, tuple(name or ()))

@@ -5,15 +5,18 @@
   ``X-Slipstream``, which a form or an image on another site cannot send.
 - Beyond loopback, every request needs the token: once, in the body of a login, after that in a cookie that scripts
   cannot read; or in an Authorization header. It is compared in constant time and never stands in an address.
-- Bodies are limited, and every answer forbids pages of ours to load or to be shown by anything else.
+- Bodies are limited, in size and in the time they take to come; so are connections (``server.Protocol``).
+- Every answer forbids pages of ours to load or to be shown by anything else.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
 import secrets
+import time
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
@@ -25,6 +28,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "slipstream-session"
 HEADER = "x-slipstream"
 BODY_LIMIT = 1 << 20
+#: seconds for all of a body to come
+BODY_SECONDS = 30.0
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 #: what one may see without a token: the page itself (it has no data in it), the way in, and whether we are alive
 _OPEN_API = {"/api/session", "/healthz"}
@@ -147,18 +152,28 @@ def _refuse(code: int, message: str, hint: str) -> JSONResponse:
 
 
 def _limited(receive: Receive) -> Receive:
-    taken = 0
+    taken, is_whole = 0, False
+    deadline = time.monotonic() + BODY_SECONDS
 
     async def limited() -> Message:
-        nonlocal taken
-        message = await receive()
+        nonlocal taken, is_whole
+        # once the body is there, the next message is that the page has left, whenever that is
+        message = await receive() if is_whole else await _in_time(receive, deadline)
         taken += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
         if taken > BODY_LIMIT:
             # the one kind of error that FastAPI passes on while it reads a body
             raise HTTPException(413, "The request is too large")
         return message
 
     return limited
+
+
+async def _in_time(receive: Receive, deadline: float) -> Message:
+    try:
+        return await asyncio.wait_for(receive(), deadline - time.monotonic())
+    except TimeoutError as error:
+        raise HTTPException(408, "The request took too long to come") from error
 
 
 def _secured(send: Send) -> Send:

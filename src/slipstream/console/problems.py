@@ -53,6 +53,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (401, "The token is missing."),
         (403, "The request comes from another site."),
         (404, "There is no such thing."),
+        (408, "The request took too long to come."),
         (409, "It cannot be done now."),
         (413, "The request is too large."),
         (421, "The name is not the console's."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import threading
 from collections.abc import AsyncIterator
@@ -11,10 +12,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from slipstream import __version__
 from slipstream.console import city, monitor, network, problems, session, trajectories
@@ -109,9 +112,56 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+class Protocol(H11Protocol):
+    """HTTP with bounds: so many connections, and so much time for the head of a request to come."""
+
+    most_connections = 200
+    head_seconds = 10.0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, unless too many wait already."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            transport.close()
+        else:
+            self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing more will come."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _watch_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def config(app: FastAPI, host: str, port: int, log_level: str = "critical") -> uvicorn.Config:
+    """How the console is served."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Protocol,
+        log_level=log_level,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+    )
+
+
 def serve(app: FastAPI, host: str, port: int) -> None:
     """Run until Ctrl-C."""
-    config = uvicorn.Config(
-        app, host=host, port=port, log_level="critical", timeout_graceful_shutdown=2, server_header=False
-    )
-    Server(config).run()
+    Server(config(app, host, port)).run()

@@ -20,6 +20,7 @@ from slipstream.errors import BadInput
 from slipstream.squal import files
 from slipstream.squal.algebra import Network
 from slipstream.squal.schemas import check
+from slipstream.staging import beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,8 +66,9 @@ def write(sketch: Sketch, path: Path) -> None:
         text = files.dumps(to_network(sketch))
     except BadInput as error:
         raise NotNow(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
-    stage = path.with_name(f".{path.name}.partial")
-    stage.write_text(text, encoding="utf-8")
+    stage = beside(path, "partial")  # a name that nobody can have made a link of before
+    with stage.open("x", encoding="utf-8") as file:
+        file.write(text)
     stage.replace(path)
 
 

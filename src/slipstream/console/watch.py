@@ -32,6 +32,7 @@ from slipstream.tolls.answers import LIMITS, NAMES
 from slipstream.tolls.cars import CELLS
 from slipstream.tolls.engine import CHECKPOINT
 from slipstream.tolls.layout import FILE, Layout
+from slipstream.tolls.rules import RULES
 
 LOOK_EVERY = 0.25
 #: beats a page gets when it opens: a quarter of an hour at real time
@@ -190,6 +191,12 @@ class City:
             subject = self._watched()
             if subject.run is None:
                 raise NotNow("Only runs of the workspace can go on from here.", hint="Start a run.")
+            if subject.rules not in RULES:
+                # the folder may be anyone's, and an engine would import what its layout names
+                raise NotNow(
+                    f"Its rules are code, {subject.rules[:100]!r}, which the console does not load.",
+                    hint="Resume it on the command line: slipstream toll RUN --out FOLDER --rules MODULE:FUNCTION",
+                )
             if subject.journal.newest >= subject.seconds - 1:
                 raise NotNow("The run is over.", hint="Start it again, or replay it.")
             stop_clock(subject.out)

@@ -11,6 +11,7 @@ said). A pattern has its oldest element first, as one would draw it. Errors poin
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -101,7 +102,7 @@ class _Statement:
             return
         self._expect("CREATE", "a statement begins with CREATE or SELECT")
         what = self._word("CUBOID, PATTERN or QUERY").upper()
-        name = self._word("a name").lower()
+        name = self._name("a name").lower()
         if what == "CUBOID":
             script.cuboids[name] = self._cuboid(name)
         elif what == "PATTERN":
@@ -117,7 +118,7 @@ class _Statement:
         key, attributes = "", list[Plain | AST]()
         self._expect("(", "the attributes stand in parentheses")
         while True:
-            attribute = self._word("an attribute's name")
+            attribute = self._name("an attribute's name")
             dtype, depth, is_key = self._form(attribute)
             if is_key and key:
                 self._complain(f"a second key beside {key}", back=1)
@@ -195,6 +196,13 @@ class _Statement:
             self._complain(f"the text ends where {what} is expected", back=1)
         self._at += 1
         return str(self._tokens[self._at - 1].text)
+
+    def _name(self, what: str) -> str:
+        """A name that can be a column's and a file's."""
+        word = self._word(what)
+        if not re.fullmatch(r"[^\W\d]\w{0,99}", word):
+            self._complain(f"{word[:60]!r} cannot be a name; use letters, digits and underscores", back=1)
+        return word
 
     def _expect(self, word: str, why: str) -> None:
         if not self._is(word):

@@ -21,6 +21,7 @@ from slipstream.cuboid.functions import Pattern, element
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.cuboid.views import View
 from slipstream.kernels import Bools
+from slipstream.sqltext import near
 
 Array = npt.NDArray[Any]
 NUMBER, STREAM, PATTERN, TRUTH = "a number", "an atomic stream", "a pattern", "a condition"
@@ -218,8 +219,8 @@ class Compiler:
         if name == "count" and isinstance(node.this, exp.Star):
             return self._aggregate(node, Aggregate("count", None))
         if name not in functions.BUILT_IN and name not in self.functions and name not in AGGREGATES:
-            known = ", ".join(sorted({*functions.BUILT_IN, *self.functions, *AGGREGATES}))
-            self.complain(node, f"no function '{name}'; there are {known}")
+            known = sorted({*functions.BUILT_IN, *self.functions, *AGGREGATES})
+            self.complain(node, f"no function '{name[:60]}'; {near(name, known).lower()}there are {', '.join(known)}")
         saved, self.slots = self.slots, {}
         values = [self.value(argument) for argument in arguments]
         self.slots = saved

@@ -25,14 +25,14 @@ from sqlglot.errors import ParseError
 
 from slipstream.cuboid import functions
 from slipstream.cuboid.access import Ring, latest_first
-from slipstream.cuboid.declare import complain
+from slipstream.cuboid.declare import complain, tokenise
 from slipstream.cuboid.expressions import NUMBER, STREAM, Aggregate, Array, Compiler, Value, as_number
 from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.views import View
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints
-from slipstream.sqltext import UNREADABLE
+from slipstream.sqltext import UNREADABLE, check_depth, check_size
 
 Part = dict[str, Array]
 
@@ -127,7 +127,11 @@ class Query:
 
 def _tree(text: str) -> exp.Select:
     try:
+        check_size(text, [token.text for token in tokenise(text)])
         tree = parse_one(text, dialect="spark")
+        check_depth(text, tree)
+    except BadInput as error:
+        raise BadArgument(error.message, hint=error.hint) from error
     except ParseError as error:
         found = error.errors[0] if error.errors else {"description": "a question is a SELECT"}
         lines = text.splitlines() or [""]

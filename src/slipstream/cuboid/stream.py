@@ -33,7 +33,7 @@ from slipstream.errors import BadArgument
 from slipstream.kernels import Bools, Longs, scramble
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 TRAINS = "key int, seq long, tuples int, rejects int, payload binary"
 FOUND = "query string, rows int, payload binary"
@@ -247,9 +247,16 @@ class CuboidStream:
                 )
         packer = Packer(self.schema, fragmentation)
         wanted += [LINE] if LINE in rows.columns else []
-        picked = rows.selectExpr(*(f"`{by_name[column.lower()]}` as `{column}`" for column in wanted))
+        picked = rows.select(*(_column(by_name[column.lower()]).alias(column) for column in wanted))
         trains = picked.mapInArrow(packer, TRAINS)
         return trains.groupBy("key").transformWithState(CuboidStage(self, packer), FOUND, "Append", "None")
+
+
+def _column(name: str) -> Column:
+    """A column by its name, whatever stands in it."""
+    from pyspark.sql import functions as sf
+
+    return sf.col("`" + name.replace("`", "``") + "`")
 
 
 def results(found: DataFrame, name: str, query: Query) -> DataFrame:

@@ -284,14 +284,14 @@ class Execution:
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> Compiled:
         """The network over this folder's trains; connection points are tapped beside the outputs."""
-        inputs = {}
+        checked, inputs = self.checked(spark), {}
         for source in self.network.sources:
             frame = open_trains(spark, self.folder / "in" / source.name, source.schema, per_batch=trains)
             wanted = wanted_of(self.network, source.name, self.taps.values())
             inputs[source.name] = frame.where(wanted) if wanted else frame
         taps = {point.name: point.arc for point in self.network.points} | self.taps
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
-        return compile_network(self.checked(spark), inputs, tables, taps=taps, drops=drops)
+        return compile_network(checked, inputs, tables, taps=taps, drops=drops)
 
     def start(
         self,

@@ -1,7 +1,7 @@
-"""The SQL in boxes: read with sqlglot to learn which columns it uses, run by Spark as it was written.
+"""The SQL in boxes: checked against the list of what it may be made of, run by Spark as it was written.
 
-Text is never regenerated: names are replaced in place, so Spark sees what the user wrote. Nothing is ever evaluated
-as Python.
+Every function here reads an expression through that check (``sqlallowed``). Text is never regenerated: names are
+replaced in place, so Spark sees what the user wrote. Nothing is ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -9,25 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp, parse_one
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import exp
 
+from slipstream import sqlallowed
 from slipstream.errors import BadInput
-from slipstream.sqltext import UNREADABLE
-
-_DIALECT = "spark"
+from slipstream.sqltext import MOST_CHARACTERS, NAME, closing, shown, split, words
+from slipstream.squal import functions
 
 
 def parse(text: str) -> exp.Expr:
-    """The syntax tree of one expression."""
+    """The syntax tree of one expression that may be run."""
+    return sqlallowed.read(text, functions.scalars())
+
+
+def fits(text: str) -> bool:
+    """Whether an expression made of others is still one that is read.
+
+    >>> fits("a > 3"), fits(" and ".join(["a > 3"] * 1000))
+    (True, False)
+    """
     try:
-        tree = parse_one(text, dialect=_DIALECT)
-    except UNREADABLE as error:
-        said = str(error).splitlines() or ["Write an expression."]
-        raise BadInput(f"{text[:200]!r} is not an SQL expression.", hint=said[0]) from error
-    if isinstance(tree, exp.Query | exp.DDL | exp.Command):
-        raise BadInput(f"{text!r} is a statement.", hint="A box takes an expression over its input's columns.")
-    return tree
+        parse(text)
+    except BadInput:
+        return False
+    return len(text) <= MOST_CHARACTERS
 
 
 def columns(text: str) -> list[tuple[str, str]]:
@@ -40,12 +45,14 @@ def columns(text: str) -> list[tuple[str, str]]:
 
 
 def calls(text: str) -> set[str]:
-    """The functions an expression calls that SQL does not know.
+    """The functions of the user's own that an expression calls.
 
+    >>> own = functions.register(functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
     >>> calls("near_school(lon, lat) and abs(speed) > 3")
     {'near_school'}
     """
-    return {function.name for function in parse(text).find_all(exp.Anonymous)}
+    parse(text)
+    return sqlallowed.called(text) - sqlallowed.FUNCTIONS
 
 
 def is_column(name: str) -> bool:
@@ -116,46 +123,22 @@ def call(text: str) -> Call:
     >>> call("count(*)")
     Call(function='count', arguments=())
     """
-    parse(text)
-    tokens = _tokens(text)
-    if len(tokens) < 3 or tokens[1].token_type != TokenType.L_PAREN or _closing(tokens, 1) != len(tokens) - 1:
-        raise BadInput(f"{text!r} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b).")
-    name, inner = tokens[0].text.lower(), tokens[2:-1]
+    found = words(text)
+    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing(found, 1) != len(found) - 1:
+        raise BadInput(
+            f"{shown(text)} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b)."
+        )
+    name, inner = found[0].lower, found[2:-1]
     if name == "mean":
         name = "avg"
-    if inner and inner[0].token_type == TokenType.DISTINCT:
+    if inner and inner[0].lower == "distinct":
         name, inner = f"{name}_distinct", inner[1:]
-    if [token.token_type for token in inner] == [TokenType.STAR]:
+    if [word.text for word in inner] == ["*"]:
         inner = []
-    return Call(name, tuple(text[part[0].start : part[-1].end + 1] for part in _split(inner)))
-
-
-def _tokens(text: str) -> list[Token]:
-    from sqlglot.dialects.spark import Spark
-
-    return list(Spark().tokenize(text))
-
-
-def _closing(tokens: list[Token], opening: int) -> int:
-    depth = 0
-    for place in range(opening, len(tokens)):
-        depth += (tokens[place].token_type == TokenType.L_PAREN) - (tokens[place].token_type == TokenType.R_PAREN)
-        if depth == 0:
-            return place
-    return -1
-
-
-def _split(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens between the commas that no parenthesis encloses."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if token.token_type == TokenType.COMMA and not depth:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [part for part in parts if part]
+    arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in split(inner))
+    for argument in arguments:
+        parse(argument)
+    return Call(name, arguments)
 
 
 def equalities(predicate: str) -> list[tuple[str, str]]:

@@ -1,11 +1,12 @@
 """Functions in boxes: the SQL aggregates the kernels know, the user's window functions, and the user's scalar ones.
 
-Any function registered with Spark can be called in an expression; ``ScalarFunction`` is for those that a network
-brings with it.
+Beside the functions of ``sqlallowed`` an expression can call those that are registered here, under names that nothing
+else has.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from slipstream.errors import BadArgument
+from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,24 +87,46 @@ AnyFunction = TypeVar("AnyFunction", WindowFunction, ScalarFunction)
 
 
 def register(function: AnyFunction) -> AnyFunction:
-    """Make a function known under its name."""
-    if function.name in SQL_AGGREGATES:
+    """Make a function known under its name, in any case of letters; a name that SQL uses is refused."""
+    name = function.name.lower()
+    if name in {*SQL_AGGREGATES, *AGGREGATES, *FUNCTIONS, *KEYWORDS, *TYPES}:
         raise BadArgument(f"function {function.name}: SQL has one of that name.", hint="Choose another name.")
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
+        raise BadArgument(f"function {function.name!r}: not a name.", hint="Use letters, digits and underscores.")
     if isinstance(function, ScalarFunction):
-        _scalars[function.name] = function
+        _scalars[name] = function
     else:
-        _registered[function.name] = function
+        _registered[name] = function
     return function
 
 
-def install(spark: SparkSession, text: str) -> None:
-    """Make the scalar functions that an expression may call known to a Spark session."""
+def scalars() -> frozenset[str]:
+    """The names of the user's scalar functions."""
+    return frozenset(_scalars)
+
+
+def install(spark: SparkSession, names: Iterable[str]) -> None:
+    """Make some of the user's scalar functions known to a Spark session.
+
+    Under a name that Spark has itself, Spark's function would be called: such a name is refused.
+    """
     from pyspark.sql.pandas.functions import pandas_udf
 
     vectorised: Any = pandas_udf
-    for scalar in _scalars.values():
-        if scalar.name in text:
-            spark.udf.register(scalar.name, vectorised(_call(scalar), SPARK_TYPES[scalar.returns]))
+    for name in _scalars.keys() & set(names):
+        if is_spark(spark, name):
+            raise BadArgument(f"function {name}: Spark has one of that name.", hint="Choose another name.")
+        scalar = _scalars[name]
+        spark.udf.register(name, vectorised(_call(scalar), SPARK_TYPES[scalar.returns]))
+
+
+def is_spark(spark: SparkSession, name: str) -> bool:
+    """Whether a function of that name is built into Spark."""
+    jvm: Any = spark.sparkContext._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    wanted = catalyst.FunctionIdentifier(name)
+    tables = catalyst.analysis.TableFunctionRegistry.builtin()
+    return bool(catalyst.analysis.FunctionRegistry.builtin().functionExists(wanted) or tables.functionExists(wanted))
 
 
 def _call(scalar: ScalarFunction) -> Callable[..., Any]:
@@ -123,7 +147,7 @@ def is_python(names: Iterable[str]) -> bool:
 
 def registered(name: str) -> WindowFunction | None:
     """The user's window function of that name, if there is one."""
-    return _registered.get(name)
+    return _registered.get(name.lower())
 
 
 def known() -> list[str]:

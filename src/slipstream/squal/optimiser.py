@@ -98,8 +98,11 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
         if not functions.is_python(expressions.calls(one) | expressions.calls(two)):
-            both = Filter((f"({one}) and ({two})",))
-            return _merged(checked.network, first, second, both), f"{first.name} and {second.name} in one"
+            both = f"({one}) and ({two})"
+            if expressions.fits(both):
+                return _merged(
+                    checked.network, first, second, Filter((both,))
+                ), f"{first.name} and {second.name} in one"
     return None
 
 
@@ -112,7 +115,8 @@ def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
         if all(uses.count(name) <= 1 or text in source for name, text in inner.items()):
             texts = {name: text if text in source else f"({text})" for name, text in inner.items()}
             one = {name: expressions.substituted(text, texts) for name, text in outer.items()}
-            return _merged(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
+            if all(map(expressions.fits, one.values())):
+                return _merged(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
     return None
 
 
@@ -208,6 +212,12 @@ def _uses(text: str) -> set[str]:
     return {name for _, name in expressions.columns(text)}
 
 
+def _argued(box: Aggregate | Resample) -> set[str]:
+    """The columns that the arguments of a box's window functions use."""
+    calls = map(expressions.call, box.functions.values())
+    return {name for call in calls for argument in call.arguments for name in _uses(argument)}
+
+
 def _needs(checked: Checked) -> dict[Arc, set[str]]:
     """For every arc, the columns that someone downstream looks at."""
     needs: dict[Arc, set[str]] = {arc: set() for arc in checked.schemas}
@@ -232,10 +242,10 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])
         case Aggregate():
-            return _order_needs(box.order) | set().union(*map(_uses, box.functions.values()))
+            return _order_needs(box.order) | _argued(box)
         case Resample():
             order = (box.left, box.right)[side]
-            return _order_needs(order) | (set().union(*map(_uses, box.functions.values())) if side else set())
+            return _order_needs(order) | (_argued(box) if side else set())
 
 
 def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:

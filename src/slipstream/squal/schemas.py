@@ -8,13 +8,14 @@ the network, the box and the column.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slipstream.errors import BadInput
+from slipstream.sqlallowed import MOST_GROWTH, growth
 from slipstream.squal import expressions, functions
 from slipstream.squal.algebra import (
     TUP,
@@ -46,6 +47,7 @@ _OURS = {
 _NUMBERS = ("integer", "float")
 #: of an expression, as long as Spark has not been asked
 UNKNOWN = "unknown"
+Read = TypeVar("Read")
 
 
 @dataclass
@@ -200,11 +202,31 @@ class _Checker:
     def __init__(self, checked: Checked, spark: SparkSession | None) -> None:
         self._checked = checked
         self._spark = spark
+        #: how many times as long as those that came in the texts are that leave a place
+        self._growth: dict[str, float] = {}
+        self._longest = 1.0
 
     def check(self, node: Node) -> None:
         where = f"network {self._checked.network.name}, box {node.name} ({node.box.kind})"
         self._check_inputs(where, node)
-        inputs = self._checked.inputs(node)
+        self._longest = 1.0
+        outputs = self._outputs(where, node, self._checked.inputs(node))
+        self._check_growth(where, node)
+        for port, schema in enumerate(outputs):
+            _check_types(where, schema)
+            self._checked.schemas[Arc(node.name, port)] = schema
+
+    def _check_growth(self, where: str, node: Node) -> None:
+        """Texts that double in each of forty boxes would fill any memory."""
+        before = max(self._growth.get(arc.origin, 1.0) for arc in node.inputs)
+        self._growth[node.name] = before * self._longest
+        if self._growth[node.name] > MOST_GROWTH:
+            raise BadInput(
+                f"{where}: its texts may be {self._growth[node.name]:,.0f} times as long as those that came in.",
+                hint=f"At most {MOST_GROWTH:,} times: repeat or replace less.",
+            )
+
+    def _outputs(self, where: str, node: Node, inputs: list[Schema]) -> list[Schema]:
         match node.box:
             case Filter():
                 outputs = self._filter(where, node.box, inputs[0])
@@ -223,9 +245,7 @@ class _Checker:
                 outputs = [self._join(where, node, node.box, inputs)]
             case Resample():
                 outputs = [self._resample(where, node, node.box, inputs)]
-        for port, schema in enumerate(outputs):
-            _check_types(where, schema)
-            self._checked.schemas[Arc(node.name, port)] = schema
+        return outputs
 
     def _check_inputs(self, where: str, node: Node) -> None:
         wanted = {"union": (2, 99), "join": (2, 2), "resample": (2, 2)}.get(node.box.kind, (1, 1))
@@ -292,12 +312,13 @@ class _Checker:
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
-        call = expressions.call(text)
-        types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
+        call = _named(where, expressions.call, text)
         user = functions.registered(call.function)
+        if not user:
+            _known(f"{where}: window function", call.function, functions.known())
+        types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
         if user:
             return user.returns
-        _known(f"{where}: window function", call.function, functions.known())
         if len(call.arguments) != 1 and not (call.function == "count" and not call.arguments):
             raise BadInput(f"{where}: {text!r} takes one argument.", hint="Write it as in SQL: avg(speed).")
         if not call.arguments:
@@ -319,7 +340,7 @@ class _Checker:
     def _join(self, where: str, node: Node, box: Join, inputs: list[Schema]) -> Schema:
         names = joined(*inputs)
         flat = {f"{('left', 'right')[side]}_{name}": inputs[side][name] for side, name in names.values()}
-        for qualifier, name in expressions.columns(box.predicate):
+        for qualifier, name in _named(where, expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
                 raise BadInput(f"{where}: {name!r} of which side?", hint=f"Write left.{name} or right.{name}.")
             _known(f"{where}: column", name, inputs[qualifier == "right"])
@@ -363,13 +384,15 @@ class _Checker:
     def _types(self, where: str, schema: Schema, wanted: dict[str, str]) -> Schema:
         """The types of some expressions over a schema."""
         for text in wanted.values():
-            for qualifier, column in expressions.columns(text):
+            for qualifier, column in _named(where, expressions.columns, text):
                 _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
         asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
         found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
         for name, text in wanted.items():
             self._checked.types[text, _shown(schema)] = found[name]
+            if found[name] == "text":
+                self._longest = max(self._longest, growth(text, schema))
         return found
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
@@ -378,17 +401,36 @@ class _Checker:
             return [UNKNOWN] * len(texts)
         from pyspark.errors import PySparkException
 
-        functions.install(self._spark, " ".join(texts))
+        functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
         empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
         try:
-            found = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts))).schema
+            asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
+            found = asked.schema
         except PySparkException as error:
             if len(texts) == 1:
                 hint = str(error).splitlines()[0]
                 raise BadInput(f"{where}: {texts[0]!r} is refused by Spark.", hint=hint) from error
             return [self._spark_types(where, schema, [text])[0] for text in texts]
+        if not _is_deterministic(asked):
+            raise BadInput(
+                f"{where}: {', '.join(map(repr, texts))}: not the same result for the same tuple.",
+                hint="A network must give the same results when it runs again.",
+            )
         types = [column.dataType.simpleString() for column in found]
         return [_ours(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
+
+
+def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
+    """What is read from an expression; what is wrong with it is said of the box."""
+    try:
+        return read(text)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _is_deterministic(frame: Any) -> bool:
+    """Spark's own word, of the plan that it read: a second lock, should a text mean something else to Spark."""
+    return bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
 def _ours(where: str, spark_type: str) -> str:
