@@ -132,9 +132,9 @@ def _own(process: psutil.Process) -> int:
 def delays(out: Path) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
     """Of tolls: seconds of the run at which they became visible, how late they were, and how many of them."""
     rows = [
-        (batch.emit_ms / 1000, batch.emit_ms / 1000 - time, count)
+        (time + response_ms / 1000, response_ms / 1000, count)
         for batch in journal(out)
-        for kind, time, count in batch.answers
+        for kind, time, count, response_ms in batch.answers
         if kind == TOLL
     ]
     at, late, counts = np.array(rows, np.float64).T

@@ -49,11 +49,12 @@ class Response:
     max: float
     limit: float
     late: int = 0
+    negative: int = 0  # answers before their questions, by the clock: a fault
 
     @property
     def held(self) -> bool:
         """Whether all were in time."""
-        return self.max <= self.limit
+        return self.max <= self.limit and not self.negative
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,9 @@ def _show(rating: Rating) -> None:
     print_table(_table(rating.engine, rating.tries))
     responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
     for name, response in rating.confirmed.responses.items():
-        responses.add_row(name.replace("_", " "), *(f"{value:.1f} s" for value in vars(response).values()))
+        responses.add_row(
+            name.replace("_", " "), *(f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
+        )
     print_table(responses)
     console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
