@@ -96,18 +96,19 @@ def test_small_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_an_empty_train_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=6)
-    replay(spark, run, trains=1)
+    seen: list[int] = []
+    replay(spark, run, trains=1, watch=seen.append)
+    assert seen == [1, 2, 3], "batch 0 was the empty train"
     lines = SOLDIERS.read_text().split()
     names = lines[0].split(",")
     feed = [("soldiers", 0, dict(zip(names, map(int, line.split(",")), strict=True))) for line in lines[1:]]
     wanted = [event.values for event in interpret(border(), feed)["alerts"]]
     assert run.inspect("alerts") == wanted
-    entries = run.monitor.entries()
-    assert [entry["batch"] for entry in entries] == [0, 1, 2, 3]
-    assert entries[0]["outputs"] == {}
+    assert [entry["batch"] for entry in run.monitor.entries()] == [1, 2, 3]
     # the empty batch was over before the first tuple counted as arrived
     began = json.loads((run.folder / "recording.json").read_text())["began"]
-    assert entries[0]["at"] <= began
+    assert (run.folder / "checkpoint" / "commits" / "0").stat().st_mtime * 1e6 <= began
+    assert sorted(path.name for path in (run.folder / "results").iterdir()) == ["batch=1", "batch=2", "batch=3"]
     assert set(times(run)) == {began}
     assert (run.folder / "checkpoint" / "state" / "0" / "0").is_dir()
     assert not (run.folder / "checkpoint" / "state" / "0" / "1").exists(), "a small recording needs one partition"

@@ -24,7 +24,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -72,6 +72,7 @@ class Execution:
     folder: Path
     network: Network
     known: Checked | None = None
+    watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
 
     @classmethod
     def prepare(
@@ -205,6 +206,12 @@ class Execution:
         place = self.folder / RECORDING
         return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a recording has begun to arrive; what is not recorded arrives on its own."""
+        recording = self.recording
+        return not recording or "began" in recording
+
     @cached_property
     def began(self) -> int:
         """When the recording began to arrive, in microseconds: when the first train is let in, not when Spark starts.
@@ -315,7 +322,7 @@ class Execution:
 
         Only before the recording begins to arrive: after that, times are fixed.
         """
-        if not self.recording or "began" in self.recording:
+        if self.has_begun:
             return
         for source in self.network.sources:
             write_empty(self.folder / "in" / source.name, source.schema)
@@ -329,6 +336,10 @@ class Execution:
 
     def _deliver(self, made: Compiled, batch: DataFrame, number: int) -> None:
         """Write what a batch delivered under its number, so that a repeated batch replaces itself."""
+        share = shedding.delivered(made.plan.checked, self.places, self.shares)
+        if not self.has_begun:
+            self.monitor.measured(batch, number, share)  # the empty train of ``warm_up``: it only has to pass
+            return
         batch = batch.persist()
         try:
             failpoint("network.before-points")
@@ -336,9 +347,10 @@ class Execution:
             kept = ", ".join(f"'{point.name}'" for point in self.network.kept)
             results = batch.where(f"output not in ({kept})") if kept else batch
             self._show(results, number)
-            self.monitor.note(batch, number, shedding.delivered(made.plan.checked, self.places, self.shares))
+            self.monitor.note(batch, number, share)
         finally:
             batch.unpersist()
+        self.watch(number)
 
     def _show(self, results: DataFrame, number: int) -> None:
         """Write a batch's results aside and put them in place, so that nobody sees half of them."""
@@ -493,11 +505,14 @@ def replay(
     controller: shedding.Controller | None = None,
     trains: int = ALL,
     rest: float = 0.05,
+    watch: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Run a recording at its own pace: trains arrive when their time has come, the query takes what is there.
 
-    A batch takes at most ``trains`` of each source. With a ``controller`` load is shed while outputs are late.
+    A batch takes at most ``trains`` of each source; ``watch`` is called with the number of each that was delivered.
+    With a ``controller`` load is shed while outputs are late.
     """
+    execution.watch = watch
     query = execution.start(spark, tables, trains=trains)
     with query_errors(execution.network, execution.folder):
         try:

@@ -36,17 +36,20 @@ class Monitor:
 
     def note(self, batch: DataFrame, number: int, delivered: Mapping[str, float]) -> None:
         """Add a batch's line; ``delivered`` is the share of each output that load shedding leaves."""
+        add_lines(self.file, [self.measured(batch, number, delivered)])
+
+    def measured(self, batch: DataFrame, number: int, delivered: Mapping[str, float]) -> dict[str, Any]:
+        """What is to be said of a batch."""
         now = time.time_ns() // 1000
         rows = batch.groupBy("output").agg(*_measures(now, self.outputs)).collect()
         found = {row["output"]: row.asDict() for row in rows}
         wanted = {output.name: output for output in self.outputs}
-        entry = {
+        return {
             "batch": number,
             "at": now,
             "outputs": {n: _line(wanted[n], row, delivered[n]) for n, row in found.items() if n in wanted},
             "arcs": {name: _counts(row) for name, row in found.items() if name not in wanted},
         }
-        add_lines(self.file, [entry])
 
     def entries(self) -> list[dict[str, Any]]:
         """The lines so far; of a repeated batch the last."""

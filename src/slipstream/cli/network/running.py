@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +25,7 @@ from slipstream.cli.network.options import (
 )
 from slipstream.cli.options import Conf, Json, Master, show, spark_session
 from slipstream.errors import BadArgument
-from slipstream.progress import say
+from slipstream.progress import Advance, bar, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +94,21 @@ def run_network(
     execution.known = checked
     if taps:
         execution.taps = taps
-    replay(spark, execution, frames(spark, stored), controller=controller, trains=ALL if rate else 1)
+    with bar("batches", _batches(execution)) as advance:
+        watch = partial(_advanced, advance)
+        trains = ALL if rate else 1
+        replay(spark, execution, frames(spark, stored), controller=controller, trains=trains, watch=watch)
     _summary(execution, as_json)
+
+
+def _advanced(advance: Advance, batch: int) -> None:  # noqa: ARG001
+    advance(1)
+
+
+def _batches(execution: Execution) -> int:
+    """How many batches a recording makes at most, a train of each source in each."""
+    trains = Counter(train.parent.name for train in execution.waiting())
+    return max(trains.values(), default=0)
 
 
 def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
