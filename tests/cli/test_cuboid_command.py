@@ -176,7 +176,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
     assert "not in increasing order" in slipstream(*good, "--ranges", "5,3").err
     assert "--max-rejects 2: not a share" in slipstream(*good, "--max-rejects", "2").err
     assert slipstream("cuboid", "query", out, "SELECT prise FROM stock", "--spark").code == 2
-    assert "no such folder" in " ".join(
+    assert "its folder is not there" in " ".join(
         slipstream("cuboid", "metrics", out, "--png", tmp_path / "no" / "a.png").err.split()
     )
     assert not (tmp_path / "new").exists()

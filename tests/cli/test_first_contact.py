@@ -36,7 +36,7 @@ SAID = {
     "reference": "car[1]",
     "text": "SELECT count(*) FROM car",
     "name": "stops",
-    "point": "sorted",
+    "point": "crossings",
     "query": "1",
     "schema": "CREATE CUBOID stock (stock_id INT KEY, price AST(10))",
 }
@@ -103,36 +103,12 @@ def commands(family: typer.Typer = app, above: str = "") -> Iterator[Command]:
 
 COMMANDS = list(commands())
 
-#: commands that find some of what is wrong only after Spark has started, or import it to find that a file is missing
-PENDING = (
-    "archive source",
-    "archive out",
-    "cuboid run source",
-    "cuboid run out",
-    "cuboid ticks out",
-    "network check inputs",
-    "network describe inputs",
-    "network run inputs",
-    "network run out",
-    "network attach out",
-    "berlinmod load folder",
-    "berlinmod generate out",
-    "berlinmod load out",
-    "berlinmod export out",
-    "berlinmod run out",
-    "berlinmod draw out",
-)
+#: families that import what takes long to find that a file is missing
 LATE = ("archive", "cuboid", "network", "berlinmod")
 
 
 def cases(wanted: Callable[[Parameter], bool]) -> list[Any]:
-    pending = pytest.mark.xfail(strict=False)
-    return [
-        pytest.param(c, p, id=f"{c.name} {p.name}", marks=pending if f"{c.name} {p.name}" in PENDING else ())
-        for c in COMMANDS
-        for p in c.parameters
-        if wanted(p)
-    ]
+    return [pytest.param(c, p, id=f"{c.name} {p.name}") for c in COMMANDS for p in c.parameters if wanted(p)]
 
 
 READING = cases(lambda p: p.is_path and not p.is_output)

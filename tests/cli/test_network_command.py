@@ -80,7 +80,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "--rate soldier: no such source", ("check", BORDER, "--rate", "soldier=3", *good)),
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "soldiers=3")),
         (2, "no such file", ("describe", BORDER, "--input", "soldiers=none.csv")),
-        (2, "no such folder", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
+        (2, "its folder is not there", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
         (2, "no network runs here", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
     ):
         refused = slipstream("network", *arguments)

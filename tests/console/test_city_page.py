@@ -74,7 +74,7 @@ def test_the_stream_brings_state_map_and_batches(page: TestClient, run: Run, wor
     assert len(base64.b64decode(grid["speed"])) == 200 * len(run.manifest.expressways)
     assert sum(beat["tuples"] for beat in beats) == sum(run.manifest.counts.values())
     assert sum(beat["answers"] for beat in beats) == sum(
-        count for batch in journal(workspace / "tolled") for _, _, count in batch.answers
+        count for batch in journal(workspace / "tolled") for _, _, count, _ in batch.answers
     )
 
 

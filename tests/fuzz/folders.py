@@ -116,7 +116,9 @@ class Engine:
         self._snapshot = self._out / "snapshot"
         self.layout = json.dumps(asdict(Layout("run first", (0, 5), (0, 5), 2, "2004", 60))).encode()
         self.clock = json.dumps(asdict(Clock(1.0, 1_700_000_000_000, 30))).encode()
-        batches = [Batch(n, 30 * n, 31_000 * n, [[0, 30 * n, 2]], n, 100 * n, 10 * n) for n in range(4)]
+        batches = [
+            Batch(n, 30 * n, 31_000 * n, [[0, 30 * n, 2, 900]], 5, n, [n, 3, 7, 31], 100 * n, 10 * n) for n in range(4)
+        ]
         self.journal = b"".join(json.dumps(asdict(batch)).encode() + b"\n" for batch in batches)
         files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}, journal="../batches.jsonl").write(
             self._snapshot
@@ -151,7 +153,7 @@ class Engine:
         clock = Clock.read(self._written("clock.json", data))
         assert clock is not None
         assert isinstance(clock.now_ms(), int)
-        assert isinstance(clock.emit_ms(5), int)
+        assert isinstance(clock.commit_ms(5), int)
         return ACCEPTED
 
     def with_journal(self, data: bytes) -> str:
@@ -161,9 +163,9 @@ class Engine:
         numbers = [batch.batch for batch in found]
         assert numbers == sorted(set(numbers)), "batches doubled or out of order"
         for batch in found:
-            wholes = (batch.batch, batch.newest, batch.emit_ms, batch.rejects, batch.text_bytes, batch.rejects_bytes)
-            assert all(type(value) is int for value in wholes)
-            assert all(len(row) == 3 for row in batch.answers)
+            wholes = [value for name, value in asdict(batch).items() if name not in ("answers", "irregular")]
+            assert all(type(value) is int for value in (*wholes, *batch.irregular))
+            assert all(len(row) == 4 for row in batch.answers)
         last = files.last_in_journal(self._out / JOURNAL)
         assert last == (numbers[-1] if numbers else -1)
         return ACCEPTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.parse import parse_trains
 from slipstream.feeds.text import import_text
 from slipstream.squal.qos import Graph
-from slipstream.tolls.sink import JOURNAL, AnswerWriter, Batch, Sink, append, check_whole, journal
+from slipstream.tolls.sink import JOURNAL, NO_BATCH, AnswerWriter, Sink, append, check_whole, journal
 
 DEEP = b"[" * 2000
 LONG = b"9" * 5000
@@ -265,7 +265,7 @@ def test_a_text_file_shorter_than_what_was_committed_is_not_filled_up(tmp_path: 
 def test_a_text_file_cut_short_after_the_end_of_a_run_is_refused(tmp_path: Path) -> None:
     """Nothing is appended any more, so only a look at the start tells."""
     (tmp_path / "output.csv").write_bytes(b"0,1\n")
-    entry = Batch(0, 1, 1000, [], 0, 9, 0)
+    entry = replace(NO_BATCH, batch=0, newest=1, text_bytes=9)
     (tmp_path / JOURNAL).write_bytes(json.dumps(asdict(entry)).encode() + b"\n")
     with pytest.raises(BadInput, match="4 bytes, 9 were committed"):
         check_whole(tmp_path, tmp_path)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from slipstream.cli.checks import check_new, check_there
+from slipstream.cli.checks import check_folder, check_new, check_there
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.errors import BadArgument
 from slipstream.session import LOCAL, task_errors
@@ -64,8 +64,8 @@ def archive(
         _check_source(source, encoding, follow=follow)
     if is_run and not speed:
         check_new(out)
-    elif out.exists() and not out.is_dir():
-        raise BadArgument(f"--out {out}: not a folder.", hint="Give a folder for the trajectories.")
+    else:
+        check_folder(out, mark="checkpoint")
     from slipstream.feeds.run import Run
     from slipstream.moving import archive as archives
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream.berlinmod.layout import check_data_set, check_files
-from slipstream.cli.checks import check_new, check_there, check_writable
+from slipstream.cli.checks import check_folder, check_new, check_there, check_writable
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.errors import BadArgument
 from slipstream.progress import bar, say
@@ -187,9 +187,9 @@ def run(
 
     wanted, forms = queries.parse_numbers(numbers), queries.representations(as_)
     opened = Dataset.open(data)
+    if out is not None:
+        check_folder(out)
     check_data_set(data)
-    if out is not None and out.exists() and not out.is_dir():
-        raise BadArgument(f"--out {out}: not a folder.", hint="Give a folder for the answers.")
     spark = spark_session("berlinmod run", master, conf)
     queries.prepare(spark, opened)
     answers = []

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream import session
-from slipstream.cli.checks import check_writable
+from slipstream.cli.checks import check_new, check_writable
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.cli.tables import print_table, shown
 from slipstream.errors import BadArgument, Unavailable
@@ -62,6 +62,7 @@ def ticks(
 
     Example: `slipstream cuboid ticks --ticks 5000 --out ticks`
     """
+    check_new(out)
     from slipstream.cuboid.ticks import STOCKS, write
 
     write(out, number, seed, files)

@@ -15,7 +15,7 @@ from slipstream.staging import staged
 
 
 def examples(
-    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path("examples"),
+    out: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write them.")] = Path("examples"),
 ) -> None:
     """Write the examples: networks with their data, cuboid schemas, notebooks.
 
@@ -26,9 +26,9 @@ def examples(
     `slipstream network draw examples/networks/border.yaml --out border.svg` draws one of them
     """
     source = shipped()
-    with staged(folder, label="") as stage:
+    with staged(out, label="") as stage:
         shutil.copytree(source, stage, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-    say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
 
 
 def shipped() -> Path:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream import session
-from slipstream.cli.checks import check_writable
+from slipstream.cli.checks import check_there, check_writable
 from slipstream.cli.network.options import (
     File,
     Functions,
@@ -20,6 +20,7 @@ from slipstream.cli.network.options import (
     load_network,
     measured,
     measured_again,
+    pairs,
     recordings,
     stored_tables,
 )
@@ -64,6 +65,7 @@ def check_network(
 
     wanted = _rates(rates or [])
     network = load_network(file, functions)
+    check_there(*pairs("--input", inputs).values(), *pairs("--table", tables).values())
     recorded = _recorded(network, wanted, inputs)
     stored = stored_tables(network, tables) if wanted else {}
     spark = spark_session("network check", master, conf, quick=not wanted)
@@ -98,11 +100,11 @@ def _cores(spark: Any) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def _rates(pairs: list[str]) -> dict[str, float]:
+def _rates(given: list[str]) -> dict[str, float]:
     try:
-        return {name: float(number) for name, number in (pair.split("=") for pair in pairs)}
+        return {name: float(number) for name, number in (pair.split("=") for pair in given)}
     except ValueError as error:
-        raise BadArgument(f"--rate {' '.join(pairs)}: not SOURCE=NUMBER.", hint="Write --rate reports=1000.") from error
+        raise BadArgument(f"--rate {' '.join(given)}: not SOURCE=NUMBER.", hint="Write --rate reports=1000.") from error
 
 
 def _hold(
