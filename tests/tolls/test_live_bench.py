@@ -22,7 +22,7 @@ from tolls.driving import DOORS, ENCODINGS, PATIENCE, drive, following, slipstre
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXPRESSWAYS, SECONDS = 8, 60
+EXPRESSWAYS, SECONDS = 8, 45
 
 pytestmark = pytest.mark.bench
 

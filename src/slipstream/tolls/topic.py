@@ -167,9 +167,17 @@ class TopicReader(ChunkReader):
         until, marks = self._subscription.until, watermarks(self._subscription.topic) or {}
         ends = until or {str(n): high for n, (_, high) in marks.items()}
         at = {n: self._next(start["at"].get(n), ends[n], n, marks.get(int(n), (0, 0))[0]) for n in ends}
-        if at == start["at"] and until is None:
+        if until is not None:
+            return {"at": {**start["at"], **at}, "ended": at == until}
+        if at == start["at"]:
             time.sleep(IDLE)
-        return {"at": {**start["at"], **at}, "ended": until is not None and at == until}
+        return {"at": {**start["at"], **at}, "ended": self._says_end(start["at"], at)}
+
+    def _says_end(self, before: dict[str, int], at: dict[str, int]) -> bool:
+        """Whether the newest message of a partition is empty, which says that nothing more will come."""
+        ends = [(int(n), place) for n, place in at.items() if place > before.get(n, place)]
+        topic = self._subscription.topic
+        return any(not value for n, place in ends for _, value in messages(topic, n, place - 1, place))
 
     def _next(self, place: int | None, end: int, number: str, low: int) -> int:
         """Where a batch ends that starts at a partition's ``place``; the first one only finds out where to start.
@@ -193,18 +201,15 @@ class TopicReader(ChunkReader):
         return [Stretch(wanted, last)] if wanted or last else []
 
     def chunks(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
-        """The messages that arrived together as a chunk each; an empty message says that nothing more will come."""
+        """The messages that arrived together as a chunk each."""
         topic = self._subscription.topic
         found = [message for stretch in partition.stretches for message in messages(topic, *stretch)]
         if len(partition.stretches) > 1:
             found.sort(key=lambda message: message[0])
         glue = b"" if self._subscription.encoding == "train" else b"\n"
-        last = partition.last
         for seq, (moment, together) in enumerate(groupby(found, lambda message: message[0] // ARRIVALS_MS)):
-            values = [value for _, value in together]
-            last = last or b"" in values
-            yield row(seq, CHUNK, moment * ARRIVALS_MS, glue.join(value for value in values if value))
-        if last:
+            yield row(seq, CHUNK, moment * ARRIVALS_MS, glue.join(value for _, value in together if value))
+        if partition.last:
             yield row(len(found), LAST)
 
 
