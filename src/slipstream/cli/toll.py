@@ -75,11 +75,11 @@ def toll(
 
     `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
     """
-    if not input_.startswith(("kafka:", "tcp:")):
+    if not follow and not input_.startswith(("kafka:", "tcp:")):
         check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
-    check_folder(out, mark="checkpoint")
+    check_folder(out)
     _check(rules, encoding, speed, batch_seconds, parallel)
     from slipstream.tolls.engine import Settings
 
