@@ -116,7 +116,7 @@ def _rate(run: Path) -> list[str]:
 CASES = {
     "toll": Case(lambda run: ["toll", str(run), "--out", "out", "--speed", "1", *SPARK], "out/batches.jsonl"),
     "archive": Case(
-        lambda run: ["archive", str(run), "--out", "out", "--speed", "1", *SPARK], "out/checkpoint/commits/1"
+        lambda run: ["archive", str(run), "--out", "out", "--speed", "1", *SPARK], "out/checkpoint/trips/commits/0"
     ),
     "cuboid": Case(_fill, "out/batches.jsonl"),
     "network": Case(_network, "out/monitor.jsonl"),
