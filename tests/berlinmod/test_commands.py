@@ -99,7 +99,7 @@ def test_what_is_missing_or_in_the_way_is_named_before_spark_starts(without_spar
         ("empty --speed -1 --out x", "--speed"),
         ("empty --start yesterday --out x", "--start yesterday"),
         ("kafka:nonsense --out x", "not a topic"),
-        ("empty --out full/manifest.json", "not a folder"),
+        ("empty --out full/manifest.json", "not an empty folder"),
     ],
 )
 def test_archive_looks_at_its_arguments_before_spark_starts(without_spark, arguments, message):

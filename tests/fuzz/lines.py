@@ -87,7 +87,8 @@ def _judged(parsed: Parsed, expected: list[tuple[int, ...]], lines: int) -> str:
     assert all(reason for _, reason in parsed.rejects), "a reject without a reason"
     intake = Intake(60)
     rejects = intake.take(parsed.tuples)
-    out, more = intake.release(everything=True)
+    out, arrived, more = intake.release(everything=True)
+    assert len(arrived) == len(_rows(out)), "a tuple without its arrival"
     assert set(_rows(out)) <= set(accepted), "the intake made a tuple up"
     assert len(_rows(out)) + len(rejects) + len(more) == len(accepted), "the intake lost a tuple"
     return REJECTED if parsed.rejects else ACCEPTED
