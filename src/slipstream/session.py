@@ -60,6 +60,8 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         **UTC,
         **STATE,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # long histories travel to a kernel in batches of bounded size
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         # how soon a query that finds nothing new says where it is
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
@@ -204,6 +206,13 @@ def using(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, former)
+
+
+@contextmanager
+def keeping_state(spark: SparkSession, partitions: int | None = None) -> Iterator[None]:
+    """What a stream with state needs while it is started, in so many ``partitions`` if they are given."""
+    with using(spark, STATE | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})):
+        yield
 
 
 def in_utc(work: Callable[Concatenate[SparkSession, P], T]) -> Callable[Concatenate[SparkSession, P], T]:

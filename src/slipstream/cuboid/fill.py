@@ -29,7 +29,7 @@ from slipstream.cuboid.sql import Query
 from slipstream.errors import BadArgument, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
-from slipstream.session import RESUMES, task_errors
+from slipstream.session import RESUMES, keeping_state, task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,14 +188,10 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
     made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()))
     found = made.over(rows, fragmentation)
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", len(fragmentation.labels))
-    try:
-        writer = found.writeStream.foreachBatch(partial(_commit, out, how.watch)).outputMode("append")
-        writer = writer.option("checkpointLocation", str(out / CHECKPOINT))
+    writer = found.writeStream.foreachBatch(partial(_commit, out, how.watch)).outputMode("append")
+    writer = writer.option("checkpointLocation", str(out / CHECKPOINT))
+    with keeping_state(spark, len(fragmentation.labels)):
         return (writer if how.follow else writer.trigger(availableNow=True)).start()
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
 def _agreed(out: Path, wanted: stream.Fragmentation) -> stream.Fragmentation:

@@ -28,9 +28,6 @@ from slipstream.moving.columns import IPoints, Lines, MBools, MPoints, MReals, P
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-#: bytes that travel to a kernel together
-BATCH = 64 << 20
-
 #: what a kernel gives: a column, or which rows it found something in and the column
 Result = Any
 
@@ -395,8 +392,7 @@ def _all() -> dict[str, Any]:
 
 
 def register(spark: SparkSession) -> None:
-    """Make every operator a function of the session's SQL; long histories travel in batches of bounded size."""
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(BATCH))
+    """Make every operator a function of the session's SQL; no setting of the session is changed."""
     for name, function in _all().items():
         spark.udf.register(name, function)
     for name, (arguments, returns, body) in IN_SQL.items():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.errors import BadArgument, BadInput
+from slipstream.session import keeping_state, using
 from slipstream.squal import expressions
 from slipstream.squal.algebra import TYPES, Arc, Filter, Join, Map, Schema
 from slipstream.squal.arrivals import with_arrivals
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: ordinals under one trigger stay below this; the number of the path stands above them
 PATHS = 1 << 40
 
-_WHOLE_STAGE, _PARTITIONS = "spark.sql.codegen.wholeStage", "spark.sql.shuffle.partitions"
+_WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 _NULL = "(-9223372036854775807L - 1L)"
 _ENCODE = {
@@ -83,17 +84,10 @@ class Compiled:
     @contextmanager
     def _settings(self, partitions: int | None) -> Iterator[None]:
         """The session's settings while a query starts, which keeps them; they are put back at once."""
-        conf = self.rows.sparkSession.conf
+        spark = self.rows.sparkSession
         # a route's projection in one generated method would pass the 64 KB that Java allows: let Spark split it
-        wanted = {_WHOLE_STAGE: "false"} | ({_PARTITIONS: str(partitions)} if partitions else {})
-        before = {name: str(conf.get(name)) for name in wanted}
-        for name, value in wanted.items():
-            conf.set(name, value)
-        try:
+        with keeping_state(spark, partitions), using(spark, {_WHOLE_STAGE: "false"}):
             yield
-        finally:
-            for name, value in before.items():
-                conf.set(name, value)
 
 
 def compile_network(

@@ -24,7 +24,7 @@ from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
 from slipstream.progress import bar, say
-from slipstream.session import activate, task_errors
+from slipstream.session import activate, keeping_state, task_errors
 from slipstream.tolls import replay, sink, sources
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.compaction import BLOCK, compacting
@@ -331,12 +331,10 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
     to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text)
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", Layout.read(out / CHECKPOINT / FILE).partitions)
-    query = writer.trigger(processingTime="0 seconds").start()
+    with keeping_state(spark, Layout.read(out / CHECKPOINT / FILE).partitions):
+        query = writer.trigger(processingTime="0 seconds").start()
     try:
         with recorded(query, out), compacting(out, settings.compact_every):
             yield query
     finally:
         query.stop()
-        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
