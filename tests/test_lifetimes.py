@@ -67,6 +67,7 @@ def temporary_folders(home: Path) -> list[Path]:
     return list((home / "tmp").glob(f"{PREFIX}*"))
 
 
+@pytest.mark.long
 def test_a_killed_engine_leaves_nothing_in_the_middle_of_a_batch(run: Path, tmp_path: Path) -> None:
     reached = tmp_path / "reached"
     command = ["toll", str(run), "--out", "out", "--batch-seconds", "45", *SPARK]
