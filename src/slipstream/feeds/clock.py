@@ -61,11 +61,6 @@ class Clock:
         """Whether there is a clock."""
         return self.speed != FULL_SPEED
 
-    @property
-    def live(self) -> bool:
-        """Whether it is the wall's."""
-        return self == LIVE
-
     def now_ms(self) -> int:
         """Milliseconds of the run."""
         return round(self.since * 1000 + (time.time() * 1000 - self.origin_ms) * self.speed)
