@@ -29,8 +29,8 @@ lint: $(READY) ## format, style, types and the import rules
 test: lint ## everything that must hold, in under 15 minutes on 2 cores
 	$(BIN)/pytest
 
-test-long: $(READY) ## the checks that take longer: full runs, full character
-	$(BIN)/pytest -m long
+test-long: $(READY) ## the checks that take longer: full runs, full character, new random examples
+	SLIPSTREAM_EXAMPLES=new $(BIN)/pytest -m 'long or (hypothesis and not bench)'
 
 bench: $(READY) ## measure speed and memory; prints the machine with the figures
 	$(BIN)/pytest -m bench -s
