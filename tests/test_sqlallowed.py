@@ -554,9 +554,11 @@ def parsed_by_spark(spark: SparkSession, text: str) -> tuple[set[str], set[str]]
 def test_spark_reads_what_we_read(spark: SparkSession, text: str) -> None:
     kinds, names = parsed_by_spark(spark, text)
     assert kinds <= UNRESOLVED
-    assert names - WRITTEN_AS_OPERATORS == called(text) - {"cast", "try_cast"} or {"position", "substring", "substr"} & called(
-        text
-    )
+    assert names - WRITTEN_AS_OPERATORS == called(text) - {"cast", "try_cast"} or {
+        "position",
+        "substring",
+        "substr",
+    } & called(text)
 
 
 def sentences() -> st.SearchStrategy[list[str]]:
