@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from slipstream.bench.rating import Rating, Response, Search, Try, Window, responses_of
 from slipstream.bench.rating_report import write_rating
-from slipstream.cuboid.metrics import FILE, BatchMetrics
 from slipstream.feeds.run import Run
 from slipstream.logs import as_line
+from slipstream.runtime.metrics import FILE, BatchMetrics
 
 WINDOW = Window(9600, 10_800)
 

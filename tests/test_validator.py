@@ -24,11 +24,11 @@ from slipstream.bench.outputs import COLUMNS
 from slipstream.bench.report import write_report
 from slipstream.bench.validator import Verdict, validate
 from slipstream.cli import app
-from slipstream.cuboid.metrics import FILE, BatchMetrics
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import export_text, import_text
 from slipstream.logs import as_line
+from slipstream.runtime.metrics import FILE, BatchMetrics
 
 Output = tuple[int, ...]
 STRIDE = 1000

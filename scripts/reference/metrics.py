@@ -8,7 +8,8 @@ from typing import Any
 from reference.tables import WRITTEN, fields, first_line, meanings, table
 from slipstream.bench import driver, rating, validator
 from slipstream.console.monitor import Stream
-from slipstream.cuboid import metrics, rtc
+from slipstream.cuboid import rtc
+from slipstream.runtime import metrics
 from slipstream.squal import monitor
 from slipstream.tolls import summary
 

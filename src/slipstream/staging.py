@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all.
+"""Folders and files that appear whole or not at all.
 
 Everything that writes a folder under a name a user gave writes it beside that name first and renames it at the
 end, so that nothing half-written ever looks whole, whatever interrupts the work.
@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from slipstream.errors import BadArgument, Unavailable
 
@@ -92,3 +93,15 @@ def _put_in_place(stage: Path, out: Path) -> None:
     out.rename(former)
     stage.rename(out)
     shutil.rmtree(former, ignore_errors=True)
+
+
+@contextmanager
+def appearing(place: Path) -> Iterator[BinaryIO]:
+    """A file that appears whole under its name when the block ends well, in place of what was there."""
+    aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with aside.open("wb") as file:
+            yield file
+        aside.replace(place)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -17,11 +17,11 @@ from slipstream import session
 from slipstream.cli.cuboid import _print_rows
 from slipstream.cuboid import declare, files
 from slipstream.cuboid.keeper import Keeper
-from slipstream.cuboid.metrics import FILE, BatchMetrics
 from slipstream.cuboid.rtc import Moment, figures
 from slipstream.cuboid.sql import Query
 from slipstream.logs import as_line
-from tolls.engine_in_memory import DictStore
+from slipstream.runtime.metrics import FILE, BatchMetrics
+from slipstream.runtime.store import MemoryStore
 
 SCRIPT = declare.parse(
     "CREATE CUBOID stock (stock_id INT KEY, price AST(3)); CREATE PATTERN up AS (1, 2, 3);"
@@ -35,7 +35,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
     files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
     queries = {"rising": Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)}
-    keeper, store = Keeper(SCRIPT.cuboids["stock"]), DictStore()
+    keeper, store = Keeper(SCRIPT.cuboids["stock"]), MemoryStore()
     for batch in range(3):
         keys = np.array([1, 2, 1], np.int64)
         keeper.take(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, queries)

@@ -17,7 +17,7 @@ from measure import machine
 from slipstream import session
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.cuboid import declare, files, memory, publish, rtc, ticks
+from slipstream.cuboid import declare, files, publish, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
 from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.fragment import Changes, Fragment
@@ -26,6 +26,7 @@ from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import take_in
 from slipstream.logs import as_line
+from slipstream.runtime import shared_arrays
 from slipstream.tolls.accounts import ACCOUNT
 from slipstream.tolls.cars import CAR as TOLLED
 from slipstream.tolls.engine import Settings, toll_run
@@ -238,7 +239,7 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
     """Keys come by and by, as vehicles do; beside it, what it takes to put all of them into an index at once."""
     keys = np.random.default_rng(3).permutation(2 * CARS).astype(np.int64)
     pauses = []
-    with tempfile.TemporaryDirectory(dir=memory.root()) as home, memory.home(Path(home)):
+    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.home(Path(home)):
         accounts = Fragment(ACCOUNT)
         accounts.upsert(keys[:CARS])
         for first in range(CARS, keys.size, 5000):
@@ -256,7 +257,7 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
 def test_how_long_forgetting_keeps_a_stream_waiting() -> None:
     """Every second a thirtieth of all cars report, and some are replaced by others; beside it, all old ones at once."""
     each, replaced, pauses = CARS // 30, CARS // 3000, []
-    with tempfile.TemporaryDirectory(dir=memory.root()) as home, memory.home(Path(home)):
+    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.home(Path(home)):
         driving = Fragment(TOLLED)
         for second in range(300):
             group, lap = second % 30, second // 30

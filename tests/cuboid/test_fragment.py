@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.cuboid import memory
 from slipstream.cuboid.fragment import EMPTY, Fragment, index_all
 from slipstream.cuboid.log import DeltaLog, expanded
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.errors import BadArgument, BadInput
-from tolls.engine_in_memory import DictStore
+from slipstream.runtime import shared_arrays
+from slipstream.runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")))
 TIMED = Schema("TIMED", (Plain("time", "i4"),))
@@ -54,7 +54,7 @@ def same(one: Fragment, other: Fragment) -> bool:
 
 @given(st.lists(arrivals, max_size=12))
 def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, int]]]) -> None:
-    cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
+    cars, log, store = Fragment(CAR), DeltaLog(), MemoryStore()
     for number, rows in enumerate(batches):
         fill(cars, rows)
         log.write(number, cars.delta(), cars, store)
@@ -67,7 +67,7 @@ def test_a_log_of_deltas_gives_the_fragment_back(batches: list[list[tuple[int, i
 def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
     batches: list[list[tuple[int, int]]], block: int, large: int, restarts: set[int]
 ) -> None:
-    cars, log, store = Fragment(CAR), DeltaLog(), DictStore()
+    cars, log, store = Fragment(CAR), DeltaLog(), MemoryStore()
     row = CAR.dtype.itemsize
     with patch.multiple("slipstream.cuboid.log", BLOCK=block, LARGE=large * row):
         for number, rows in enumerate(batches):
@@ -121,7 +121,7 @@ def test_every_key_is_found_while_the_next_index_is_prepared(
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         stack.enter_context(patch("slipstream.cuboid.fragment._LARGE", 1))
         if shared:
-            stack.enter_context(memory.home(Path(folder)))
+            stack.enter_context(shared_arrays.home(Path(folder)))
         cars, plain = Fragment(CAR), dict[int, int]()
         for number, (new, gone, moves) in enumerate(batches):
             keys = [(number * 1000 + key) * 7919 for key in range(new)]
@@ -173,8 +173,8 @@ def test_a_sweep_forgets_what_is_old_and_nothing_else(batches: list[tuple[int, i
 
 
 def test_an_area_grows_in_place_and_is_seen_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with memory.home(tmp_path):
-        area = memory.Area(np.dtype(np.int64), 1000)
+    with shared_arrays.home(tmp_path):
+        area = shared_arrays.Area(np.dtype(np.int64), 1000)
         area.array[:] = 7
         before, other = area.array, pickle.loads(pickle.dumps(area))
         area.grow(5000)

@@ -16,13 +16,13 @@ from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
 from slipstream.logs import as_line
+from slipstream.runtime.store import MemoryStore
 from slipstream.tolls import published
 from slipstream.tolls.cars import FORGET_AFTER
 from slipstream.tolls.layout import Layout
 from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage, prepare
 from slipstream.tolls.sink import JOURNAL
 from slipstream.tolls.stages import Hop, by_fragment
-from tolls.engine_in_memory import DictStore
 
 LAYOUT = Layout("test", (0, 1), (0, 1), 2, "2004", 0)
 QUERIES = (
@@ -64,7 +64,7 @@ class Engine:
         monkeypatch.setattr(published, "batch_number", lambda: self.batch)
         self.stages = (WatchedTollStage(watch, "e", LAYOUT), WatchedAccountStage(watch, "e", LAYOUT, None))
         self.states: dict[tuple[int, int], Any] = {}
-        self.stores: dict[tuple[int, int], list[DictStore]] = {}
+        self.stores: dict[tuple[int, int], list[MemoryStore]] = {}
 
     def run(self, lines: list[str], *, commit: bool = True) -> None:
         """One batch; when it is not committed, it may be run again."""
@@ -84,7 +84,7 @@ class Engine:
             return
         stage = self.stages[place]
         stage.key = key
-        stores = self.stores.setdefault((place, key), [DictStore() for _ in stage.maps])
+        stores = self.stores.setdefault((place, key), [MemoryStore() for _ in stage.maps])
         state = self.states.get((place, key))
         if state is None:
             state = stage.load(stores) if any(stores) else stage.fresh()  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def test_snapshots_follow_the_engine_batch_by_batch(seed: int, tmp_path: Path, m
     for number, (start, end) in enumerate(pairwise(cuts)):
         before = reader.batch
         if number % 4 == 1:
-            saved = {place: [DictStore(store) for store in stores] for place, stores in engine.stores.items()}
+            saved = {place: [MemoryStore(store) for store in stores] for place, stores in engine.stores.items()}
             engine.run(lines[start:end], commit=False)
             assert reader.refresh() == before
             engine.crash()

@@ -13,7 +13,7 @@ import pytest
 from cuboid.plain import members
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.cuboid import declare, metrics, rtc, ticks
+from slipstream.cuboid import declare, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
 from slipstream.cuboid.fill import Filling, fill, open_files, start
 from slipstream.cuboid.snapshot import Snapshot
@@ -22,6 +22,7 @@ from slipstream.cuboid.stream import CuboidStream, Fragmentation, results
 from slipstream.errors import BadArgument
 from slipstream.feeds.text import export_text
 from slipstream.feeds.tuples import MILE
+from slipstream.runtime import metrics
 from slipstream.tolls.cars import FORGET_AFTER
 from slipstream.tolls.engine import Settings, toll_run
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from slipstream.feeds.intake import Intake
 from slipstream.feeds.parse import parse_text
+from slipstream.runtime.store import MemoryStore
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
 from slipstream.tolls.fragment import TollFragment
@@ -16,22 +17,6 @@ from slipstream.tolls.rules import RULES, Rules
 from slipstream.tolls.schedule import Irregular
 from slipstream.tolls.stages import ANSWERS, COUNTED, REJECTS, Hop, account_stage, by_fragment, rejects_hop, toll_stage
 from slipstream.tolls.travel import Past
-
-
-class DictStore(dict[int, bytes]):
-    """A state store in memory."""
-
-    def put(self, number: int, delta: bytes) -> None:
-        self[number] = bytes(delta)
-
-    def get(self, number: int) -> bytes:  # type: ignore[override]
-        return self[number]
-
-    def remove(self, number: int) -> None:
-        del self[number]
-
-    def items(self) -> Iterator[tuple[int, bytes]]:  # type: ignore[override]
-        return iter(list(super().items()))
 
 
 @dataclass
@@ -49,7 +34,7 @@ class Engine:
         self.intake = Intake(self.lateness)
         self.tolls: dict[int, TollFragment] = {}
         self.accounts: dict[int, Accounts] = {}
-        self.stores: dict[tuple[str, int], DictStore] = {}
+        self.stores: dict[tuple[str, int], MemoryStore] = {}
         self.outputs: list[tuple[int, ...]] = []
         self.answers = np.empty(0, ANSWER)
         self.irregular = Irregular()
@@ -79,8 +64,8 @@ class Engine:
         for key in sorted({hop.key for hop in hops}):
             yield from stage(key, [hop for hop in hops if hop.key == key])  # type: ignore[operator]
 
-    def _store(self, name: str, key: int) -> DictStore:
-        return self.stores.setdefault((name, key), DictStore())
+    def _store(self, name: str, key: int) -> MemoryStore:
+        return self.stores.setdefault((name, key), MemoryStore())
 
     def _fragment(self, key: int, hops: list[Hop]) -> list[Hop]:
         stores = [self._store(name, key) for name in ("cars", "visits", "minutes", "notes")]

@@ -18,8 +18,8 @@ import psutil
 from slipstream.bench.rating import own_bytes, shared_bytes
 from slipstream.beside import Ended, beside
 from slipstream.chaos.engine import Engine
-from slipstream.cuboid import metrics
 from slipstream.feeds.clock import Clock
+from slipstream.runtime import metrics
 from slipstream.tolls.answers import TOLL
 from slipstream.tolls.compaction import FOLDER
 from slipstream.tolls.engine import CHECKPOINT

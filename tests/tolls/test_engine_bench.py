@@ -15,7 +15,8 @@ from slipstream.bench.editions import edition
 from slipstream.bench.validator import validate
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.cuboid import metrics
+from slipstream.runtime import metrics
+from slipstream.runtime.store import MemoryStore
 from slipstream.tolls import replay
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.engine import Settings, toll_run
@@ -24,7 +25,6 @@ from slipstream.tolls.replay import read_minute, second_of
 from slipstream.tolls.rules import RULES
 from slipstream.tolls.stages import Hop, account_stage, toll_stage
 from slipstream.tolls.travel import Past
-from tolls.engine_in_memory import DictStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def test_validating_three_hours_of_ten_expressways(
 def test_the_stages_alone(run: Run) -> None:
     """What is left without Spark: one core, one fragment, thirty expressways in batches of 20 s."""
     fragment, accounts = TollFragment(RULES["2004"]), Accounts(RULES["2004"], Past(None))
-    stores = [DictStore() for _ in range(5)]
+    stores = [MemoryStore() for _ in range(5)]
     spent = dict.fromkeys(("trains", "tolls", "deltas", "accounts"), 0.0)
     tuples = 0
     for since in range(0, SECONDS, 20):

@@ -9,8 +9,8 @@ import pytest
 
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.cuboid.metrics import read
 from slipstream.errors import BadArgument
+from slipstream.runtime.metrics import read
 from slipstream.tolls.engine import Settings, toll_run
 
 if TYPE_CHECKING:

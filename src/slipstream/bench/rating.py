@@ -25,11 +25,11 @@ import psutil
 from slipstream import children
 from slipstream.bench.editions import ANSWERS, edition
 from slipstream.bench.postgres import run_postgres
-from slipstream.cuboid import memory, metrics
-from slipstream.cuboid.warm import WARM
 from slipstream.errors import BadArgument, CheckFailed, Unavailable
 from slipstream.feeds.run import Run, versions
 from slipstream.progress import say
+from slipstream.runtime import metrics, shared_arrays
+from slipstream.runtime.state_cache import WARM
 from slipstream.temporary import PREFIX
 from slipstream.tolls.forward import Forward
 
@@ -215,7 +215,7 @@ def _lag(out: Path, newest: int) -> float:
 
 def shared_bytes() -> int:
     """What engines hold in shared memory."""
-    return sum(file.stat().st_size for file in memory.root().glob(f"{PREFIX}*-{WARM}-*/*/*"))
+    return sum(file.stat().st_size for file in shared_arrays.root().glob(f"{PREFIX}*-{WARM}-*/*/*"))
 
 
 def own_bytes(process: psutil.Process) -> int:

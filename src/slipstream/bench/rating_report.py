@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slipstream.bench.rating import Rating, Try
 from slipstream.bench.report import COLOURS, STYLE, figure_of, image, plot_qos
-from slipstream.cuboid import metrics
+from slipstream.runtime import metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

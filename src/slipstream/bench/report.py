@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream.bench.validator import Cell, Tally, Verdict
-from slipstream.cuboid import metrics, rtc
+from slipstream.cuboid import rtc
 from slipstream.cuboid.files import FILE, FOLDER
-from slipstream.cuboid.metrics import BatchMetrics
+from slipstream.runtime import metrics
+from slipstream.runtime.metrics import BatchMetrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,12 +17,8 @@ from __future__ import annotations
 
 import json
 import mmap
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -33,6 +29,7 @@ from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.kernels import Longs
 from slipstream.logs import last_line
+from slipstream.staging import appearing
 
 FOLDER, FILE = "snapshot", "cuboids.json"
 IMAGE, DELTA, RESULT = "image", "delta", "parquet"
@@ -110,18 +107,6 @@ def last_in_journal(file: Path) -> int:
         return int(last["batch"]) if last else -1
     except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
-
-
-@contextmanager
-def appearing(place: Path) -> Iterator[BinaryIO]:
-    """A file that appears whole under its name when the block ends well, in place of what was there."""
-    aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with aside.open("wb") as file:
-            yield file
-        aside.replace(place)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def folder_of(snapshot: Path, name: str, fragment: int) -> Path:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.cuboid import files, metrics, rtc, stream
+from slipstream.cuboid import files, rtc, stream
 from slipstream.cuboid.declare import Script
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
@@ -29,7 +29,9 @@ from slipstream.cuboid.sql import Query
 from slipstream.errors import BadArgument, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
+from slipstream.runtime import metrics
 from slipstream.session import RESUMES, keeping_state, task_errors
+from slipstream.staging import appearing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -199,7 +201,7 @@ def _agreed(out: Path, wanted: stream.Fragmentation) -> stream.Fragmentation:
     place = out / files.FOLDER / "fragments.json"
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
-        with files.appearing(place) as file:
+        with appearing(place) as file:
             file.write(json.dumps({"labels": wanted.labels, "bounds": wanted.bounds}).encode())
         return wanted
     stored = json.loads(place.read_text(encoding="utf-8"))

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.cuboid import memory
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.errors import BadInput
 from slipstream.kernels import Bools, Ints, Longs, compiled
+from slipstream.runtime import shared_arrays
 
 EMPTY = -1
 _LEAST = 1024
@@ -178,13 +178,13 @@ def _places_for(rows: int) -> int:
 class NextIndex:
     """An index that is made ready while a smaller one is in use; it has the first ``done`` rows."""
 
-    slots: memory.Area
+    slots: shared_arrays.Area
     done: int = 0
 
     @classmethod
     def of(cls, places: int) -> NextIndex:
         """An empty one."""
-        slots = memory.Area(_INT, places)
+        slots = shared_arrays.Area(_INT, places)
         slots.array[:] = EMPTY
         return cls(slots)
 
@@ -225,14 +225,14 @@ class Fragment:
         """A fragment over arrays that are there, for this process alone."""
         fragment = cls.__new__(cls)
         fragment.schema, fragment.changes = schema, None
-        fragment._areas, fragment._next, fragment._hand = tuple(map(memory.Area.of, parts)), None, 0
+        fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.Area.of, parts)), None, 0
         fragment._look()
         return fragment
 
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
         forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
-        self._areas: tuple[memory.Area, ...] = tuple(memory.Area(dtype, count) for dtype, count in forms)
+        self._areas: tuple[shared_arrays.Area, ...] = tuple(shared_arrays.Area(dtype, count) for dtype, count in forms)
         self._look()
         self.parts.slots[:] = EMPTY
 

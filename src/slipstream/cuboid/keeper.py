@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from slipstream.cuboid import publish
 from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.log import DeltaLog, Store
+from slipstream.cuboid.log import DeltaLog
 from slipstream.cuboid.schema import Schema
 from slipstream.cuboid.sql import Part, Query
 from slipstream.cuboid.views import take_in
 from slipstream.kernels import Longs
+from slipstream.runtime.store import Store
 
 QUERY = "query "
 

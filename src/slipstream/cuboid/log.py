@@ -9,14 +9,13 @@ holds little more than three times the state, and a restart reads no more than t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from slipstream.cuboid.fragment import Fragment, decode
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.runtime.store import Store
 
 #: bytes above which an entry is better written in pieces
 LARGE = 1 << 26
@@ -43,22 +42,6 @@ def expanded(blob: bytes, width: int) -> bytes:
         return np.ascontiguousarray(columns.reshape(width, -1).T).tobytes()
     except (struct.error, OSError, MemoryError, *MALFORMED) as error:
         raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
-
-
-class Store(Protocol):
-    """A map from sequence numbers to bytes, kept by whoever makes state durable."""
-
-    def put(self, number: int, delta: bytes) -> None:
-        """Write an entry."""
-
-    def get(self, number: int) -> bytes:
-        """Read an entry that is there."""
-
-    def remove(self, number: int) -> None:
-        """Delete an entry."""
-
-    def items(self) -> Iterator[tuple[int, bytes]]:
-        """All entries."""
 
 
 class DeltaLog:

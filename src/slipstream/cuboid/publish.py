@@ -20,6 +20,7 @@ from slipstream.cuboid.fragment import EMPTY, Changes, Fragment
 from slipstream.cuboid.schema import KEY
 from slipstream.kernels import Longs
 from slipstream.logs import add_lines
+from slipstream.staging import appearing
 
 #: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
 MOST_DELTAS = 50
@@ -77,7 +78,7 @@ def publish_results(snapshot: Path, query: str, number: int, batch: int, found: 
         place.unlink(missing_ok=True)
         return
     place.parent.mkdir(parents=True, exist_ok=True)
-    with files.appearing(place) as file:
+    with appearing(place) as file:
         pq.write_table(found, file, compression="zstd")
 
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipstream.cuboid import metrics
 from slipstream.cuboid.files import FILE, FOLDER, Catalogue
 from slipstream.cuboid.keeper import QUERY
-from slipstream.cuboid.metrics import BatchMetrics
 from slipstream.logs import whole_lines
+from slipstream.runtime import metrics
+from slipstream.runtime.metrics import BatchMetrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

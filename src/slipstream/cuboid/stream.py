@@ -22,15 +22,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
-from slipstream.cuboid import warm
 from slipstream.cuboid.keeper import Keeper, no_rows
-from slipstream.cuboid.log import Store
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
-from slipstream.cuboid.stage import Stage, batch_number
 from slipstream.cuboid.views import joined
 from slipstream.errors import BadArgument
 from slipstream.kernels import Bools, Longs, scramble
+from slipstream.runtime import state_cache
+from slipstream.runtime.stage import Stage, batch_number
+from slipstream.runtime.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -221,7 +221,7 @@ def _engine() -> str:
     """A name for warm state that is given back when this process ends."""
     until_the_end = ExitStack()
     atexit.register(until_the_end.close)
-    return until_the_end.enter_context(warm.engine())
+    return until_the_end.enter_context(state_cache.engine())
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream import session
-from slipstream.cuboid.files import appearing
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput, SlipstreamError, Unavailable
 from slipstream.failpoints import failpoint
@@ -48,7 +47,7 @@ from slipstream.squal.monitor import Monitor
 from slipstream.squal.points import History
 from slipstream.squal.schemas import Checked, check
 from slipstream.squal.trains import SEQ, SHED, TS, arriving, last_arrival, open_trains, write_empty, write_train
-from slipstream.staging import check_new
+from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slipstream.cuboid.fragment import EMPTY, Fragment, Parts, insert, locate
-from slipstream.cuboid.log import DeltaLog, Store
+from slipstream.cuboid.log import DeltaLog
 from slipstream.cuboid.schema import Plain, Schema
 from slipstream.feeds import tuples
 from slipstream.kernels import Ints, Longs, compiled
+from slipstream.runtime.store import Store
 from slipstream.tolls.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers, table
 from slipstream.tolls.fragment import Charges
 from slipstream.tolls.rules import Rules

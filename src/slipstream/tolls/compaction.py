@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 
 from slipstream import children
 from slipstream.beside import Ended, beside
-from slipstream.cuboid.files import appearing
 from slipstream.failpoints import failpoint
+from slipstream.staging import appearing
 from slipstream.tolls.answers import ANSWER
 from slipstream.tolls.sink import OUTPUT, as_table, last_batch
 

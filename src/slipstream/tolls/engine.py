@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream.cuboid import warm
-from slipstream.cuboid.metrics import recorded
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
 from slipstream.progress import bar, say
+from slipstream.runtime import state_cache
+from slipstream.runtime.metrics import recorded
 from slipstream.session import activate, keeping_state, task_errors
 from slipstream.tolls import replay, sink, sources
 from slipstream.tolls.accounts import Accounts
@@ -148,7 +148,7 @@ def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, stat
         settings.train_length,
     )
     _stop_other_clock(out, settings.speed)
-    with warm.engine() as name:
+    with state_cache.engine() as name:
         stages = stages_of(name, layout, path, _watch(out, settings))
         answers = assemble(sources.replayed(spark, source), name, layout, stages)
         return _toll(spark, answers, out, settings, _Seconds(since, until), status)
@@ -171,7 +171,7 @@ def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, 
     _warm_up(spark, layout.partitions)
     _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
     history = str(settings.history.absolute()) if settings.history else None
-    with warm.engine() as name:
+    with state_cache.engine() as name:
         intake = IntakeStage(name, layout, settings.encoding, live=live)
         stages = stages_of(name, layout, history, _watch(out, settings), intake)
         answers = assemble(chunks, name, layout, stages)

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.log import DeltaLog, Store
+from slipstream.cuboid.log import DeltaLog
 from slipstream.errors import BadInput
 from slipstream.feeds.trains import Train
 from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream.kernels import Bools, Ints, Longs
+from slipstream.runtime.store import Store
 from slipstream.tolls.accidents import Stops, cells_with_accident
 from slipstream.tolls.cars import (
     CAR,

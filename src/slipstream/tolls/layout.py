@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipstream.cuboid.files import appearing
 from slipstream.cuboid.stream import spread
 from slipstream.documents import fitted, json_of
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.staging import appearing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,14 +20,14 @@ from slipstream.cuboid import declare, publish
 from slipstream.cuboid.files import FILE, FOLDER, Catalogue
 from slipstream.cuboid.fragment import Fragment
 from slipstream.cuboid.keeper import Keeper
-from slipstream.cuboid.log import Store
 from slipstream.cuboid.schema import AST, KEY, Plain, Schema
 from slipstream.cuboid.sql import Query
-from slipstream.cuboid.stage import batch_number
 from slipstream.cuboid.views import joined
 from slipstream.errors import BadArgument
 from slipstream.feeds import trains
 from slipstream.feeds.tuples import MILE, SEGMENTS
+from slipstream.runtime.stage import batch_number
+from slipstream.runtime.store import Store
 from slipstream.tolls.accounts import ACCOUNT, Accounts
 from slipstream.tolls.cars import CELLS, FORGET_AFTER, NOWHERE
 from slipstream.tolls.fragment import SPEED_MINUTES, TollFragment

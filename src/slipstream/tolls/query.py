@@ -1,6 +1,6 @@
 """The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
 
-A batch writes what it changed to the state store and reads nothing: ``cuboid.warm`` keeps the state for the next one.
+A batch writes what it changed to the state store and reads nothing: ``runtime.state_cache`` keeps the state for the next one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from slipstream.cuboid.log import Store
-from slipstream.cuboid.stage import Chain, Stage
 from slipstream.feeds.intake import Intake, Reject
 from slipstream.feeds.parse import PARSERS
+from slipstream.runtime.stage import Chain, Stage
+from slipstream.runtime.store import Store
 from slipstream.tolls import chunks
 from slipstream.tolls.accounts import Accounts
 from slipstream.tolls.forward import Forward

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slipstream.cuboid.files import appearing
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, SlipstreamError
+from slipstream.staging import appearing
 
 FILE = "status.json"
 

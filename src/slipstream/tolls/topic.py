@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream.cuboid.files import appearing
 from slipstream.errors import BadInput, Unavailable
 from slipstream.feeds.kafka import PATIENCE, Topic
 from slipstream.progress import say
+from slipstream.staging import appearing
 from slipstream.tolls.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
 from slipstream.tolls.stages import ARRIVALS_MS
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream import temporary
-from slipstream.cuboid import memory
+from slipstream.runtime import shared_arrays
 
 #: what follows the name of the driver's folder in the names of its engines' folders
 WARM = "warm"
@@ -32,7 +32,7 @@ _here: dict[Path, tuple[str, Any, bool]] = {}
 def engine() -> Iterator[str]:
     """A name for one start of an engine, given by its driver; on every machine its workers share a folder by it."""
     name = f"{temporary.folder().name}-{WARM}-{next(_engines)}"
-    place = temporary.join(memory.root(), name)
+    place = temporary.join(shared_arrays.root(), name)
     try:
         yield name
     finally:
@@ -57,7 +57,7 @@ class Kept:
                 state = pickle.load(card) if mine is None else mine
         if state is None:
             for left in self._place.glob("[!l]*"):
-                memory.drop(left)
+                shared_arrays.drop(left)
         return state
 
     def leave(self, mark: str, state: Any) -> None:
@@ -78,9 +78,9 @@ class Kept:
 @contextmanager
 def held(engine: str, stage: str, key: int) -> Iterator[Kept]:
     """The warm state of a key, for one batch; its arrays live in shared memory."""
-    place = temporary.join(memory.root(), engine) / f"{stage}-{key}"
+    place = temporary.join(shared_arrays.root(), engine) / f"{stage}-{key}"
     place.mkdir(mode=0o700, exist_ok=True)
-    with (place / "lock").open("w") as lock, memory.home(place):
+    with (place / "lock").open("w") as lock, shared_arrays.home(place):
         # a task that Spark has given up may still be at it
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield Kept(place)

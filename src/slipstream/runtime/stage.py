@@ -1,6 +1,6 @@
 """A fragment in Spark: a stateful processor whose state stays warm between batches and rests in the state store.
 
-A batch writes what it changed to the state store and reads nothing: ``warm`` keeps the state for the next one.
+A batch writes what it changed to the state store and reads nothing: ``state_cache`` keeps the state for the next one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from slipstream.cuboid import warm
-from slipstream.cuboid.log import Store
 from slipstream.failpoints import failpoint
+from slipstream.runtime import state_cache
+from slipstream.runtime.store import MapStore, Store
 
 State = TypeVar("State")
 
@@ -25,31 +25,6 @@ def batch_number() -> int:
     context = TaskContext.get()
     number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
     return int(number) if number is not None else 0
-
-
-class MapStore:
-    """A map in Spark's state store as the cuboid library wants it."""
-
-    def __init__(self, handle: StatefulProcessorHandle, name: str) -> None:
-        self._map = handle.getMapState(name, "number long", "blob binary")
-
-    def put(self, number: int, delta: bytes) -> None:
-        """Write an entry."""
-        self._map.updateValue((number,), (delta,))
-
-    def get(self, number: int) -> bytes:
-        """Read an entry that is there."""
-        found = self._map.getValue((number,))
-        assert found is not None
-        return bytes(found[0])
-
-    def remove(self, number: int) -> None:
-        """Delete an entry."""
-        self._map.removeKey((number,))
-
-    def items(self) -> Iterator[tuple[int, bytes]]:
-        """All entries."""
-        return ((int(key[0]), bytes(value[0])) for key, value in self._map.iterator())
 
 
 class Stage(StatefulProcessor, Generic[State]):
@@ -70,7 +45,7 @@ class Stage(StatefulProcessor, Generic[State]):
         """One batch of one key."""
         stored = self._mark.get()
         self.key = int(key[0])
-        with warm.held(self._engine, self.name, self.key) as kept:
+        with state_cache.held(self._engine, self.name, self.key) as kept:
             state = self._state(kept, stored[0] if stored else None)
             passed = list(self.take(state, list(rows)))
             self.save_between_failpoints(state, self._stores)
@@ -79,7 +54,7 @@ class Stage(StatefulProcessor, Generic[State]):
             kept.leave(mark, state)
         return (Row(**hop._asdict()) for hop in passed)
 
-    def _state(self, kept: warm.Kept, mark: str | None) -> State:
+    def _state(self, kept: state_cache.Kept, mark: str | None) -> State:
         found: State | None = kept.take(mark)
         if found is not None:
             return found
