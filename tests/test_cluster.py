@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from linear_road.test_crashes import without_emit
 from services import SCRIPTS, service
-from slipstream.tolls.sink import TEXT, last_batch
-from tolls.test_crashes import without_emit
+from slipstream.linear_road.sink import TEXT, last_batch
 
 pytestmark = pytest.mark.long
 LOCAL = "local[2]"

@@ -14,7 +14,7 @@ import pytest
 from pages import RUNNABLE, Block, blocks
 from services import service
 from slipstream.cuboid import rtc
-from slipstream.tolls import summary
+from slipstream.linear_road import summary
 
 ROOT = Path(__file__).parents[1]
 TOP = [ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING")]

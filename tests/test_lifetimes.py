@@ -20,11 +20,11 @@ import pytest
 
 from console.serving import free_port
 from lifetimes import ended, marked
+from linear_road.test_crashes import wait_for
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.failpoints import VARIABLE
 from slipstream.temporary import PREFIX, shared_memory
-from tolls.test_crashes import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

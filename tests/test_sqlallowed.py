@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from slipstream.cuboid import declare
 from slipstream.cuboid.sql import Query
 from slipstream.errors import BadArgument, BadInput, SlipstreamError
+from slipstream.network import Builder, Order, ScalarFunction, Stream, expressions, functions, register
+from slipstream.network.execution import wanted_of
+from slipstream.network.schemas import check
 from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, called, growth, read
 from slipstream.sqltext import MOST_CHARACTERS, MOST_DEEP, MOST_NESTED, MOST_WORDS
-from slipstream.squal import Builder, Order, ScalarFunction, Stream, expressions, functions, register
-from slipstream.squal.execution import wanted_of
-from slipstream.squal.schemas import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,12 +16,12 @@ from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.cuboid import files
 from slipstream.cuboid.log import expanded
 from slipstream.errors import BadInput
-from slipstream.squal.execution import STATE, Execution
-from slipstream.squal.files import load
-from slipstream.squal.stage import unpacked
-from slipstream.tolls.accounts import ACCOUNT
-from slipstream.tolls.cars import CAR, VISITS
-from slipstream.tolls.layout import STATE_VERSION
+from slipstream.linear_road.accounts import ACCOUNT
+from slipstream.linear_road.cars import CAR, VISITS
+from slipstream.linear_road.layout import STATE_VERSION
+from slipstream.network.execution import STATE, Execution
+from slipstream.network.files import load
+from slipstream.network.stage import unpacked
 
 BORDER = Path(__file__).parents[1] / "examples" / "networks" / "border.yaml"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import floor
 
-from slipstream.squal import WindowFunction, register
+from slipstream.network import WindowFunction, register
 
 Sums = dict[tuple[int, int], tuple[int, int]]
 State = tuple[float, Sums]

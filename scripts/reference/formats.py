@@ -7,10 +7,10 @@ from slipstream.berlinmod import dataset
 from slipstream.cuboid import files as snapshots
 from slipstream.cuboid import fill
 from slipstream.feeds import clock, history, run, trains, tuples
+from slipstream.linear_road import answers, published, sink
+from slipstream.linear_road import layout as engine
 from slipstream.moving import types
-from slipstream.squal import execution, points
-from slipstream.tolls import answers, published, sink
-from slipstream.tolls import layout as engine
+from slipstream.network import execution, points
 
 
 def page() -> str:

@@ -9,9 +9,9 @@ from reference.tables import WRITTEN, fields, first_line, meanings, table
 from slipstream.bench import driver, rating, validator
 from slipstream.console.monitor import Stream
 from slipstream.cuboid import rtc
+from slipstream.linear_road import summary
+from slipstream.network import monitor
 from slipstream.runtime import metrics
-from slipstream.squal import monitor
-from slipstream.tolls import summary
 
 
 def page() -> str:

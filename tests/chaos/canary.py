@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from slipstream.tolls import sink
+from slipstream.linear_road import sink
 
 
 class DoublingWriter(sink.AnswerWriter):

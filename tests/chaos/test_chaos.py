@@ -26,7 +26,7 @@ from slipstream.chaos.report import as_markdown, bad_ones
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.failpoints import POINTS, VARIABLE, failpoint
 from slipstream.feeds.text import import_text
-from slipstream.tolls.sink import NO_BATCH, AnswerWriter, Sink
+from slipstream.linear_road.sink import NO_BATCH, AnswerWriter, Sink
 
 SINK_POINTS = [point for point in POINTS if point.startswith("sink.")]
 

@@ -20,6 +20,7 @@ import pytest
 
 from chaos import toy
 from console.serving import free_port
+from linear_road.test_kafka import received, send
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from services import SCRIPTS, service
@@ -29,7 +30,6 @@ from slipstream.chaos.engine import Engine
 from slipstream.failpoints import TOPIC_POINTS, VARIABLE
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
-from tolls.test_kafka import received, send
 
 pytestmark = pytest.mark.long
 

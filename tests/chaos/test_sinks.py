@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
+from linear_road.test_crashes import finish, kill_all, started, wait_for
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.failpoints import FILL_POINTS, NETWORK_POINTS, VARIABLE
 from slipstream.logs import whole_lines
-from tolls.test_crashes import finish, kill_all, started, wait_for
 
 pytestmark = pytest.mark.long
 

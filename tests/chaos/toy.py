@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from slipstream.errors import BadInput, SlipstreamError
-from slipstream.tolls import sink
-from slipstream.tolls.answers import ANSWER
-from slipstream.tolls.sink import AnswerWriter, Batch, Sink, Written, journal
-from slipstream.tolls.stages import ANSWERS, Hop, to_arrow
+from slipstream.linear_road import sink
+from slipstream.linear_road.answers import ANSWER
+from slipstream.linear_road.sink import AnswerWriter, Batch, Sink, Written, journal
+from slipstream.linear_road.stages import ANSWERS, Hop, to_arrow
 
 BATCHES = 60
 PACE_S = 0.05

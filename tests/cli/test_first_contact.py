@@ -20,8 +20,8 @@ from slipstream import session
 from slipstream.berlinmod.dataset import Manifest, write_manifest
 from slipstream.cli import app
 from slipstream.feeds.text import import_text
-from slipstream.squal import files
-from slipstream.squal.execution import Execution
+from slipstream.network import files
+from slipstream.network.execution import Execution
 
 LINE = "0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"

@@ -8,8 +8,8 @@ import pytest
 
 from commands import Slipstream
 from slipstream import session
-from slipstream.squal import files
-from slipstream.squal.execution import Execution
+from slipstream.network import files
+from slipstream.network.execution import Execution
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 BORDER, SOLDIERS = NETWORKS / "border.yaml", NETWORKS / "soldiers.csv"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.run import Run
-from slipstream.tolls.accounts import Accounts
-from slipstream.tolls.fragment import TollFragment
-from slipstream.tolls.layout import Layout
-from slipstream.tolls.replay import Replay, ReplayReader
-from slipstream.tolls.rules import find
-from slipstream.tolls.sink import AnswerWriter, Sink
-from slipstream.tolls.stages import Hop, account_stage, to_arrow, toll_stage
-from slipstream.tolls.travel import Past
+from slipstream.linear_road.accounts import Accounts
+from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.replay import Replay, ReplayReader
+from slipstream.linear_road.rules import find
+from slipstream.linear_road.sink import AnswerWriter, Sink
+from slipstream.linear_road.stages import Hop, account_stage, to_arrow, toll_stage
+from slipstream.linear_road.travel import Past
 
 #: milliseconds after the end of a second at which its answers become visible
 DELAY_MS = 800

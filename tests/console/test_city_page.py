@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from console.recorded import DELAY_MS, Recording
 from slipstream.console.told import read_answers
 from slipstream.feeds.run import Run
-from slipstream.tolls.answers import BALANCE, LIMITS
-from slipstream.tolls.sink import journal
+from slipstream.linear_road.answers import BALANCE, LIMITS
+from slipstream.linear_road.sink import journal
 
 
 def look(page: TestClient, second: int) -> dict[str, Any]:

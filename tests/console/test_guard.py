@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 from console.conftest import HERE, OURS
 from slipstream.console.guard import BODY_LIMIT, Rules
 from slipstream.console.server import create, page_advice
-from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.layout import FILE
+from slipstream.linear_road.engine import CHECKPOINT
+from slipstream.linear_road.layout import FILE
 
 TOKEN = "a-token-for-the-wall-0123456789"
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from console.browsing import PATIENCE, Console, Watched, chromium
 from console.serving import free_port, served
-from slipstream.squal import files
+from slipstream.network import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from slipstream.console.guard import Rules
 from slipstream.console.server import create
-from slipstream.squal import files
+from slipstream.network import files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from slipstream import cli
 from slipstream.console import sketch
 from slipstream.console.works import Works
 from slipstream.errors import BadArgument
-from slipstream.squal import functions
+from slipstream.network import functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

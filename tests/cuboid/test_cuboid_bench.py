@@ -25,12 +25,12 @@ from slipstream.cuboid.keeper import Keeper
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import take_in
+from slipstream.linear_road.accounts import ACCOUNT
+from slipstream.linear_road.cars import CAR as TOLLED
+from slipstream.linear_road.engine import Settings, toll_run
+from slipstream.linear_road.published import CAR
 from slipstream.logs import as_line
 from slipstream.runtime import shared_arrays
-from slipstream.tolls.accounts import ACCOUNT
-from slipstream.tolls.cars import CAR as TOLLED
-from slipstream.tolls.engine import Settings, toll_run
-from slipstream.tolls.published import CAR
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

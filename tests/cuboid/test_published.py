@@ -15,14 +15,14 @@ from oracles.linear_road import answers
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
+from slipstream.linear_road import published
+from slipstream.linear_road.cars import FORGET_AFTER
+from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage, prepare
+from slipstream.linear_road.sink import JOURNAL
+from slipstream.linear_road.stages import Hop, by_fragment
 from slipstream.logs import as_line
 from slipstream.runtime.store import MemoryStore
-from slipstream.tolls import published
-from slipstream.tolls.cars import FORGET_AFTER
-from slipstream.tolls.layout import Layout
-from slipstream.tolls.published import WatchedAccountStage, WatchedTollStage, prepare
-from slipstream.tolls.sink import JOURNAL
-from slipstream.tolls.stages import Hop, by_fragment
 
 LAYOUT = Layout("test", (0, 1), (0, 1), 2, "2004", 0)
 QUERIES = (

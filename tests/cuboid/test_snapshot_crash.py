@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from linear_road.test_crashes import finish, kill_all, started, wait_for
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.failpoints import VARIABLE
-from slipstream.tolls.sink import JOURNAL
-from tolls.test_crashes import finish, kill_all, started, wait_for
+from slipstream.linear_road.sink import JOURNAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

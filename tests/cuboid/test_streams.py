@@ -22,9 +22,9 @@ from slipstream.cuboid.stream import CuboidStream, Fragmentation, results
 from slipstream.errors import BadArgument
 from slipstream.feeds.text import export_text
 from slipstream.feeds.tuples import MILE
+from slipstream.linear_road.cars import FORGET_AFTER
+from slipstream.linear_road.engine import Settings, toll_run
 from slipstream.runtime import metrics
-from slipstream.tolls.cars import FORGET_AFTER
-from slipstream.tolls.engine import Settings, toll_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,8 +24,8 @@ from slipstream.feeds.intake import Intake
 from slipstream.feeds.parse import parse_text
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
-from slipstream.tolls.layout import Layout
-from slipstream.tolls.sink import JOURNAL, Batch, journal
+from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.sink import JOURNAL, Batch, journal
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
 

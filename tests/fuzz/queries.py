@@ -19,10 +19,10 @@ from slipstream.cuboid.fragment import Fragment
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import Rows, take_in
 from slipstream.errors import BadInput
+from slipstream.network import expressions, files, functions, schemas
+from slipstream.network.algebra import Aggregate, Builder, Order
+from slipstream.network.inputs import read_table
 from slipstream.sqlallowed import FUNCTIONS, called
-from slipstream.squal import expressions, files, functions, schemas
-from slipstream.squal.algebra import Aggregate, Builder, Order
-from slipstream.squal.inputs import read_table
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = {"sid": "integer", "time": "integer", "pos": "float", "name": "text", "armed": "boolean"}

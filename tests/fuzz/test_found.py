@@ -18,8 +18,8 @@ from fuzz.test_fuzz import all_readers
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.parse import parse_trains
 from slipstream.feeds.text import import_text
-from slipstream.squal.qos import Graph
-from slipstream.tolls.sink import JOURNAL, NO_BATCH, AnswerWriter, Sink, append, check_whole, journal
+from slipstream.linear_road.sink import JOURNAL, NO_BATCH, AnswerWriter, Sink, append, check_whole, journal
+from slipstream.network.qos import Graph
 
 DEEP = b"[" * 2000
 LONG = b"9" * 5000

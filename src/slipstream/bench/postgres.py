@@ -31,9 +31,9 @@ from slipstream.errors import BadArgument, Unavailable
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import MILE, SEGMENTS
 from slipstream.kernels import Longs
-from slipstream.tolls.cars import CAR_BITS, CELLS
-from slipstream.tolls.forward import Forward
-from slipstream.tolls.travel import Past
+from slipstream.linear_road.cars import CAR_BITS, CELLS
+from slipstream.linear_road.forward import Forward
+from slipstream.linear_road.travel import Past
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -27,11 +27,11 @@ from slipstream.bench.editions import ANSWERS, edition
 from slipstream.bench.postgres import run_postgres
 from slipstream.errors import BadArgument, CheckFailed, Unavailable
 from slipstream.feeds.run import Run, versions
+from slipstream.linear_road.forward import Forward
 from slipstream.progress import say
 from slipstream.runtime import metrics, shared_arrays
 from slipstream.runtime.state_cache import WARM
 from slipstream.temporary import PREFIX
-from slipstream.tolls.forward import Forward
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,7 +188,7 @@ def engine_called(name: str, master: str, conf: Sequence[str], spark: Callable[[
 
 def watched(command: list[str], out: Path) -> tuple[str, float]:
     """Run an engine until it ends or is hopelessly late; returns why it did not end well, and its memory in GiB."""
-    from slipstream.tolls.sink import last_batch
+    from slipstream.linear_road.sink import last_batch
 
     gib = 0.0
     file = out.parent / f"{out.name}.log"

@@ -28,10 +28,10 @@ from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
 from slipstream.errors import BadArgument, BadInput, CheckFailed
 from slipstream.failpoints import COMPACTION_POINTS, POINTS
+from slipstream.linear_road.engine import CHECKPOINT
 from slipstream.logs import add_lines, whole_lines
 from slipstream.progress import say
 from slipstream.session import JAVA_OPTIONS, settings
-from slipstream.tolls.engine import CHECKPOINT
 
 SAME, ADVISED = "same", "stopped with advice"
 #: the file system that a full disk is tried on

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipstream.errors import CheckFailed
-from slipstream.tolls.compaction import answers_of
-from slipstream.tolls.sink import OUTPUT, REJECTED, TEXT, journal
+from slipstream.linear_road.compaction import answers_of
+from slipstream.linear_road.sink import OUTPUT, REJECTED, TEXT, journal
 
 #: where Emit stands in a line of text; in those of tolls it comes after the vehicle
 _EMIT, _EMIT_OF_TOLLS = 2, 3

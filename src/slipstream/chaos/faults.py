@@ -21,8 +21,8 @@ import psutil
 
 from slipstream.chaos.engine import Engine
 from slipstream.failpoints import POINTS, VARIABLE
-from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.sink import JOURNAL, TEXT, last_batch
+from slipstream.linear_road.engine import CHECKPOINT
+from slipstream.linear_road.sink import JOURNAL, TEXT, last_batch
 
 #: who is killed
 EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python workers"

@@ -112,9 +112,9 @@ class Archived(NamedTuple):
 
 def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, str, bool, str]) -> Archived:
     """Archive a stream until it ends; what there is then."""
+    from slipstream.linear_road import sources
+    from slipstream.linear_road.chunks import LAST
     from slipstream.moving import archive as archives
-    from slipstream.tolls import sources
-    from slipstream.tolls.chunks import LAST
 
     run, speed, encoding, follow, start = how
     files = run is None and encoding == "parquet"
@@ -144,8 +144,8 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
 
 def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
     """The tuples of a run, replayed; a clock that was started is now where it would be."""
+    from slipstream.linear_road import replay, sources, stages
     from slipstream.moving import archive as archives
-    from slipstream.tolls import replay, sources, stages
 
     clock = out / "checkpoint" / sources.CLOCK
     sources.start_clock(clock, speed)

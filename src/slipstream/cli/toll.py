@@ -81,7 +81,7 @@ def toll(
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
     check_folder(out)
     _check(rules, encoding, speed, batch_seconds, parallel)
-    from slipstream.tolls.engine import Settings
+    from slipstream.linear_road.engine import Settings
 
     live = follow or input_.startswith("tcp:")
     settings = Settings(
@@ -110,7 +110,7 @@ def _check(rules: str, encoding: str, speed: float, batch_seconds: int, parallel
     """Refuse what cannot be, before Spark starts."""
     from slipstream.feeds.clock import FASTEST
     from slipstream.feeds.parse import PARSERS
-    from slipstream.tolls.rules import find
+    from slipstream.linear_road.rules import find
 
     find(rules)
     checks = (
@@ -132,7 +132,7 @@ def _script(file: Path | None) -> str:
 
 def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:
     from slipstream.feeds.run import Run
-    from slipstream.tolls import engine
+    from slipstream.linear_road import engine
 
     path = Path(input_)
     run = Run.open(path) if (path / "manifest.json").exists() else None
@@ -153,7 +153,7 @@ def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, con
 def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
     """What to do after every look at the running query: pass committed answers on."""
     from slipstream.feeds.kafka import Topic
-    from slipstream.tolls.live import Publisher
+    from slipstream.linear_road.live import Publisher
 
     if sinks and not text:
         raise BadArgument("--sink needs output.csv.", hint="Leave out --no-text.")
@@ -173,7 +173,7 @@ def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
 
 def _printer(out: Path) -> Callable[[], None]:
     """Prints the lines of output.csv as batches are committed."""
-    from slipstream.tolls.sink import TEXT, last_batch
+    from slipstream.linear_road.sink import TEXT, last_batch
 
     shown = 0
 

@@ -18,7 +18,7 @@ from slipstream.console.vehicles import SegmentMinute, Vehicle
 from slipstream.console.watch import City, State, View, as_event, beats_json, state_json
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
-from slipstream.tolls.cars import CELLS
+from slipstream.linear_road.cars import CELLS
 
 router = APIRouter(prefix="/api/city", tags=["city"], responses=PROBLEMS)
 

@@ -16,7 +16,7 @@ from slipstream.console.vehicles import Report, SegmentMinute, Vehicle
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream.kernels import Longs
-from slipstream.tolls.cars import CELLS
+from slipstream.linear_road.cars import CELLS
 
 
 class Published:

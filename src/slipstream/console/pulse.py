@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import MINUTE
-from slipstream.tolls.answers import NAMES
-from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.sink import JOURNAL, Batch
+from slipstream.linear_road.answers import NAMES
+from slipstream.linear_road.engine import CHECKPOINT
+from slipstream.linear_road.sink import JOURNAL, Batch
 
 #: response times are kept in hundredths of a second, up to ten minutes
 _STEP, _MOST = 0.01, 60_000

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slipstream.feeds.parse import Columns, kept
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
-from slipstream.tolls.cars import CELLS
+from slipstream.linear_road.cars import CELLS
 
 #: minutes of an expressway kept decoded; one is about 2 MB at the busiest
 _KEPT = 48

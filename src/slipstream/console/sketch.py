@@ -17,9 +17,9 @@ import yaml
 
 from slipstream.console.refusals import NotNow
 from slipstream.errors import BadInput
-from slipstream.squal import files
-from slipstream.squal.algebra import Network
-from slipstream.squal.schemas import check
+from slipstream.network import files
+from slipstream.network.algebra import Network
+from slipstream.network.schemas import check
 from slipstream.staging import beside
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from slipstream.console.pulse import Journal
 from slipstream.console.roads import Cells, Roads, cell_of
 from slipstream.feeds.run import MINUTE
 from slipstream.feeds.tuples import SEGMENTS
-from slipstream.tolls.answers import ALERT, TOLL
-from slipstream.tolls.cars import CELLS
-from slipstream.tolls.compaction import answers_of
-from slipstream.tolls.sink import Batch
+from slipstream.linear_road.answers import ALERT, TOLL
+from slipstream.linear_road.cars import CELLS
+from slipstream.linear_road.compaction import answers_of
+from slipstream.linear_road.sink import Batch
 
 UNTOLD = -1
 _KEPT = 240

@@ -24,8 +24,8 @@ from slipstream.cuboid.snapshot import Snapshot
 from slipstream.feeds.parse import kept
 from slipstream.feeds.run import MINUTE, TRIPS
 from slipstream.feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
-from slipstream.tolls.answers import ALERT, TOLL
-from slipstream.tolls.cars import CELLS
+from slipstream.linear_road.answers import ALERT, TOLL
+from slipstream.linear_road.cars import CELLS
 
 EXIT_LANE = 4
 

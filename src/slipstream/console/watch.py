@@ -28,11 +28,11 @@ from slipstream.console.workspace import Workspace
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
-from slipstream.tolls.answers import LIMITS, NAMES
-from slipstream.tolls.cars import CELLS
-from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.layout import FILE, Layout
-from slipstream.tolls.rules import RULES
+from slipstream.linear_road.answers import LIMITS, NAMES
+from slipstream.linear_road.cars import CELLS
+from slipstream.linear_road.engine import CHECKPOINT
+from slipstream.linear_road.layout import FILE, Layout
+from slipstream.linear_road.rules import RULES
 
 LOOK_EVERY = 0.25
 #: beats a page gets when it opens: a quarter of an hour at real time

@@ -20,9 +20,9 @@ from slipstream.console import shelf, sketch
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument, SlipstreamError
-from slipstream.squal.algebra import Arc, Network
-from slipstream.squal.execution import ALL, PAUSE, Execution, query_errors
-from slipstream.squal.inputs import read_table
+from slipstream.network.algebra import Arc, Network
+from slipstream.network.execution import ALL, PAUSE, Execution, query_errors
+from slipstream.network.inputs import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,8 +16,8 @@ from pathlib import Path
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.feeds.run import FORMAT, Run
-from slipstream.tolls.engine import CHECKPOINT
-from slipstream.tolls.layout import FILE, Layout
+from slipstream.linear_road.engine import CHECKPOINT
+from slipstream.linear_road.layout import FILE, Layout
 
 #: how deep below a given folder things are looked for, and in how many folders: somebody may start it at home
 _DEPTH = 5

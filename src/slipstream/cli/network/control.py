@@ -17,7 +17,7 @@ from slipstream.progress import say
 
 def pause_network(folder: Folder) -> None:
     """Let no more trains arrive; the batch under way ends normally."""
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     Execution.open(folder).pause()
     say("paused: `slipstream network resume` or `step` continues")
@@ -25,7 +25,7 @@ def pause_network(folder: Folder) -> None:
 
 def resume_network(folder: Folder) -> None:
     """Let trains arrive again."""
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     Execution.open(folder).resume()
     say("running")
@@ -35,7 +35,7 @@ def step_network(
     folder: Folder, trains: Annotated[int, typer.Option(min=1, help="How many trains to let in.")] = 1
 ) -> None:
     """Let one train of each source arrive, then pause."""
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     Execution.open(folder).step(trains)
     say(f"{trains} to come, then paused")
@@ -55,7 +55,7 @@ def shed_network(
     Without options it shows the places. The choice is written into the trains as they arrive, so a restart drops the
     same tuples again.
     """
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     execution = Execution.open(folder)
     if drops or stop:
@@ -79,7 +79,7 @@ def _share(text: str) -> tuple[str, float]:
 
 def monitor_network(folder: Folder, as_json: Json = False) -> None:
     """Show each output's tuples, delay, share delivered and utility, batch by batch."""
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     entries = Execution.open(folder).monitor.entries()
     if as_json:
@@ -104,7 +104,7 @@ def inspect_network(
     as_json: Json = False,
 ) -> None:
     """Show the newest tuples on an output, a connection point or a tapped arc."""
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     rows = Execution.open(folder).inspect(name, last)
     if as_json:
@@ -124,8 +124,8 @@ def tap_network(
     arcs: Annotated[list[str] | None, typer.Argument(help="BOX or BOX.PORT; none ends it.")] = None,
 ) -> None:
     """Record arcs beside the outputs, from the next time the network starts on; `inspect FOLDER tap_BOX` shows them."""
-    from slipstream.squal.algebra import Arc
-    from slipstream.squal.execution import Execution
+    from slipstream.network.algebra import Arc
+    from slipstream.network.execution import Execution
 
     execution = Execution.open(folder)
     execution.taps = [Arc.parse(text) for text in arcs or []]

@@ -31,11 +31,11 @@ from slipstream.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream.squal.algebra import Network
-    from slipstream.squal.analysis import Analysis
-    from slipstream.squal.plan import Plan
-    from slipstream.squal.schemas import Checked
-    from slipstream.squal.statistics import Statistics
+    from slipstream.network.algebra import Network
+    from slipstream.network.analysis import Analysis
+    from slipstream.network.plan import Plan
+    from slipstream.network.schemas import Checked
+    from slipstream.network.statistics import Statistics
 
 
 def check_network(
@@ -61,7 +61,7 @@ def check_network(
     With --rate and a sample (--input) it also measures every box and says whether the machine holds the load.
     Leaves with exit code 3 when the network is refused, 5 when the load is too much.
     """
-    from slipstream.squal.schemas import check
+    from slipstream.network.schemas import check
 
     wanted = _rates(rates or [])
     network = load_network(file, functions)
@@ -111,7 +111,7 @@ def _hold(
     checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float, as_json: bool
 ) -> None:
     """Say whether the machine holds the rates."""
-    from slipstream.squal.analysis import analyse
+    from slipstream.network.analysis import analyse
 
     found = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
     if as_json:
@@ -141,7 +141,7 @@ def _loads(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
 
 def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float) -> None:
     """Say what shedding would do about it."""
-    from slipstream.squal.shedding import evenly, plan
+    from slipstream.network.shedding import evenly, plan
 
     shed = plan(checked, statistics, rates, cores=cores, headroom=headroom)
     even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
@@ -159,7 +159,7 @@ def draw_network(
     ] = None,
 ) -> None:
     """Draw the network as SVG: boxes, arcs, groups as frames, connection points as dots."""
-    from slipstream.squal import drawing, files
+    from slipstream.network import drawing, files
 
     check_writable(out, "--out")
     picture = drawing.draw(files.load(file))
@@ -189,8 +189,8 @@ def describe_network(
     With a sample (--input for each source) it also measures the boxes, optimises the network and shows the boxes
     before and after, and what an input tuple costs.
     """
-    from slipstream.squal.plan import plan
-    from slipstream.squal.schemas import check
+    from slipstream.network.plan import plan
+    from slipstream.network.schemas import check
 
     network = load_network(file, functions)
     recorded = recordings(network, inputs) if inputs else {}
@@ -209,8 +209,8 @@ def describe_network(
 
 def _rows(made: Plan) -> list[dict[str, Any]]:
     """Every box, in the order of the stages: how it runs and what it does."""
-    from slipstream.squal import drawing
-    from slipstream.squal.plan import is_agnostic
+    from slipstream.network import drawing
+    from slipstream.network.plan import is_agnostic
 
     def runs_as(node: Any) -> str:
         if is_agnostic(node):
@@ -241,9 +241,9 @@ def _optimised(
     spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table], as_json: bool
 ) -> None:
     """Show what the optimiser does, and the measured cost of an input tuple before and after."""
-    from slipstream.squal.optimiser import optimise
-    from slipstream.squal.plan import plan
-    from slipstream.squal.schemas import check
+    from slipstream.network.optimiser import optimise
+    from slipstream.network.plan import plan
+    from slipstream.network.schemas import check
 
     before = measured(spark, checked, inputs, tables)
     better = optimise(checked, before, lambda network: check(network, spark))
@@ -261,7 +261,7 @@ def _optimised(
 
 def _cost(checked: Checked, figures: Statistics, cores: int) -> float:
     """Microseconds of a core that a tuple of each source costs, on the average."""
-    from slipstream.squal.analysis import analyse
+    from slipstream.network.analysis import analyse
 
     rates = {source.name: 1.0 for source in checked.network.sources}
     return analyse(checked, figures, rates, cores=cores).min_cap / len(rates) * 1e6

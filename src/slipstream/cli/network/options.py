@@ -17,9 +17,9 @@ from slipstream.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream.squal.algebra import Network
-    from slipstream.squal.schemas import Checked
-    from slipstream.squal.statistics import Statistics
+    from slipstream.network.algebra import Network
+    from slipstream.network.schemas import Checked
+    from slipstream.network.statistics import Statistics
 
 File = Annotated[Path, typer.Argument(help="The network file (YAML).", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="The folder in which a network runs.", show_default=False)]
@@ -68,8 +68,8 @@ def register(functions: Path | None) -> None:
 
 def load_network(file: Path, functions: Path | None) -> Network:
     """The network in a file, checked as far as that needs no Spark."""
-    from slipstream.squal import files
-    from slipstream.squal.schemas import check
+    from slipstream.network import files
+    from slipstream.network.schemas import check
 
     register(functions)
     network = files.load(file)
@@ -79,14 +79,14 @@ def load_network(file: Path, functions: Path | None) -> Network:
 
 def recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
     """What --input names, read whole, for every source."""
-    from slipstream.squal.inputs import read_inputs
+    from slipstream.network.inputs import read_inputs
 
     return read_inputs(network, pairs("--input", given))
 
 
 def stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
     """What --table names, for every stored table."""
-    from slipstream.squal.inputs import read_tables
+    from slipstream.network.inputs import read_tables
 
     return read_tables(network, pairs("--table", given))
 
@@ -108,7 +108,7 @@ def measured(
     spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
 ) -> Statistics:
     """The cost of every box on a sample, and of reading and carrying."""
-    from slipstream.squal.rehearsal import rehearse
+    from slipstream.network.rehearsal import rehearse
 
     return rehearse(spark, checked, samples(inputs), frames(spark, tables))
 
@@ -121,8 +121,8 @@ def measured_again(
     known: Statistics,
 ) -> Statistics:
     """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
-    from slipstream.squal.rehearsal import numbered
-    from slipstream.squal.statistics import measure
+    from slipstream.network.rehearsal import numbered
+    from slipstream.network.statistics import measure
 
     numbers = {name: numbered(table) for name, table in samples(inputs).items()}
     found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))

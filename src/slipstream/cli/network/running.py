@@ -30,10 +30,10 @@ from slipstream.progress import Advance, bar, say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream.squal.algebra import Arc, Network
-    from slipstream.squal.execution import Execution
-    from slipstream.squal.schemas import Checked
-    from slipstream.squal.shedding import Controller
+    from slipstream.network.algebra import Arc, Network
+    from slipstream.network.execution import Execution
+    from slipstream.network.schemas import Checked
+    from slipstream.network.shedding import Controller
 
 
 def run_network(
@@ -72,8 +72,8 @@ def run_network(
     A tuple's delay counts from its arrival: with --rate when its turn comes, else when the network is ready.
     `slipstream network pause`, `resume` and `step` steer it from another terminal, `inspect` shows what came out.
     """
-    from slipstream.squal.execution import ALL, SMALL, replay
-    from slipstream.squal.schemas import check
+    from slipstream.network.execution import ALL, SMALL, replay
+    from slipstream.network.schemas import check
 
     if shed and not (rate and inputs):
         raise BadArgument("--shed needs --rate and --input.", hint="Load can only be too much for a rate.")
@@ -113,8 +113,8 @@ def _batches(execution: Execution) -> int:
 
 def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
     """The arcs to record; refused if the network has none such."""
-    from slipstream.squal.algebra import Arc
-    from slipstream.squal.execution import check_taps
+    from slipstream.network.algebra import Arc
+    from slipstream.network.execution import check_taps
 
     arcs = [Arc.parse(text) for text in texts or []]
     check_taps(network, arcs)
@@ -123,7 +123,7 @@ def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
 
 def _begun(network: Network, out: Path) -> Execution | None:
     """What runs in the folder already, if something does."""
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
@@ -135,7 +135,7 @@ def _begun(network: Network, out: Path) -> Execution | None:
 
 def _new_inputs(network: Network, inputs: list[str] | None, out: Path) -> dict[str, pa.Table]:
     """The recordings for a new folder."""
-    from slipstream.squal.execution import ANOTHER
+    from slipstream.network.execution import ANOTHER
 
     check_new(out, hint=ANOTHER)
     return recordings(network, inputs)
@@ -147,15 +147,15 @@ def _train(rate: float | None) -> int:
 
 
 def _recorded(checked: Checked, out: Path, recorded: dict[str, pa.Table], train: int, rate: float | None) -> Execution:
-    from slipstream.squal.execution import Execution
+    from slipstream.network.execution import Execution
 
     return Execution.record(out, checked.network, recorded, train=train, rate=rate)
 
 
 def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:
     """The optimised network; says what was done."""
-    from slipstream.squal.optimiser import optimise
-    from slipstream.squal.schemas import check
+    from slipstream.network.optimiser import optimise
+    from slipstream.network.schemas import check
 
     costs = measured(spark, checked, inputs, tables)
     better = optimise(checked, costs, lambda network: check(network, spark))
@@ -167,7 +167,7 @@ def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: d
 def _controller(
     spark: Any, checked: Checked, rate: float, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]
 ) -> Controller:
-    from slipstream.squal.shedding import Controller
+    from slipstream.network.shedding import Controller
 
     costs = measured(spark, checked, inputs, tables)
     rates = {source.name: rate for source in checked.network.sources}
@@ -191,8 +191,8 @@ def attach_query(
     It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
     all the time, `slipstream network detach OUT` ends it.
     """
-    from slipstream.squal.adhoc import attach
-    from slipstream.squal.execution import Execution
+    from slipstream.network.adhoc import attach
+    from slipstream.network.execution import Execution
 
     running = Execution.open(folder)
     running.history(point)
@@ -210,7 +210,7 @@ def attach_query(
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
     """Answer as tuples come, until someone stops it."""
-    from slipstream.squal.execution import ALL, query_errors
+    from slipstream.network.execution import ALL, query_errors
 
     query = attached.start(spark, tables, trains=ALL)
     try:
@@ -224,8 +224,8 @@ def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
 
 def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:
     """Disconnect an ad hoc query: what has arrived for it is still there, nothing more will come."""
-    from slipstream.squal.adhoc import detach
-    from slipstream.squal.execution import Execution
+    from slipstream.network.adhoc import detach
+    from slipstream.network.execution import Execution
 
     detach(Execution.open(folder))
     say(f"detached: {folder}")

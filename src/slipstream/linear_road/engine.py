@@ -1,0 +1,340 @@
+"""Run the toll engine: from an input to the answers in a folder, until the input ends or the engine is stopped.
+
+Every start names its source, then does the same: lay out, assemble the query, warm up, connect, follow until the input
+ends. The next start resumes where an interrupted one left off.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from slipstream.errors import BadArgument
+from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
+from slipstream.feeds.parse import PARSERS
+from slipstream.feeds.run import Run
+from slipstream.feeds.tuples import FIELDS
+from slipstream.linear_road import replay, sink, sources
+from slipstream.linear_road.accounts import Accounts
+from slipstream.linear_road.compaction import BLOCK, compacting
+from slipstream.linear_road.forward import Forward
+from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.layout import FILE, Layout, check_layout
+from slipstream.linear_road.published import Watch, prepare
+from slipstream.linear_road.query import IntakeStage, assemble, stages_of
+from slipstream.linear_road.rules import find
+from slipstream.linear_road.schedule import Irregular
+from slipstream.linear_road.sources import CLOCK, at_second, has_ended, is_open, place_of, start_clock
+from slipstream.linear_road.stages import account_stage, by_fragment, toll_stage
+from slipstream.linear_road.status import FILE as STATUS
+from slipstream.linear_road.status import READY, RUNNING, Status, has_finished, reported
+from slipstream.linear_road.summary import FILE as SUMMARY
+from slipstream.linear_road.summary import summarise
+from slipstream.linear_road.travel import Past
+from slipstream.progress import bar, say
+from slipstream.runtime import state_cache
+from slipstream.runtime.metrics import recorded
+from slipstream.session import activate, keeping_state, task_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CHECKPOINT = "checkpoint"
+#: empty batches before a clock starts or a feed is connected: by then Spark has the query planned and compiled
+REHEARSALS = 24
+#: what to do after almost anything
+RESUME = "Committed answers are safe. Fix the problem and run the same command again to resume."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run; the input and the output folder are given beside it."""
+
+    speed: float = FULL_SPEED
+    rules: str = "2004"
+    since: int = 0  # fast-forward to this second
+    until: int | None = None
+    batch_seconds: int = 60
+    lateness: int = 60
+    encoding: str = "text"
+    follow: bool = False
+    text: bool = True
+    compact_every: int = BLOCK  # batches of answers in a file once they are old; 0 leaves them
+    parallel: int = 0
+    train_length: int = 0
+    history: Path | None = None
+    snapshot: bool = False  # publish cars, segments, accidents and accounts as cuboids
+    queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, asked at every report; publishes too
+    watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
+
+    def end_of(self, run: Run) -> int:
+        """The second of a run before which to stop."""
+        return run.manifest.seconds if self.until is None else min(self.until, run.manifest.seconds)
+
+
+def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
+    """Toll a recorded run: first the opening, then its seconds by the clock."""
+    check_run(run, out, settings)
+    with reported(out, source_of(run), settings.end_of(run)) as status:
+        return _toll_run(spark, run, out, settings, status)
+
+
+def check_run(run: Run, out: Path, settings: Settings) -> None:
+    """Refuse what cannot be done, before Spark starts."""
+    since, until = settings.since, settings.end_of(run)
+    if not 0 <= since < until:
+        raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
+    check_folder(out)
+    check_layout(out / CHECKPOINT, source=_name_of_run(run), rules=settings.rules, lateness=0)
+
+
+def check_feed(source: str, out: Path, settings: Settings) -> None:
+    """Refuse what cannot be done, before Spark starts."""
+    sources.check(source, follow=settings.follow)
+    check_folder(out)
+    check_layout(out / CHECKPOINT, source=_name_of(source), rules=settings.rules, lateness=settings.lateness)
+
+
+def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
+    """The summary of an engine that has answered all of this input already."""
+    if not has_finished(out, source, until):
+        return None
+    say(f"{out}: already complete, nothing to do.")
+    summary: dict[str, Any] = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
+    _warn(summary)
+    return summary
+
+
+def source_of(run: Run) -> str:
+    """What a status calls a run."""
+    return str(run.path.absolute()) + (f" x {run.copies}" if run.copies > 1 else "")
+
+
+def _name_of_run(run: Run) -> str:
+    """What a checkpoint remembers of a run: its folder may move."""
+    return f"run {run.path.name}"
+
+
+def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
+    since, until = settings.since, settings.end_of(run)
+    layout = _layout(spark, _name_of_run(run), out, settings, lateness=0)
+    path = str(run.path.absolute())
+    forward = ""
+    if since:
+        folder = out / CHECKPOINT / "forward"
+        started = Forward(str(folder.absolute()), path, run.copies, settings.rules, since)
+        started.compute(spark)
+        forward = started.to_json()
+    _warm_up(spark, layout.partitions)
+    source = replay.Replay(
+        path,
+        run.copies,
+        layout.fragments,
+        since,
+        until,
+        str((out / CHECKPOINT / CLOCK).absolute()),
+        settings.batch_seconds,
+        layout.partitions,
+        forward,
+        REHEARSALS if settings.speed != FULL_SPEED else 1,
+        settings.train_length,
+    )
+    _stop_other_clock(out, settings.speed)
+    with state_cache.engine() as name:
+        stages = stages_of(name, layout, path, _watch(out, settings))
+        answers = assemble(sources.replayed(spark, source), name, layout, stages)
+        return _toll(spark, answers, out, settings, _Seconds(since, until), status)
+
+
+def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
+    """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
+    check_feed(source, out, settings)
+    with reported(out, source) as status:
+        return _toll_feed(spark, source, out, settings, status)
+
+
+def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
+    live = settings.follow or sources.is_live(source)
+    openings = REHEARSALS if live else 0
+    chunks = sources.chunks(
+        spark, source, out / CHECKPOINT, settings.encoding, follow=live, openings=openings, alone=True
+    )
+    layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness, live=live)
+    _warm_up(spark, layout.partitions)
+    _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
+    history = str(settings.history.absolute()) if settings.history else None
+    with state_cache.engine() as name:
+        intake = IntakeStage(name, layout, settings.encoding, live=live)
+        stages = stages_of(name, layout, history, _watch(out, settings), intake)
+        answers = assemble(chunks, name, layout, stages)
+        feed = _Feed(openings, lambda: sources.connect(source, out / CHECKPOINT, settings.encoding))
+        return _toll(spark, answers, out, settings, feed, status)
+
+
+def _name_of(source: str) -> str:
+    """What a checkpoint remembers of its source: a folder may move, a socket may have another port."""
+    if source.startswith(sources.KAFKA):
+        return source
+    return f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder that is not ours, and one whose journal was damaged: its last line alone would not show it."""
+    sink.check_whole(out, out / CHECKPOINT)
+    if out.exists() and not (out / CHECKPOINT).exists() and any(path.name != STATUS for path in out.iterdir()):
+        raise BadArgument(f"--out {out}: exists but is not a toll job's folder.", hint="Choose another, or remove it.")
+
+
+def _layout(
+    spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int, live: bool = False
+) -> Layout:
+    """A live feed on one machine gets one fragment: the number of tasks in a batch costs more than the work in them."""
+    here = str(spark.sparkContext.master).startswith("local")
+    parallel = settings.parallel or (1 if live and here else spark.sparkContext.defaultParallelism)
+    wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
+    return wanted.agree_with(out / CHECKPOINT)
+
+
+def _watch(out: Path, settings: Settings) -> Watch | None:
+    return prepare(out, snapshot=settings.snapshot, script=settings.queries)
+
+
+def _rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Toll one made-up report, so that a worker has its kernels compiled or loaded."""
+    report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
+    hops = list(toll_stage(TollFragment(find("2004")), by_fragment(report, (0,)), (0,)))
+    list(account_stage(Accounts(find("2004"), Past(None)), hops))
+    yield from batches
+
+
+def _warm_up(spark: SparkSession, tasks: int) -> None:
+    """Have the kernels ready in the workers before a clock starts."""
+    spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
+
+
+def _stop_other_clock(out: Path, speed: float) -> None:
+    """After a restart at another speed, the clock starts again from where the engine is."""
+    file = out / CHECKPOINT / CLOCK
+    if (clock := Clock.read(file)) is not None and clock.speed != speed:
+        file.unlink()
+
+
+def _set_clock(out: Path, clock: Clock) -> None:
+    (out / CHECKPOINT).mkdir(parents=True, exist_ok=True)
+    clock.write(out / CHECKPOINT / CLOCK)
+
+
+@dataclass(frozen=True)
+class _Seconds:
+    """The seconds of a run as an input: the clock starts when the openings are over."""
+
+    since: int
+    until: int
+
+    @property
+    def total(self) -> int:
+        return self.until
+
+    def opened(self, place: dict[str, Any]) -> bool:
+        return at_second(self.since)(place)
+
+    def ended(self, place: dict[str, Any]) -> bool:
+        return at_second(self.until)(place)
+
+    def begin(self, out: Path, settings: Settings, place: dict[str, Any]) -> None:
+        start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(self.since, int(place.get("second", self.since))))
+
+
+@dataclass(frozen=True)
+class _Feed:
+    """A feed as an input: it is connected when the openings are over."""
+
+    openings: int
+    connect: Callable[[], None]
+    total = 0
+
+    def opened(self, place: dict[str, Any]) -> bool:
+        return is_open(self.openings)(place)
+
+    def ended(self, place: dict[str, Any]) -> bool:
+        return has_ended(place)
+
+    def begin(self, out: Path, settings: Settings, place: dict[str, Any]) -> None:
+        del out, settings
+        if not has_ended(place):
+            self.connect()
+
+
+def _toll(
+    spark: SparkSession, answers: DataFrame, out: Path, settings: Settings, input_: _Seconds | _Feed, status: Status
+) -> dict[str, Any]:
+    """Run the query from the openings to the end of its input."""
+    began = time.time()
+    with task_errors(RESUME, out / CHECKPOINT):
+        try:
+            with _writing(spark, answers, out, settings) as query:
+                sources.follow(query, input_.opened, lambda _: settings.watch())
+                status.enter(READY)
+                say(f"Ready: tolling into {out}.")
+                input_.begin(out, settings, place_of(query))
+                with bar("seconds of the run", input_.total) as advance:
+                    sources.follow(query, input_.ended, _looking(out, settings, status, advance))
+        finally:
+            settings.watch()
+            summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
+            _warn(summary)
+    return summary
+
+
+def _looking(out: Path, settings: Settings, status: Status, advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Shows people how far the query is, and does what else is to be done at every look."""
+    shown = 0
+
+    def look(second: int) -> None:
+        nonlocal shown
+        settings.watch()
+        if status.state == READY and (last := sink.last_batch(out)) is not None and last.newest >= 0:
+            status.enter(RUNNING)
+        if second > shown:
+            advance(second - shown)
+            shown = second
+
+    return look
+
+
+def _warn(summary: dict[str, Any]) -> None:
+    """Say what makes answers other than people may expect: it must not pass without a word."""
+    irregular = Irregular.from_dict(summary["irregular"])
+    if irregular.count:
+        say(f"Warning: {irregular}")
+    early = sum(response["negative"] for response in summary["response_seconds"].values())
+    if early:
+        say(
+            f"Warning: by the clocks of sender and engine {early:,} answers came before their questions. "
+            "Response times are wrong: synchronise the clocks of the machines (NTP)."
+        )
+
+
+@contextmanager
+def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Settings) -> Iterator[StreamingQuery]:
+    """The running query; it is stopped however the block ends."""
+    activate(spark)
+    spark.dataSource.register(sink.AnswerSink)
+    to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text)
+    writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
+    writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
+    with keeping_state(spark, Layout.read(out / CHECKPOINT / FILE).partitions):
+        query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        with recorded(query, out), compacting(out, settings.compact_every):
+            yield query
+    finally:
+        query.stop()

@@ -1,0 +1,184 @@
+"""Files that others write as a Spark streaming source: a file, a file that grows, or a folder that fills.
+
+The offset is a file's name and a byte in it, so what was read is read again after a crash, and only that. Whole lines
+are given out; where a file is still growing, its unfinished last line waits. Files of trains are taken whole.
+
+A file in a folder arrived when it got its name there. What a file grew by arrived when it was last seen without.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from slipstream.feeds.tuples import END_MARK
+from slipstream.linear_road.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+
+OPTION = "lines"
+
+#: how a spool names its files: a number, and when they arrived in milliseconds since 1970
+SPOOLED = "{number:012d}-{arrived:013d}"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What to read; travels to Spark as an option."""
+
+    path: str
+    follow: bool
+    whole_files: bool = False  # trains have no lines to cut at
+    spool: bool = False  # a folder of ours: files are named as SPOOLED
+    openings: int = 0
+    alone: bool = False  # nobody else reads the spool: files are removed once they are committed
+    most_bytes: int = 32 << 20
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether files come into a folder, each whole when it appears."""
+        return self.spool or Path(self.path).is_dir()
+
+    def files(self) -> list[Path]:
+        """The files, in the order in which they are read."""
+        path = Path(self.path)
+        if not self.is_folder:
+            return [path] if path.exists() else []
+        if not path.exists():
+            return []
+        return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+
+    def complete(self) -> bool:
+        """Whether nothing more will come."""
+        return not self.follow or Path(self.path + END_MARK).exists()
+
+    def arrived(self, file: Path) -> int:
+        """When a file of a folder got its name there."""
+        if self.spool:
+            return int(file.name.partition("-")[2])
+        return file.stat().st_ctime_ns // 1_000_000
+
+
+@dataclass
+class Pieces(InputPartition):
+    """Pieces of files to read, in order: name, first byte, end, arrival; and whether nothing will follow."""
+
+    pieces: list[tuple[str, int, int, int]]
+    last: bool
+
+
+class LineSource(DataSource):
+    """The source under the name ``slipstream-lines``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name for Spark."""
+        return "slipstream-lines"
+
+    def schema(self) -> str:
+        """Chunks of whole lines."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """The reader of one query."""
+        return LineReader(Lines(**json.loads(self.options[OPTION])))
+
+
+class LineReader(ChunkReader):
+    """Plans batches by looking at the files, and reads them in one task, for their order."""
+
+    def __init__(self, lines: Lines) -> None:
+        super().__init__(lines.openings)
+        self._lines = lines
+        self._seen_ms = 0  # when the file was last seen without anything new
+
+    def begin(self) -> Offset:
+        """Before the first file."""
+        return {"name": "", "byte": 0, "arrived": 0}
+
+    def reach(self, start: Offset) -> Offset:
+        """As much as there is, up to the size of a batch."""
+        now = time.time_ns() // 1_000_000
+        end = self._reach(start)
+        if (end["name"], end["byte"]) == (start["name"], start["byte"]):
+            self._seen_ms = now
+            return {**end, "arrived": start["arrived"]}
+        return {**end, "arrived": self._seen_ms or now}
+
+    def _reach(self, start: Offset) -> Offset:
+        complete = self._lines.complete()
+        taken, end = 0, {"name": start["name"], "byte": start["byte"], "ended": False}
+        for name, first, size in self._stretches(start):
+            last = self._cut(name, first, min(size, first + self._lines.most_bytes - taken), size, complete)
+            taken += last - first
+            end = {"name": name, "byte": last, "ended": False}
+            if last < size:
+                return end
+        return {**end, "ended": complete}
+
+    def _stretches(self, start: Offset) -> list[tuple[str, int, int]]:
+        """Name, first byte and size of the files from ``start`` on."""
+        files = [file for file in self._lines.files() if file.name >= start["name"]]
+        firsts = [start["byte"] if file.name == start["name"] else 0 for file in files]
+        return [(file.name, first, file.stat().st_size) for file, first in zip(files, firsts, strict=True)]
+
+    def _cut(self, name: str, first: int, wanted: int, size: int, complete: bool) -> int:
+        """Where to cut a file so that no line is torn; a file that is whole ends where it ends."""
+        if wanted <= first:
+            return first
+        whole = complete or self._lines.is_folder
+        if self._lines.whole_files or (wanted == size and whole):
+            return size
+        with self._file(name).open("rb") as file:
+            file.seek(first)
+            block = file.read(wanted - first)
+            place = block.rfind(b"\n")
+            if place < 0 and wanted < size:
+                # one line larger than a batch: take it whole
+                while (more := file.read(1 << 20)) and (place := more.find(b"\n")) < 0:
+                    block += more
+                return first + len(block) + place + 1 if place >= 0 else size if whole else first
+        return first + place + 1
+
+    def _file(self, name: str) -> Path:
+        path = Path(self._lines.path)
+        return path / name if self._lines.is_folder else path
+
+    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One task reads all, in order."""
+        found = [
+            (name, first, end["byte"] if name == end["name"] else size)
+            for name, first, size in self._stretches(start)
+            if name <= end["name"]
+        ]
+        wanted = [self._stamped(*piece, end["arrived"]) for piece in found if piece[2] > piece[1]]
+        last = bool(end["ended"]) and not start["ended"]
+        return [Pieces(wanted, last)] if wanted or last else []
+
+    def _stamped(self, name: str, first: int, end: int, arrived: int) -> tuple[str, int, int, int]:
+        file = self._file(name)
+        return str(file), first, end, self._lines.arrived(file) if self._lines.is_folder else arrived
+
+    def chunks(self, partition: Pieces) -> Iterator[pa.RecordBatch]:
+        """The pieces, and a last row that says so."""
+        for number, (name, first, end, arrived) in enumerate(partition.pieces):
+            with Path(name).open("rb") as file:
+                file.seek(first)
+                yield row(number, CHUNK, arrived, file.read(end - first))
+        if partition.last:
+            yield row(len(partition.pieces), LAST)
+
+    def commit(self, end: Offset) -> None:
+        """What is committed is not read again: remove it from a spool."""
+        for file in self._lines.files() if self._lines.spool and self._lines.alone else []:
+            if file.name < end["name"]:
+                file.unlink(missing_ok=True)

@@ -1,0 +1,168 @@
+"""The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
+
+A batch writes what it changed to the state store and reads nothing: ``runtime.state_cache`` keeps the state for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from slipstream.feeds.intake import Intake, Reject
+from slipstream.feeds.parse import PARSERS
+from slipstream.linear_road import chunks
+from slipstream.linear_road.accounts import Accounts
+from slipstream.linear_road.forward import Forward
+from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.rules import find
+from slipstream.linear_road.stages import COLUMNS, OPENING, Hop, account_stage, by_fragment, rejects_hop, toll_stage
+from slipstream.linear_road.travel import past_of
+from slipstream.runtime.stage import Chain, Stage
+from slipstream.runtime.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from slipstream.linear_road.published import Watch
+
+
+class IntakeStage(Stage[Intake]):
+    """From chunks of a feed to trains of whole seconds; a single key, because a feed has one order."""
+
+    name = "intake"
+    maps = ("intake",)
+
+    def __init__(self, engine: str, layout: Layout, encoding: str, *, live: bool) -> None:
+        super().__init__(engine)
+        self._layout = layout
+        self._encoding = encoding
+        self._live = live  # whether arrivals are timed
+
+    def fresh(self) -> Intake:
+        """Nothing has arrived."""
+        return Intake(self._layout.lateness)
+
+    def load(self, stores: list[Store]) -> Intake:
+        """What had arrived and was not released."""
+        return Intake.decode(self._layout.lateness, stores[0].get(0))
+
+    def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
+        """Chunks in, trains and rejects out; an opening goes to all fragments."""
+        if rows[0].what == chunks.OPENING:
+            yield from (Hop(fragment, OPENING, rows[0].seq, 0, 0, 0, b"") for fragment in self._layout.fragments)
+            return
+        rejects: list[Reject] = []
+        rows.sort(key=lambda row: row.seq)
+        for arrived, together in groupby((row for row in rows if row.chunk), lambda row: int(row.arrived)):
+            parsed = PARSERS[self._encoding]([bytes(row.chunk) for row in together])
+            rejects += parsed.rejects + state.take(parsed.tuples, arrived)
+        released = state.release(everything=any(row.what == chunks.LAST for row in rows))
+        arrivals = released.arrived if self._live else None
+        yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
+        yield from rejects_hop(self._layout.fragments[0], max(state.latest, 0), rejects + released.rejects)
+
+    def save(self, state: Intake, stores: list[Store]) -> None:
+        """Write what is pending."""
+        stores[0].put(0, state.encode())
+
+
+class TollStage(Stage[TollFragment]):
+    """Cars and segments."""
+
+    name = "tolls"
+    maps: tuple[str, ...] = ("cars", "visits", "minutes", "notes")
+
+    def __init__(self, engine: str, layout: Layout) -> None:
+        super().__init__(engine)
+        self._layout = layout
+
+    def fresh(self) -> TollFragment:
+        """An empty road."""
+        return TollFragment(find(self._layout.rules))
+
+    def load(self, stores: list[Store]) -> TollFragment:
+        """The fragment from the store."""
+        return TollFragment.load(find(self._layout.rules), *stores)
+
+    def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
+        """Trains in, answers and charges out."""
+        hops = [Hop(*row) for row in rows]
+        number = self._layout.fragments.index(self.key)
+        if hops[0].what == OPENING:
+            return self._open(state, hops[0], number)
+        return toll_stage(state, hops, self._layout.shards, number)
+
+    def _open(self, state: TollFragment, opening: Hop, number: int) -> Iterator[Hop]:
+        """Begin with the state of a fast-forward, if there is one."""
+        if opening.payload:
+            forward = Forward.from_json(opening.payload.decode())
+            vars(state).update(vars(forward.fragment(number, len(self._layout.fragments))))
+        yield opening._replace(key=self._layout.shards[number])
+
+    def save(self, state: TollFragment, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(*stores)
+
+
+class AccountStage(Stage[Accounts]):
+    """Accounts, and the historical queries."""
+
+    name = "accounts"
+    maps = ("accounts",)
+
+    def __init__(self, engine: str, layout: Layout, run: str | None) -> None:
+        super().__init__(engine)
+        self._layout = layout
+        self._run = run
+        self._second = 0
+
+    def fresh(self) -> Accounts:
+        """No accounts."""
+        return Accounts(find(self._layout.rules), past_of(self._run))
+
+    def load(self, stores: list[Store]) -> Accounts:
+        """The accounts from the store."""
+        return Accounts.load(find(self._layout.rules), past_of(self._run), stores[0])
+
+    def take(self, state: Accounts, rows: list[Any]) -> Iterator[Hop]:
+        """Charges and requests in, answers out."""
+        hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING and hops[0].payload:
+            self._open(state, hops[0])
+        self._second = max(hop.second for hop in hops)
+        return account_stage(state, hops)
+
+    def _open(self, state: Accounts, opening: Hop) -> None:
+        """Begin with the state of a fast-forward."""
+        shards = self._layout.shards
+        forward = Forward.from_json(opening.payload.decode())
+        opened = forward.accounts(shards.index(opening.key), len(shards), state.past)
+        vars(state).update(vars(opened))
+
+    def save(self, state: Accounts, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(self._second, stores[0])
+
+
+def stages_of(
+    engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
+) -> list[Stage[Any]]:
+    """The stages of an engine, in order: of a feed the intake first; with ``watch`` they publish their state."""
+    first: list[Stage[Any]] = [] if intake is None else [intake]
+    if watch is None:
+        return [*first, TollStage(engine, layout), AccountStage(engine, layout, run)]
+    from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage
+
+    return [*first, WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)]
+
+
+def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]]) -> DataFrame:
+    """The stages behind a source, an operator each; with a single partition, one operator for all."""
+    if layout.partitions == 1:
+        # one task from the source to the sink: Spark exchanges nothing where there is a single partition already
+        rows, stages = rows.coalesce(1), [Chain(engine, stages)]
+    for stage in stages:
+        rows = rows.groupBy("key").transformWithState(stage, COLUMNS, "Append", "None")
+    return rows

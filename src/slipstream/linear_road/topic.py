@@ -1,0 +1,252 @@
+"""A Kafka topic as a Spark streaming source, through librdkafka.
+
+Offsets are Kafka's own, kept in Spark's offset log, so what was read is read again after a crash and only that; no
+consumer group commits anything. Spark's JVM connector would need jars that match Spark to the digit; this needs none.
+A feed has one order, and Kafka keeps order within a partition: a feed belongs on one partition. Of several, messages
+are taken in the order of their timestamps. A message arrived at its timestamp.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from slipstream.errors import BadInput, Unavailable
+from slipstream.feeds.kafka import PATIENCE, Topic
+from slipstream.linear_road.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+from slipstream.linear_road.stages import ARRIVALS_MS
+from slipstream.progress import say
+from slipstream.staging import appearing
+
+OPTION = "topic"
+MOST_MESSAGES = 400_000
+#: seconds to the next look at a topic that had nothing new: Spark asks a hundred times per second
+IDLE = 0.03
+_TRY_AGAIN = 0.5
+
+#: first and next offset of every partition
+Marks = dict[int, tuple[int, int]]
+#: when a message arrived, and what it says
+Message = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What to read, and up to where; travels to Spark as an option."""
+
+    topic: Topic
+    follow: bool
+    encoding: str
+    until: dict[str, int] | None = None
+    openings: int = 0
+
+    def until_now(self, file: Path) -> Subscription:
+        """Unless it follows, a subscription ends where the topic ended at its first start."""
+        if self.follow:
+            return self
+        if not file.exists():
+            ends = {str(partition): high for partition, (_, high) in existing(self.topic).items()}
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with appearing(file) as out:
+                out.write(json.dumps(ends).encode())
+        return replace(self, until=json.loads(file.read_text(encoding="utf-8")))
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Subscription:
+        """From text."""
+        body = json.loads(text)
+        return cls(**{**body, "topic": Topic(**body["topic"])})
+
+
+@cache
+def consumer(topic: Topic) -> Any:
+    """A consumer that belongs to no group and remembers nothing; connected once per process."""
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            "bootstrap.servers": topic.servers,
+            "group.id": "slipstream",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            # what is not there any more must not be skipped without a word
+            "auto.offset.reset": "error",
+            # a fetch that still waits for more when a batch has ended would keep the next one waiting
+            "fetch.wait.max.ms": 10,
+            "log_level": 0,
+        }
+    )
+
+
+def watermarks(topic: Topic) -> Marks | None:
+    """The first and the next offset of every partition, or nothing if there is no such topic."""
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+    reader = consumer(topic)
+    try:
+        found = reader.list_topics(topic.name, timeout=PATIENCE).topics[topic.name]
+        if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        if found.error is not None:
+            raise Unavailable(f"{topic}: {found.error.str()}.", hint="Is it a topic that you may read?")
+        return {
+            number: reader.get_watermark_offsets(TopicPartition(topic.name, number), timeout=PATIENCE)
+            for number in found.partitions
+        }
+    except KafkaException as error:
+        raise Unavailable(f"{topic}: no broker answers.", hint="Is it running? scripts/kafka.sh start") from error
+
+
+def existing(topic: Topic) -> Marks:
+    """The watermarks of a topic that must be there."""
+    if (marks := watermarks(topic)) is None:
+        raise Unavailable(f"{topic}: no such topic.", hint="Start the feed first, or wait for it with --follow.")
+    return marks
+
+
+def wait_for(topic: Topic) -> None:
+    """Wait until a topic is there."""
+    if watermarks(topic) is None:
+        say(f"Waiting for {topic}: there is no such topic yet.")
+        while watermarks(topic) is None:
+            time.sleep(_TRY_AGAIN)
+
+
+@dataclass
+class Stretch(InputPartition):
+    """From where to where to read each partition, and whether that is all there will be."""
+
+    stretches: list[tuple[int, int, int]]
+    last: bool
+
+
+class TopicSource(DataSource):
+    """The source under the name ``slipstream-topic``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name for Spark."""
+        return "slipstream-topic"
+
+    def schema(self) -> str:
+        """Chunks of messages."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """The reader of one query."""
+        return TopicReader(Subscription.from_json(self.options[OPTION]))
+
+
+class TopicReader(ChunkReader):
+    """Plans batches by the topic's watermarks, and reads them in one task, for their order."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        super().__init__(subscription.openings)
+        self._subscription = subscription
+
+    def begin(self) -> Offset:
+        """Before the oldest messages; the topic need not be there yet."""
+        return {"at": {}}
+
+    def reach(self, start: Offset) -> Offset:
+        """As many messages as there are, up to the size of a batch."""
+        until, marks = self._subscription.until, watermarks(self._subscription.topic) or {}
+        ends = until or {str(n): high for n, (_, high) in marks.items()}
+        at = {n: self._next(start["at"].get(n), ends[n], n, marks.get(int(n), (0, 0))[0]) for n in ends}
+        if until is not None:
+            return {"at": {**start["at"], **at}, "ended": at == until}
+        if at == start["at"]:
+            time.sleep(IDLE)
+        return {"at": {**start["at"], **at}, "ended": self._says_end(start["at"], at)}
+
+    def _says_end(self, before: dict[str, int], at: dict[str, int]) -> bool:
+        """Whether the newest message of a partition is empty, which says that nothing more will come."""
+        ends = [(int(n), place) for n, place in at.items() if place > before.get(n, place)]
+        topic = self._subscription.topic
+        return any(not value for n, place in ends for _, value in messages(topic, n, place - 1, place))
+
+    def _next(self, place: int | None, end: int, number: str, low: int) -> int:
+        """Where a batch ends that starts at a partition's ``place``; the first one only finds out where to start.
+
+        What Kafka has dropped since must not be missed without a word.
+        """
+        if place is None:
+            return low
+        if place < low:
+            raise BadInput(
+                f"{self._subscription.topic}: messages {place} to {low - 1} of partition {number} are gone.",
+                hint="The topic keeps less than was still to be read. Start afresh in another --out folder.",
+            )
+        return max(place, min(end, place + MOST_MESSAGES))
+
+    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One task reads all, in order."""
+        stretches = [(int(n), start["at"].get(n, last), last) for n, last in end["at"].items()]
+        wanted = [stretch for stretch in stretches if stretch[2] > stretch[1]]
+        last = bool(end["ended"]) and not start["ended"]
+        return [Stretch(wanted, last)] if wanted or last else []
+
+    def chunks(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
+        """The messages that arrived together as a chunk each."""
+        topic = self._subscription.topic
+        found = [message for stretch in partition.stretches for message in messages(topic, *stretch)]
+        if len(partition.stretches) > 1:
+            found.sort(key=lambda message: message[0])
+        glue = b"" if self._subscription.encoding == "train" else b"\n"
+        for seq, (moment, together) in enumerate(groupby(found, lambda message: message[0] // ARRIVALS_MS)):
+            yield row(seq, CHUNK, moment * ARRIVALS_MS, glue.join(value for _, value in together if value))
+        if partition.last:
+            yield row(len(found), LAST)
+
+
+def messages(topic: Topic, number: int, first: int, end: int) -> list[Message]:
+    """The messages of a partition from ``first`` up to before ``end``: they are there, so nothing is waited for."""
+    from confluent_kafka import TopicPartition
+
+    reader = consumer(topic)
+    reader.assign([TopicPartition(topic.name, number, first)])
+    try:
+        return _consume(reader, topic, first, end)
+    finally:
+        reader.unassign()
+
+
+def _consume(reader: Any, topic: Topic, first: int, end: int) -> list[Message]:
+    found: list[Message] = []
+    place, patience = first, time.monotonic() + PATIENCE
+    while place < end:
+        # asking for more than there is would wait for it
+        for message in reader.consume(num_messages=min(end - place, 20_000), timeout=0.5):
+            patience = time.monotonic() + PATIENCE
+            if message.error() is not None:
+                if _at_the_end(message):
+                    return found
+                raise Unavailable(f"{topic}: {message.error().str()}.", hint="Run the same command again.")
+            if message.offset() >= end:
+                return found
+            found.append((message.timestamp()[1], message.value() or b""))
+            place = message.offset() + 1
+        if time.monotonic() > patience:
+            raise Unavailable(f"{topic}: the broker went away.", hint="Start it and run the same command again.")
+    return found
+
+
+def _at_the_end(message: Any) -> bool:
+    """Whether it is the word that a partition has no more: the last offsets may be marks of transactions."""
+    from confluent_kafka import KafkaError
+
+    return bool(message.error().code() == KafkaError._PARTITION_EOF)

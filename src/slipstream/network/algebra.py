@@ -1,0 +1,394 @@
+"""The algebra as data: streams, order specifications, the seven boxes, and networks of them.
+
+Everything here is a frozen value. A network says what is wanted; ``schemas`` says whether it makes sense, ``compiler``
+how Spark does it. ``Builder`` and ``Stream`` are the way to write one in Python:
+
+>>> net = Builder("border")
+>>> soldiers = net.source("soldiers", sid="integer", time="integer", pos="integer")
+>>> crowd = soldiers.filter("pos >= 30").aggregate({"n": "count(*)"}, Order("time", slack=1), size=1)
+>>> crowd.filter("n >= 3").to("alerts")
+>>> [node.name for node in net.build().nodes]
+['filter_1', 'aggregate_1', 'filter_2']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeAlias
+
+from slipstream.errors import BadInput
+from slipstream.network.functions import SPARK_TYPES
+from slipstream.network.qos import Quality
+
+#: column name -> one of TYPES, in order
+Schema: TypeAlias = dict[str, str]
+
+#: the types a column can have, and what Spark calls them
+TYPES = SPARK_TYPES
+
+#: the virtual attribute: a tuple's ordinal in its group, from 1
+TUP = "Tup#"
+#: the column in which a box over ``Tup#`` reports it
+TUP_COLUMN = "tup"
+
+
+@dataclass(frozen=True)
+class Order:
+    """The arrival order a box counts on: ascending ``on`` in each group, up to ``slack`` tuples late.
+
+    A tuple is out of order, and ignored by the box, when more than ``slack`` earlier tuples of its group have a
+    larger value.
+    """
+
+    on: str
+    slack: int = 0
+    group_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group_by", tuple(self.group_by))
+
+    @property
+    def column(self) -> str:
+        """The name under which the order attribute appears in a box's output."""
+        return TUP_COLUMN if self.on == TUP else self.on
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Routes each tuple to the output of the first predicate it satisfies; the last output takes the rest."""
+
+    predicates: tuple[str, ...]
+    kind: ClassVar[str] = "filter"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "predicates", tuple(self.predicates))
+
+
+@dataclass(frozen=True)
+class Map:
+    """Generalised projection: each output column is an expression over the input tuple."""
+
+    columns: dict[str, str]
+    kind: ClassVar[str] = "map"
+
+
+@dataclass(frozen=True)
+class Union:
+    """Merges streams of one schema; of tuples that one arrival gave, those of the earlier input go first."""
+
+    kind: ClassVar[str] = "union"
+
+
+@dataclass(frozen=True)
+class BSort:
+    """Approximate sort: ``slack`` passes of bubble sort with a buffer of ``slack`` + 1 tuples; loses nothing."""
+
+    order: Order
+    kind: ClassVar[str] = "bsort"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Window functions over windows [a, a + size - 1] of the order attribute in each group, sliding by ``advance``.
+
+    Windows start at multiples of ``advance``; windows of tuples (``Tup#``) start at 1 + multiples of it. With a
+    ``timeout`` (seconds) a window takes no tuple that arrived more than that after its first.
+    """
+
+    functions: dict[str, str]
+    order: Order
+    size: float
+    advance: float
+    timeout: float | None = None
+    kind: ClassVar[str] = "aggregate"
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs of tuples at most ``size`` apart in their order attributes for which ``predicate`` holds.
+
+    The predicate speaks of ``left.column`` and ``right.column``. The right input may be a stored table: then there is
+    no window (``size``, ``left`` and ``right`` are None).
+    """
+
+    predicate: str
+    size: float | None = None
+    left: Order | None = None
+    right: Order | None = None
+    kind: ClassVar[str] = "join"
+
+
+@dataclass(frozen=True)
+class Resample:
+    """For every left tuple and every right group, window functions over the right tuples at most ``size`` away.
+
+    A left tuple waits until each group has passed it. With a ``lag`` it waits no longer than until some right tuple
+    is more than size + lag ahead of it, which bounds the memory when groups fall silent.
+    """
+
+    functions: dict[str, str]
+    size: float
+    left: Order
+    right: Order
+    lag: float | None = None
+    kind: ClassVar[str] = "resample"
+
+
+Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample
+BOXES: dict[str, type[Any]] = {box.kind: box for box in (Filter, Map, Union, BSort, Aggregate, Join, Resample)}
+
+
+@dataclass(frozen=True)
+class Arc:
+    """One output of a source, a table or a box."""
+
+    origin: str
+    port: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.origin}.{self.port}" if self.port else self.origin
+
+    @classmethod
+    def parse(cls, text: str) -> Arc:
+        """Read what ``str`` writes.
+
+        >>> Arc.parse("route.1")
+        Arc(origin='route', port=1)
+        """
+        origin, dot, port = text.partition(".")
+        if dot and not port.isdigit():
+            raise BadInput(f"{text!r} is not an arc.", hint="Write the name of a source or box, or NAME.PORT.")
+        return cls(origin, int(port) if dot else 0)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A box in its place: its name, where its input comes from, and the group it is drawn in."""
+
+    name: str
+    box: Box
+    inputs: tuple[Arc, ...]
+    group: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream from outside."""
+
+    name: str
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Table:
+    """A stored data set: a connection point with nothing upstream."""
+
+    name: str
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class ConnectionPoint:
+    """An arc with a memory: so much history that ad hoc queries start from; all of it unless told.
+
+    With a storage ``key`` the history lies sorted by that column, and queries that filter on it skip what they can.
+    """
+
+    name: str
+    arc: Arc
+    keep_seconds: float | None = None
+    keep_tuples: int | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A stream that leaves the network, and what it is worth when.
+
+    A view has no application yet: its tuples are kept, like those of a connection point, for whoever asks.
+    """
+
+    name: str
+    arc: Arc
+    quality: Quality = field(default_factory=Quality)
+    view: bool = False
+    keep_seconds: float | None = None
+    keep_tuples: int | None = None
+
+
+@dataclass(frozen=True)
+class Network:
+    """A loop-free graph of boxes from sources and tables to outputs."""
+
+    name: str
+    sources: tuple[Source, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+    tables: tuple[Table, ...] = ()
+    points: tuple[ConnectionPoint, ...] = ()
+    note: str = ""
+
+    def node(self, name: str) -> Node:
+        """The box called ``name``."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise BadInput(
+            f"network {self.name}: no box {name!r}.", hint=f"It has: {', '.join(n.name for n in self.nodes)}."
+        )
+
+    @property
+    def places(self) -> tuple[Source | Table | Node, ...]:
+        """Everything an arc can start from."""
+        return (*self.sources, *self.tables, *self.nodes)
+
+    @property
+    def ends(self) -> tuple[Output | ConnectionPoint, ...]:
+        """Everything that takes tuples out of the network."""
+        return (*self.outputs, *self.points)
+
+    @property
+    def kept(self) -> tuple[ConnectionPoint, ...]:
+        """Every arc with a memory, by the name one attaches to: the connection points and the views."""
+        views = (ConnectionPoint(o.name, o.arc, o.keep_seconds, o.keep_tuples) for o in self.outputs if o.view)
+        return (*self.points, *views)
+
+    def with_nodes(self, nodes: Mapping[str, Node]) -> Network:
+        """The same network with some boxes exchanged for others of the same name."""
+        return replace(self, nodes=tuple(nodes.get(node.name, node) for node in self.nodes))
+
+    def consumers(self, origin: str) -> Iterator[Node]:
+        """The boxes that take input from ``origin``."""
+        return (node for node in self.nodes if any(arc.origin == origin for arc in node.inputs))
+
+
+class Builder:
+    """Collects sources, boxes and outputs, and makes the network of them."""
+
+    def __init__(self, name: str, note: str = "") -> None:
+        self._network = Network(name, (), (), (), note=note)
+        self._group = ""
+
+    def source(self, name: str, **schema: str) -> Stream:
+        """A stream from outside: its columns and their types."""
+        self._network = replace(self._network, sources=(*self._network.sources, Source(name, schema)))
+        return Stream(self, Arc(name))
+
+    def table(self, name: str, **schema: str) -> Stream:
+        """A stored table, to join with."""
+        self._network = replace(self._network, tables=(*self._network.tables, Table(name, schema)))
+        return Stream(self, Arc(name))
+
+    def group(self, name: str) -> Builder:
+        """Boxes made from here on belong to this superbox (an empty name ends it)."""
+        self._group = name
+        return self
+
+    def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> Stream:
+        """Put a box in its place."""
+        serial = 1 + sum(node.box.kind == box.kind for node in self._network.nodes)
+        node = Node(name or f"{box.kind}_{serial}", box, inputs, self._group, note)
+        self._network = replace(self._network, nodes=(*self._network.nodes, node))
+        return Stream(self, Arc(node.name))
+
+    def add_output(self, output: Output) -> None:
+        """Let a stream leave the network."""
+        self._network = replace(self._network, outputs=(*self._network.outputs, output))
+
+    def add_point(self, point: ConnectionPoint) -> None:
+        """Give an arc a memory."""
+        self._network = replace(self._network, points=(*self._network.points, point))
+
+    def build(self) -> Network:
+        """The network as it stands."""
+        return self._network
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An arc of a network that is being built; its methods put boxes on it."""
+
+    builder: Builder
+    arc: Arc
+
+    def __getitem__(self, port: int) -> Stream:
+        """Another output of the same box: ``filter(p, q)[1]`` is where q holds and p does not."""
+        return Stream(self.builder, Arc(self.arc.origin, port))
+
+    def filter(self, *predicates: str, name: str | None = None, note: str = "") -> Stream:
+        """Filter: the stream of the first predicate; ``[i]`` gives the others, ``[len(predicates)]`` the rest."""
+        return self.builder.add(Filter(predicates), (self.arc,), name, note)
+
+    def map(self, columns: dict[str, str], *, name: str | None = None, note: str = "") -> Stream:
+        """Map: new columns from expressions."""
+        return self.builder.add(Map(columns), (self.arc,), name, note)
+
+    def union(self, *others: Stream, name: str | None = None, note: str = "") -> Stream:
+        """Union with other streams of the same schema."""
+        return self.builder.add(Union(), (self.arc, *(other.arc for other in others)), name, note)
+
+    def bsort(self, order: Order, *, name: str | None = None, note: str = "") -> Stream:
+        """BSort: approximately sorted, nothing lost."""
+        return self.builder.add(BSort(order), (self.arc,), name, note)
+
+    def aggregate(
+        self,
+        functions: dict[str, str],
+        order: Order,
+        *,
+        size: float,
+        advance: float | None = None,
+        timeout: float | None = None,
+        name: str | None = None,
+        note: str = "",
+    ) -> Stream:
+        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given)."""
+        box = Aggregate(functions, order, size, size if advance is None else advance, timeout)
+        return self.builder.add(box, (self.arc,), name, note)
+
+    def join(
+        self,
+        other: Stream,
+        predicate: str,
+        *,
+        size: float | None = None,
+        left: Order | None = None,
+        right: Order | None = None,
+        name: str | None = None,
+        note: str = "",
+    ) -> Stream:
+        """Join with another stream (within ``size``) or with a stored table."""
+        return self.builder.add(Join(predicate, size, left, right), (self.arc, other.arc), name, note)
+
+    def resample(
+        self,
+        other: Stream,
+        functions: dict[str, str],
+        *,
+        size: float,
+        left: Order,
+        right: Order,
+        lag: float | None = None,
+        name: str | None = None,
+        note: str = "",
+    ) -> Stream:
+        """Resample ``other`` at the moments of this stream."""
+        box = Resample(functions, size, left, right, lag)
+        return self.builder.add(box, (self.arc, other.arc), name, note)
+
+    def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = "") -> Stream:
+        """Make this arc a connection point with so much history, sorted by ``key`` if there is one."""
+        self.builder.add_point(ConnectionPoint(name, self.arc, seconds, tuples, key))
+        return self
+
+    def to(self, name: str, quality: Quality | None = None) -> None:
+        """Let this stream leave the network as the output ``name``."""
+        self.builder.add_output(Output(name, self.arc, quality or Quality()))
+
+    def view(
+        self, name: str, quality: Quality | None = None, *, seconds: float | None = None, tuples: int | None = None
+    ) -> None:
+        """Keep this stream, so much of it, as the view ``name``: applications connect to it when they need it."""
+        self.builder.add_output(Output(name, self.arc, quality or Quality(), True, seconds, tuples))

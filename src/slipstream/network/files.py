@@ -1,0 +1,350 @@
+"""Networks as text: YAML that people write, checked field by field, and that says the same after a round trip.
+
+network: border
+version: 1
+sources:
+  soldiers: {sid: integer, time: integer, pos: integer}
+boxes:
+  over: {filter: [pos >= 30], from: soldiers}
+  crowd: {aggregate: {n: count(*)}, order: {on: time, slack: 1}, size: 1, from: over}
+outputs:
+  alerts: {from: crowd}
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from reprlib import repr  # of what strangers write, only so much
+from typing import Any
+
+import yaml
+
+from slipstream.errors import MALFORMED, BadInput
+from slipstream.network.algebra import (
+    BOXES,
+    Aggregate,
+    Arc,
+    Box,
+    BSort,
+    ConnectionPoint,
+    Filter,
+    Join,
+    Map,
+    Network,
+    Node,
+    Order,
+    Output,
+    Resample,
+    Source,
+    Table,
+    Union,
+)
+from slipstream.network.qos import DELAY, DROP, Graph, Quality
+
+VERSION = 1
+#: what whole numbers and others hold alike
+_LARGEST = 2**53
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2 truth: only true and false; ``on`` is a word, and the name of a field here."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what ``_Loader`` reads."""
+
+
+for _class in (_Loader, _Dumper):
+    _class.yaml_implicit_resolvers = {
+        start: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:bool"]
+        for start, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    _class.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+
+
+def load(path: Path) -> Network:
+    """Read a network file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"{path}: cannot be read.", hint="Give a network file; `slipstream examples` writes some."
+        ) from error
+    return loads(text, str(path))
+
+
+def loads(text: str, where: str = "network") -> Network:
+    """Read a network from text; ``where`` names it in messages."""
+    try:
+        body = yaml.load(text, _Loader)
+    except (yaml.YAMLError, *MALFORMED) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or f"not YAML ({type(error).__name__})"
+        raise BadInput(f"{where}{line}: {problem}.", hint="Mend the YAML there.") from error
+    return _Reader(where).network(body)
+
+
+def dumps(network: Network) -> str:
+    """Write a network as text; ``loads`` gives the same network back."""
+    body: dict[str, Any] = {"network": network.name, "version": VERSION}
+    if network.note:
+        body["note"] = network.note
+    body["sources"] = {source.name: dict(source.schema) for source in network.sources}
+    if network.tables:
+        body["tables"] = {table.name: dict(table.schema) for table in network.tables}
+    body["boxes"] = {node.name: _box(node) for node in network.nodes}
+    body["outputs"] = {output.name: _output(output) for output in network.outputs}
+    if network.points:
+        body["points"] = {point.name: _point(point) for point in network.points}
+    return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None))
+
+
+def _box(node: Node) -> dict[str, Any]:
+    sources = [str(arc) for arc in node.inputs]
+    body = _arguments(node.box) | {"from": sources[0] if len(sources) == 1 else sources}
+    return body | {key: value for key, value in (("group", node.group), ("note", node.note)) if value}
+
+
+def _arguments(box: Box) -> dict[str, Any]:
+    """A box's own fields, those left out that say nothing."""
+    body: dict[str, Any] = {}
+    match box:
+        case Filter():
+            body = {"filter": list(box.predicates)}
+        case Map():
+            body = {"map": dict(box.columns)}
+        case Union():
+            body = {"union": True}
+        case BSort():
+            body = {"bsort": True, "order": _order(box.order)}
+        case Aggregate():
+            body = {"aggregate": dict(box.functions), "order": _order(box.order)}
+            body |= {"size": box.size, "advance": box.advance, "timeout": box.timeout}
+        case Join():
+            body = {"join": box.predicate, "size": box.size}
+            body |= {"left": box.left and _order(box.left), "right": box.right and _order(box.right)}
+        case Resample():
+            body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
+            body |= {"right": _order(box.right), "lag": box.lag}
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _order(order: Order) -> dict[str, Any]:
+    body: dict[str, Any] = {"on": order.on}
+    if order.slack:
+        body["slack"] = order.slack
+    if order.group_by:
+        body["group_by"] = list(order.group_by)
+    return body
+
+
+def _output(output: Output) -> dict[str, Any]:
+    quality = output.quality
+    body: dict[str, Any] = {"from": str(output.arc)}
+    if quality.delay != DELAY:
+        body["delay"] = _points(quality.delay)
+    if quality.drop != DROP:
+        body["drop"] = _points(quality.drop)
+    if quality.value:
+        body["value"] = {"column": quality.value_column, "graph": _points(quality.value)}
+    return body | ({"view": True} if output.view else {}) | _keep(output)
+
+
+def _points(graph: Graph) -> list[list[float]]:
+    return [[x, y] for x, y in graph.points]
+
+
+def _point(point: ConnectionPoint) -> dict[str, Any]:
+    return {"from": str(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
+
+
+def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
+    keep = {"keep_seconds": end.keep_seconds, "keep_tuples": end.keep_tuples}
+    return {key: value for key, value in keep.items() if value is not None}
+
+
+class _Reader:
+    """Reads the parts of a file; every complaint says where in the file."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def network(self, body: Any) -> Network:
+        where = self._where
+        fields = self._fields(
+            where, body, {"network", "version", "sources", "boxes", "outputs"}, {"tables", "points", "note"}
+        )
+        if fields["version"] != VERSION:
+            raise BadInput(
+                f"{where}: network format {repr(fields['version'])}, this program reads {VERSION}.",
+                hint="Use the version that wrote it.",
+            )
+        return Network(
+            name=self._text(f"{where}, network", fields["network"]),
+            sources=tuple(self._each(fields, "sources", lambda w, name, b: Source(name, self._texts(w, b)))),
+            nodes=tuple(self._each(fields, "boxes", self._node)),
+            outputs=tuple(self._each(fields, "outputs", self._output)),
+            tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, self._texts(w, b)))),
+            points=tuple(self._each(fields, "points", self._point)),
+            note=self._text(f"{where}, note", fields.get("note", "")),
+        )
+
+    def _each(self, fields: dict[str, Any], key: str, read: Callable[[str, str, Any], Any]) -> list[Any]:
+        body = fields.get(key) or {}
+        if not isinstance(body, dict):
+            raise BadInput(f"{self._where}, {key}: not a mapping of names.", hint=f"Write {key}: with a name a line.")
+        return [read(f"{self._where}, {key}.{name}", str(name), part) for name, part in body.items()]
+
+    def _fields(self, where: str, body: Any, needed: set[str], allowed: set[str]) -> dict[str, Any]:
+        if not isinstance(body, dict):
+            raise BadInput(f"{where}: not a mapping.", hint=f"It needs: {', '.join(sorted(needed))}.")
+        for key in body:
+            if key not in needed | allowed:
+                near = difflib.get_close_matches(str(key), needed | allowed, 1)
+                guess = f"Did you mean {near[0]!r}?" if near else f"It takes: {', '.join(sorted(needed | allowed))}."
+                raise BadInput(f"{where}: no field {repr(key)} here.", hint=guess)
+        for key in sorted(needed):
+            if key not in body:
+                raise BadInput(f"{where}: {key!r} is missing.", hint=f"It needs: {', '.join(sorted(needed))}.")
+        return dict(body)
+
+    def _text(self, where: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise BadInput(
+                f"{where}: {repr(value)} is not text.", hint="Put it in quotes if it looks like something else."
+            )
+        return value
+
+    def _texts(self, where: str, body: Any) -> dict[str, str]:
+        if not isinstance(body, dict):
+            raise BadInput(f"{where}: not a mapping of names to text.", hint="Write name: value pairs.")
+        return {str(name): self._text(f"{where}.{name}", text) for name, text in body.items()}
+
+    def _list(self, where: str, value: Any) -> tuple[str, ...]:
+        items = value if isinstance(value, list) else [value]
+        return tuple(self._text(where, item) for item in items)
+
+    def _number(self, where: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadInput(f"{where}: {repr(value)} is not a number.", hint="Give a number.")
+        if not abs(value) <= _LARGEST:
+            raise BadInput(f"{where}: {repr(value)} is out of range.", hint="Give a number up to 2^53.")
+        return value
+
+    def _node(self, where: str, name: str, body: Any) -> Node:
+        kinds = [kind for kind in BOXES if isinstance(body, dict) and kind in body]
+        if len(kinds) != 1:
+            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(BOXES)}.")
+        kind = kinds[0]
+        needed, allowed = _BOX_FIELDS[kind]
+        fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
+        inputs = tuple(self._arc(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"]))
+        group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
+        return Node(name, self._box(where, kind, fields), inputs, group, note)
+
+    def _box(self, where: str, kind: str, fields: dict[str, Any]) -> Box:
+        read: dict[str, Callable[[], Box]] = {
+            "filter": lambda: Filter(self._list(f"{where}, filter", fields["filter"])),
+            "map": lambda: Map(self._texts(f"{where}, map", fields["map"])),
+            "union": Union,
+            "bsort": lambda: BSort(self._order(f"{where}, order", fields["order"])),
+            "aggregate": lambda: self._aggregate(where, fields),
+            "join": lambda: self._join(where, fields),
+            "resample": lambda: self._resample(where, fields),
+        }
+        return read[kind]()
+
+    def _aggregate(self, where: str, fields: dict[str, Any]) -> Aggregate:
+        size = self._number(f"{where}, size", fields["size"])
+        advance = self._maybe(where, fields, "advance")
+        return Aggregate(
+            self._texts(f"{where}, aggregate", fields["aggregate"]),
+            self._order(f"{where}, order", fields["order"]),
+            size,
+            size if advance is None else advance,
+            self._maybe(where, fields, "timeout"),
+        )
+
+    def _join(self, where: str, fields: dict[str, Any]) -> Join:
+        left, right = (
+            None if fields.get(side) is None else self._order(f"{where}, {side}", fields[side])
+            for side in ("left", "right")
+        )
+        return Join(self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size"), left, right)
+
+    def _resample(self, where: str, fields: dict[str, Any]) -> Resample:
+        left, right = (self._order(f"{where}, {side}", fields[side]) for side in ("left", "right"))
+        functions = self._texts(f"{where}, resample", fields["resample"])
+        size = self._number(f"{where}, size", fields["size"])
+        return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
+        return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
+
+    def _order(self, where: str, body: Any) -> Order:
+        fields = self._fields(where, body, {"on"}, {"slack", "group_by"})
+        slack = self._number(f"{where}.slack", fields.get("slack", 0))
+        if slack != int(slack):
+            raise BadInput(f"{where}.slack: {slack} is not whole.", hint="Slack counts tuples.")
+        group_by = self._list(f"{where}.group_by", fields.get("group_by", []))
+        return Order(self._text(f"{where}.on", fields["on"]), int(slack), group_by)
+
+    def _output(self, where: str, name: str, body: Any) -> Output:
+        fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view", *_KEEP})
+        delay, drop = (
+            self._graph(f"{where}.{key}", fields[key]) if key in fields else standard
+            for key, standard in (("delay", DELAY), ("drop", DROP))
+        )
+        quality = Quality(delay, drop)
+        if "value" in fields:
+            value = self._fields(f"{where}.value", fields["value"], {"column", "graph"}, set())
+            column = self._text(f"{where}.value.column", value["column"])
+            quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
+        arc = self._arc(f"{where}.from", fields["from"])
+        view = fields.get("view", False)
+        if not isinstance(view, bool):
+            raise BadInput(f"{where}.view: {repr(view)} is neither true nor false.", hint="Write view: true.")
+        return Output(name, arc, quality, view, *self._kept(where, fields))
+
+    def _graph(self, where: str, body: Any) -> Graph:
+        try:
+            return Graph(tuple((float(x), float(y)) for x, y in body))
+        except BadInput as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        except MALFORMED as error:
+            raise BadInput(f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].") from error
+
+    def _arc(self, where: str, value: Any) -> Arc:
+        try:
+            return Arc.parse(self._text(where, value))
+        except BadInput as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+
+    def _point(self, where: str, name: str, body: Any) -> ConnectionPoint:
+        fields = self._fields(where, body, {"from"}, {"key", *_KEEP})
+        arc, key = self._arc(f"{where}.from", fields["from"]), self._text(f"{where}.key", fields.get("key", ""))
+        return ConnectionPoint(name, arc, *self._kept(where, fields), key)
+
+    def _kept(self, where: str, fields: dict[str, Any]) -> tuple[float | None, int | None]:
+        """How long and how much a connection point or a view remembers."""
+        seconds, tuples = (self._maybe(where, fields, key) for key in _KEEP)
+        return seconds, None if tuples is None else int(tuples)
+
+
+#: the fields of a persistence specification
+_KEEP = ("keep_seconds", "keep_tuples")
+
+#: kind -> fields a box needs and may have, beside its own, ``from``, ``group`` and ``note``
+_BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "filter": (set(), set()),
+    "map": (set(), set()),
+    "union": (set(), set()),
+    "bsort": ({"order"}, set()),
+    "aggregate": ({"order", "size"}, {"advance", "timeout"}),
+    "join": (set(), {"size", "left", "right"}),
+    "resample": ({"size", "left", "right"}, {"lag"}),
+}

@@ -1,0 +1,294 @@
+"""The plan of a network: which boxes run together, and how tuples travel between them.
+
+Order-sensitive boxes and look-ups in stored tables are put in *levels*: a level is one stage of the streaming query
+(the paper's superbox), and a network has as many stages as its longest chain of such boxes, however wide it is.
+Between levels every tuple is a row of one common shape, whose *slots* hold whatever columns the tuple's arc has; the
+order-agnostic boxes on the way are *paths* of plain expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from slipstream.network import expressions, functions
+from slipstream.network.algebra import (
+    TUP,
+    Aggregate,
+    Arc,
+    BSort,
+    Filter,
+    Join,
+    Map,
+    Node,
+    Order,
+    Resample,
+    Schema,
+    Union,
+)
+from slipstream.network.kernels import ON, AggregateKernel, BSortKernel, JoinKernel, ResampleKernel
+from slipstream.network.schemas import Checked, joined
+from slipstream.network.stage import Kernel
+from slipstream.network.windows import Function
+
+_KINDS = {"integer": "i", "boolean": "i", "float": "f", "text": "s"}
+#: slots of each kind -> Spark's type
+SLOT_TYPES = {"i": "bigint", "f": "double", "s": "string"}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the tuples of one place travel: each column's expression, type and slot."""
+
+    id: int
+    columns: dict[str, str]
+    types: dict[str, str]
+
+    @cached_property
+    def slots(self) -> dict[str, str]:
+        """Column -> slot; columns with one expression share a slot."""
+        counts: dict[str, int] = {}
+        by_text: dict[str, str] = {}
+        for name, text in self.columns.items():
+            if text not in by_text:
+                kind = _KINDS[self.types[name]]
+                by_text[text] = f"{kind}{counts.get(kind, 0)}"
+                counts[kind] = counts.get(kind, 0) + 1
+        return {name: by_text[text] for name, text in self.columns.items()}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of order-agnostic boxes from an origin: the arcs passed, the origin's first."""
+
+    arcs: tuple[Arc, ...]
+
+    @property
+    def origin(self) -> Arc:
+        """Where it starts."""
+        return self.arcs[0]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A place that takes tuples: a side of a box or an output, with the paths that lead to it."""
+
+    layout: Layout
+    level: int
+    paths: tuple[Way, ...]
+    name: str
+    group_by: tuple[str, ...] = ()
+    side: int = 0
+    is_output: bool = False
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A box of a level: its kernel, its sides and the columns of its results, by the names the kernel gives them."""
+
+    node: Node
+    kernel: Kernel | None
+    sides: tuple[Delivery, ...]
+    origin: Layout
+    results: tuple[str, ...]
+
+
+@dataclass
+class Plan:
+    """Everything the compiler needs to know."""
+
+    checked: Checked
+    levels: dict[str, int]
+    origins: dict[Arc, Layout] = field(default_factory=dict)
+    runners: list[Runner] = field(default_factory=list)
+    outputs: dict[str, Delivery] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """How many stages a tuple passes."""
+        return max(self.levels.values(), default=0)
+
+    @property
+    def deliveries(self) -> Iterable[Delivery]:
+        """All places that take tuples."""
+        return [*(side for runner in self.runners for side in runner.sides), *self.outputs.values()]
+
+    @property
+    def keys(self) -> list[str]:
+        """The order key: arrival number, one place a level, one for the outputs."""
+        return [f"q{i}" for i in range(self.depth + 2)]
+
+    @property
+    def row(self) -> list[tuple[str, str]]:
+        """The common shape of all tuples between the stages."""
+        layouts = [*self.origins.values(), *(delivery.layout for delivery in self.deliveries)]
+        slots = sorted({slot for layout in layouts for slot in layout.slots.values()})
+        head = [("arc", "int"), ("bucket", "int"), ("ts", "bigint"), ("shed", "bigint")]
+        head += [(key, "bigint") for key in self.keys]
+        return head + [(slot, SLOT_TYPES[slot[0]]) for slot in slots]
+
+
+def plan(checked: Checked, taps: dict[str, Arc] | None = None) -> Plan:
+    """Plan a network; ``taps`` are further arcs to deliver beside its outputs."""
+    return _Planner(checked).plan(taps or {})
+
+
+def is_agnostic(node: Node) -> bool:
+    """Whether a box needs no order, and so no state."""
+    return isinstance(node.box, Filter | Map | Union)
+
+
+class _Planner:
+    def __init__(self, checked: Checked) -> None:
+        self._checked = checked
+        self._nodes = {node.name: node for node in checked.nodes}
+        self._ids = 0
+        self._plan = Plan(checked, self._levels())
+
+    def plan(self, taps: dict[str, Arc]) -> Plan:
+        for source in self._checked.network.sources:
+            self._origin(Arc(source.name))
+        for node in self._checked.nodes:
+            if not is_agnostic(node):
+                self._origin(Arc(node.name))
+        for node in self._checked.nodes:
+            if not is_agnostic(node):
+                self._plan.runners.append(self._runner(node))
+        ends = {output.name: output.arc for output in self._checked.network.outputs} | taps
+        for name, arc in ends.items():
+            schema = self._checked.schemas[arc]
+            delivery = self._delivery(arc, name, dict.fromkeys(schema), self._plan.depth + 1, ())
+            self._plan.outputs[name] = replace(delivery, is_output=True)
+        return self._plan
+
+    def _levels(self) -> dict[str, int]:
+        """A source is at 0, an order-sensitive box one above the highest it hears of."""
+        levels = {source.name: 0 for source in self._checked.network.sources}
+        for node in self._checked.nodes:
+            below = max(levels.get(arc.origin, 0) for arc in node.inputs)
+            levels[node.name] = below + (not is_agnostic(node))
+        return levels
+
+    def _next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def _origin(self, arc: Arc) -> None:
+        schema = self._checked.schemas[arc]
+        self._plan.origins[arc] = Layout(self._next_id(), {name: name for name in schema}, schema)
+
+    def _paths(self, arc: Arc) -> tuple[Way, ...]:
+        """All ways to an arc, in the order in which Union lets them go first."""
+        node = self._nodes.get(arc.origin)
+        if node is None or not is_agnostic(node):
+            return (Way((arc,)),)
+        return tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
+
+    def _delivery(
+        self, arc: Arc, name: str, columns: dict[str, str | None], level: int, group_by: tuple[str, ...]
+    ) -> Delivery:
+        """``columns``: name -> expression, None when it is the column of that name."""
+        schema = self._checked.schemas[arc]
+        texts = {name: name if text is None else text for name, text in columns.items()}
+        types = {name: schema.get(text) or self._type(text, schema) for name, text in texts.items()}
+        return Delivery(Layout(self._next_id(), texts, types), level, self._paths(arc), name, group_by)
+
+    def _type(self, text: str, schema: Schema) -> str:
+        return self._checked.type_of(text, schema)
+
+    def _runner(self, node: Node) -> Runner:
+        origin = self._plan.origins[Arc(node.name)]
+        match node.box:
+            case BSort():
+                return self._bsort(node, node.box, origin)
+            case Aggregate():
+                return self._aggregate(node, node.box, origin)
+            case Join():
+                return (
+                    self._lookup(node, origin) if self._checked.is_lookup(node) else self._join(node, node.box, origin)
+                )
+            case Resample():
+                return self._resample(node, node.box, origin)
+        raise AssertionError(node.box.kind)
+
+    def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
+        delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
+        return replace(delivery, side=side)
+
+    def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
+        payload = {f"p_{name}": name for name in origin.columns}
+        columns: dict[str, str | None] = {**_ordered(box.order), **payload}
+        kernel = BSortKernel(box.order.slack, _groups(box.order), tuple(payload))
+        side = self._side(node, 0, columns, box.order.group_by)
+        return Runner(node, kernel, (side,), origin, tuple(payload))
+
+    def _aggregate(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        by_tuple = box.order.on == TUP
+        kernel = AggregateKernel(
+            box.order.slack, _groups(box.order), by_tuple, box.size, box.advance, box.timeout, bound, "start"
+        )
+        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        return Runner(node, kernel, (side,), origin, (*_groups(box.order), "start", *(f.name for f in bound)))
+
+    def _join(self, node: Node, box: Join, origin: Layout) -> Runner:
+        assert box.left is not None
+        assert box.right is not None
+        assert box.size is not None
+        names = joined(*self._checked.inputs(node))
+        equal = expressions.equalities(box.predicate)
+        payload: tuple[list[str], list[str]] = ([], [])
+        sides = []
+        for side, order in enumerate((box.left, box.right)):
+            mine = {f"p{side}_{out}": column for out, (where, column) in names.items() if where == side}
+            payload[side].extend(mine)
+            keys = {f"k{i}": pair[side] for i, pair in enumerate(equal)}
+            columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
+            sides.append(self._side(node, side, columns, order.group_by))
+        kernel = JoinKernel(
+            (box.left.slack, box.right.slack),
+            _groups(box.left),
+            tuple(f"k{i}" for i in range(len(equal))),
+            box.size,
+            (tuple(payload[0]), tuple(payload[1])),
+        )
+        return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]))
+
+    def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        kernel = ResampleKernel(
+            (box.left.slack, box.right.slack), _groups(box.right), box.size, box.lag, bound, "start"
+        )
+        sides = (
+            self._side(node, 0, _ordered(box.left), ()),
+            self._side(node, 1, _ordered(box.right) | arguments, ()),
+        )
+        return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+
+    def _lookup(self, node: Node, origin: Layout) -> Runner:
+        stream = 1 - (self._checked.table_side(node) or 0)
+        columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[stream])
+        return Runner(node, None, (self._side(node, stream, columns, ()),), origin, ())
+
+
+def _groups(order: Order) -> tuple[str, ...]:
+    return tuple(f"g{i}" for i in range(len(order.group_by)))
+
+
+def _ordered(order: Order) -> dict[str, str | None]:
+    """The columns every ordered input brings: the order attribute and its groups, by the kernels' names."""
+    columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else order.on}
+    return columns | dict(zip(_groups(order), order.group_by, strict=True))
+
+
+def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:
+    """The window functions, and the columns in which their arguments come."""
+    bound: list[Function] = []
+    arguments: dict[str, str | None] = {}
+    for place, text in enumerate(wanted.values()):
+        call = expressions.call(text)
+        names = tuple(f"a{place}_{i}" for i in range(len(call.arguments)))
+        arguments.update(zip(names, call.arguments, strict=True))
+        bound.append(Function(f"f{place}", call.function, names, functions.registered(call.function)))
+    return tuple(bound), arguments

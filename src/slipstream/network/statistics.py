@@ -1,0 +1,198 @@
+"""What the boxes of a network cost and let through, measured on a sample of its inputs.
+
+The cost c(b) of a box is seconds of one core a tuple, its selectivity s(b) output tuples an input tuple. Expressions
+are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to read a tuple and to carry
+it from one to the other is found by a rehearsal of the whole network (``rehearsal``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Union
+from slipstream.network.plan import Runner, plan
+from slipstream.network.schemas import joined
+from slipstream.network.windows import NULL_INTEGER, nulls
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from slipstream.network.schemas import Checked
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One box: seconds of a core a tuple, and tuples out of each output a tuple in."""
+
+    cost: float
+    shares: tuple[float, ...]
+
+    @property
+    def selectivity(self) -> float:
+        """The share of the first output, a filter's own."""
+        return self.shares[0]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Figures of boxes by name; what was not measured costs a microsecond and lets everything through.
+
+    ``carrying`` is seconds of a core to carry one tuple to an order-sensitive box or out of the network, ``reading`` to
+    take one in.
+    """
+
+    figures: Mapping[str, Figures] = field(default_factory=dict)
+    carrying: float = 0.0
+    reading: float = 0.0
+
+    def of(self, name: str) -> Figures:
+        """The figures of a box."""
+        return self.figures.get(name, Figures(1e-6, (1.0,)))
+
+    def worth(self, name: str) -> float:
+        """(1 - s) / c: how much work a box saves those behind it for its own."""
+        found = self.of(name)
+        return (1 - found.selectivity) / max(found.cost, 1e-12)
+
+
+def measure(
+    spark: SparkSession,
+    checked: Checked,
+    samples: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame] | None = None,
+) -> Statistics:
+    """Run every box once over the sample that reaches it; sources' samples have ``_seq`` and ``_ts``."""
+    return _Meter(spark, checked, dict(tables or {})).measure(samples)
+
+
+def best_of(work: Any, times: int = 3) -> float:
+    """The shortest of a few runs, which is the least disturbed one."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+class _Meter:
+    def __init__(self, spark: SparkSession, checked: Checked, tables: dict[str, DataFrame]) -> None:
+        self._spark = spark
+        self._checked = checked
+        self._tables = tables
+        self._runners = {runner.node.name: runner for runner in plan(checked).runners}
+        self._arcs: dict[Arc, pa.Table] = {}
+
+    def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
+        for name, frame in samples.items():
+            self._arcs[Arc(name)] = frame.toArrow()
+        figures = {}
+        for node in self._checked.nodes:
+            kernel = self._runners.get(node.name)
+            figures[node.name] = self._stateful(kernel) if kernel and kernel.kernel else self._expression(node)
+        return Statistics(figures)
+
+    def _expression(self, node: Node) -> Figures:
+        """Time the box in Spark beside a pass that does nothing."""
+        frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
+        count = max(frame.count(), 1)
+        outputs = self._outputs(node, frame)
+        first = outputs[Arc(node.name)]
+        idle = best_of(lambda: frame.write.format("noop").mode("overwrite").save())
+        busy = best_of(lambda: first.write.format("noop").mode("overwrite").save())
+        for arc, output in outputs.items():
+            self._arcs[arc] = output.toArrow()
+        cores = self._spark.sparkContext.defaultParallelism
+        frame.unpersist()
+        taken = count if not isinstance(node.box, Union) else sum(len(self._arcs[arc]) for arc in node.inputs)
+        shares = tuple(len(self._arcs[arc]) / max(taken, 1) for arc in outputs)
+        return Figures(max(busy - idle, 0.0) * cores / count, shares)
+
+    def _outputs(self, node: Node, frame: DataFrame) -> dict[Arc, DataFrame]:
+        hidden = ["_seq", "_ts"]
+        box = node.box
+        if isinstance(box, Filter):
+            outputs, rest = {}, frame
+            for port, predicate in enumerate(box.predicates):
+                outputs[Arc(node.name, port)] = rest.where(predicate)
+                rest = rest.where(f"not coalesce({predicate}, false)")
+            return outputs | {Arc(node.name, len(box.predicates)): rest}
+        if isinstance(box, Map):
+            return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as {n}" for n, t in box.columns.items()))}
+        if isinstance(box, Join):
+            return {Arc(node.name): self._looked_up(node, box, frame)}
+        merged = frame
+        for arc in node.inputs[1:]:
+            merged = merged.unionByName(self._frame(arc))
+        return {Arc(node.name): merged}
+
+    def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
+        """A stream beside its matches in a stored table."""
+        stored = self._checked.table_side(node) or 0
+        names = ("right", "left") if stored == 0 else ("left", "right")
+        met = frame.alias(names[0]).join(self._tables[node.inputs[stored].origin].alias(names[1]), _expr(box.predicate))
+        columns = (
+            f"{('left', 'right')[side]}.{column} as {out}"
+            for out, (side, column) in joined(*self._checked.inputs(node)).items()
+        )
+        return met.selectExpr("_seq", "_ts", *columns)
+
+    def _frame(self, arc: Arc) -> DataFrame:
+        types = {"_seq": "bigint", "_ts": "bigint"} | {n: TYPES[t] for n, t in self._checked.schemas[arc].items()}
+        ddl = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        return self._spark.createDataFrame(self._arcs[arc], ddl)
+
+    def _stateful(self, runner: Runner) -> Figures:
+        inputs = self._inputs(runner)
+        count = max(sum(len(part) for part in inputs), 1)
+        assert runner.kernel is not None
+        kernel = runner.kernel
+        _, released = kernel.step({}, inputs)
+        taken = best_of(lambda: kernel.step({}, inputs), 2)
+        self._arcs[Arc(runner.node.name)] = self._released(runner, released)
+        return Figures(taken / count, (len(released) / count,))
+
+    def _inputs(self, runner: Runner) -> list[pd.DataFrame]:
+        order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in runner.node.inputs]))
+        arrival = np.empty(order.size, np.int64)
+        arrival[order] = np.arange(order.size)
+        inputs, taken = [], 0
+        for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
+            wanted = (f"{text} as {name}" for name, text in side.layout.columns.items())
+            columns = self._frame(arc).selectExpr("_ts as ts", *wanted).toArrow()
+            here = arrival[taken : taken + columns.num_rows]
+            taken += columns.num_rows
+            typed = {name: _typed(columns[name], side.layout.types[name]) for name in side.layout.columns}
+            part = pd.DataFrame({"ts": columns["ts"].to_numpy(), "arrival": here, **typed})
+            inputs.append(part.sort_values("arrival").reset_index(drop=True))
+        return inputs
+
+    def _released(self, runner: Runner, released: pd.DataFrame) -> pa.Table:
+        columns = {"_seq": pa.array(np.arange(len(released))), "_ts": pa.array(released["ts"].to_numpy())}
+        for old, new in zip(runner.results, runner.origin.columns, strict=True):
+            values = released[old].to_numpy()
+            plain = pa.array(values, mask=nulls(values))
+            columns[new] = plain.cast(pa.bool_()) if runner.origin.types[new] == "boolean" else plain
+        return pa.table(columns)
+
+
+def _expr(predicate: str) -> Any:
+    from pyspark.sql import functions as sf
+
+    return sf.expr(predicate)
+
+
+def _typed(values: pa.ChunkedArray, type_: str) -> Any:
+    """A column as the kernels take it."""
+    if type_ == "text":
+        return values.to_pandas().to_numpy(dtype=object)
+    if type_ == "float":
+        return values.cast(pa.float64()).to_numpy()
+    return values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy()

@@ -1,0 +1,157 @@
+"""How fast the toll engine is: trains against rows, and tuples per second as expressways grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from measure import Measured, machine, measured
+from slipstream import session
+from slipstream.bench.editions import edition
+from slipstream.bench.validator import validate
+from slipstream.city.simulate import simulate
+from slipstream.city.traffic import Traffic
+from slipstream.linear_road import replay
+from slipstream.linear_road.accounts import Accounts
+from slipstream.linear_road.engine import Settings, toll_run
+from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.replay import read_minute, second_of
+from slipstream.linear_road.rules import RULES
+from slipstream.linear_road.stages import Hop, account_stage, toll_stage
+from slipstream.linear_road.travel import Past
+from slipstream.runtime import metrics
+from slipstream.runtime.store import MemoryStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from slipstream.feeds.run import Run
+
+pytestmark = pytest.mark.bench
+
+#: seconds of the run, and of one batch: the fixed cost of a batch is about the same whatever is in it
+SECONDS = 480
+BATCH = 60
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session_ = session.build("bench", master="local[2]")
+    yield session_
+    session_.stop()
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One expressway, crowded within minutes as a real one is after two hours."""
+    return simulate(spark, Traffic(minutes=10, demand=8.0), 1, tmp_path_factory.mktemp("runs") / "run")
+
+
+def tuples_before(run: Run, second: int) -> int:
+    minutes = [run.minute(0, minute).column("time").to_numpy() for minute in range(-(-second // 60))]
+    return run.copies * sum(int((times < second).sum()) for times in minutes)
+
+
+def speed(spark: SparkSession, run: Run, out: Path, settings: Settings) -> tuple[float, float]:
+    """Tuples per second through the whole engine, and GiB in all processes."""
+    toll_run(spark, run, out / "warm-up", Settings(until=30, batch_seconds=30))
+    with measured() as cost:
+        toll_run(spark, run, out / "measured", settings)
+    return tuples_before(run, settings.until or run.manifest.seconds) / cost.seconds, cost.gib
+
+
+def state_mib(out: Path) -> str:
+    """What the state takes in the store, squeezed, at the end."""
+    return f"{metrics.read(out)[-1].state_bytes / 2**20:.0f} MiB in the store"
+
+
+def where_the_time_goes(out: Path) -> str:
+    batches = metrics.read(out)
+    phases = {name for batch in batches for name in batch.phases_ms}
+    total = {name: sum(batch.phases_ms.get(name, 0) for batch in batches) / 1000 for name in phases}
+    parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in sorted(total.items(), key=lambda item: -item[1]))
+    return f"{len(batches)} batches: {parts}"
+
+
+@pytest.mark.parametrize("expressways", [1, 10])
+def test_trains_against_rows(spark: SparkSession, run: Run, tmp_path: Path, expressways: int) -> None:
+    presented = run.multiplied(expressways)
+    rows, _ = speed(spark, presented, tmp_path / "rows", Settings(until=240, batch_seconds=BATCH, train_length=1))
+    trains, _ = speed(spark, presented, tmp_path / "trains", Settings(until=240, batch_seconds=BATCH))
+    print(f"\n{expressways} expressway(s): a Spark row per tuple {rows:,.0f} tuples/s, trains {trains:,.0f}")
+    print(f"  trains / rows = {trains / rows:.1f}\n  {machine()}")
+
+
+@pytest.mark.parametrize("expressways", [1, 10, 50, 100])
+def test_tuples_per_second(spark: SparkSession, run: Run, tmp_path: Path, expressways: int) -> None:
+    settings = Settings(until=SECONDS, batch_seconds=BATCH, text=False)
+    rate, gib = speed(spark, run.multiplied(expressways), tmp_path / "out", settings)
+    print(f"\n{expressways} expressway(s): {rate:,.0f} tuples/s through the whole engine, {gib:.1f} GiB")
+    print(f"  state {state_mib(tmp_path / 'out' / 'measured')}; batches of {BATCH} s; {machine()}")
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Ten expressways, three hours."""
+    return simulate(spark, Traffic(expressways=10), 1, tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.fixture(scope="module")
+def tolled(spark: SparkSession, whole: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
+    out = tmp_path_factory.mktemp("tolled") / "out"
+    with measured() as cost:
+        toll_run(spark, whole, out, Settings(batch_seconds=BATCH, text=False))
+    return out, cost
+
+
+def test_three_hours_of_ten_expressways(whole: Run, tolled: tuple[Path, Measured]) -> None:
+    """Memory is bounded by the state: cars on the road and accounts, not by the length of the run."""
+    out, cost = tolled
+    tuples = sum(whole.manifest.counts.values())
+    print(f"\n10 expressways x 3 h: {cost.seconds:.0f} s, {tuples / cost.seconds:,.0f} tuples/s")
+    print(f"  {cost.gib:.1f} GiB in all processes (goal 8), state {state_mib(out)}")
+    print(f"  {tuples / 1e6:.1f} M tuples; {machine()}\n  {where_the_time_goes(out)}")
+
+
+def test_validating_three_hours_of_ten_expressways(
+    spark: SparkSession, whole: Run, tolled: tuple[Path, Measured]
+) -> None:
+    with measured() as cost:
+        verdict = validate(spark, whole, [tolled[0]], edition=edition("2004"), response_times=False)
+    assert verdict.passed
+    print(f"\nvalidated in {cost.seconds / 60:.1f} min (goal 30), {cost.gib:.1f} GiB (goal 12); {machine()}")
+
+
+def test_the_stages_alone(run: Run) -> None:
+    """What is left without Spark: one core, one fragment, thirty expressways in batches of 20 s."""
+    fragment, accounts = TollFragment(RULES["2004"]), Accounts(RULES["2004"], Past(None))
+    stores = [MemoryStore() for _ in range(5)]
+    spent = dict.fromkeys(("trains", "tolls", "deltas", "accounts"), 0.0)
+    tuples = 0
+    for since in range(0, SECONDS, 20):
+        clock = time.perf_counter()
+        hops = [hop for second in range(since, since + 20) for hop in trains_of(run, second, copies=30)]
+        tuples += sum(hop.reports + hop.requests for hop in hops)
+        spent["trains"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        passed = list(toll_stage(fragment, hops, (0,)))
+        spent["tolls"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        fragment.save(*stores[:4])
+        spent["deltas"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        list(account_stage(accounts, passed))
+        accounts.save(since, stores[4])
+        spent["accounts"] += time.perf_counter() - clock
+    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in spent.items())
+    print(f"\nstages alone: {tuples / sum(spent.values()):,.0f} tuples/s on one core ({tuples / 1e6:.1f} M: {seconds})")
+    print(f"  {machine()}")
+
+
+def trains_of(run: Run, second: int, copies: int) -> list[Hop]:
+    base = [(0, second_of(read_minute(str(run.path), 0, second // 60), second))]
+    return list(replay._multiplied(run, base, list(range(copies)), (0,)))

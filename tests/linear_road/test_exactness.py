@@ -1,0 +1,148 @@
+"""The toll engine answers tuple for tuple what the oracle answers, however the stream is cut."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linear_road.engine_in_memory import Engine
+from oracles.linear_road import answers
+from slipstream.linear_road.rules import RULES
+
+
+def agree(
+    lines: list[str], batches: list[list[str]], *, lateness: int = 60, rules: str = "2004", **options: object
+) -> None:
+    expected = answers(lines, lateness=lateness, rules=rules)
+    engine = Engine(lateness=lateness, rules=RULES[rules], **options).run(batches)  # type: ignore[arg-type]
+    assert sorted(engine.outputs) == sorted(expected.outputs)
+    assert Counter(engine.rejects) == Counter((line, reason) for line, reason in expected.rejects)
+
+
+def test_the_real_file_gives_the_published_answers(real_data: Path) -> None:
+    text = (real_data / "linear-road" / "datafile3hours_t0000-0418.dat").read_text()
+    lines = text.splitlines()
+    engine = Engine(fragments=2, shards=3).run([lines[:1000], lines[1000:20_000], lines[20_000:]])
+    kinds = Counter(output[0] for output in engine.outputs)
+    assert kinds == {0: 14_388, 1: 513, 2: 167, 3: 24}
+    assert Counter(reason for _, reason in engine.rejects) == {"range:dow": 147}
+    expected = answers(lines)
+    assert sorted(engine.outputs) == sorted(expected.outputs)
+
+
+# Small worlds in which everything happens: few vehicles and places, so that cars meet, stop, crash, come back.
+@st.composite
+def worlds(draw: st.DrawFn) -> list[str]:
+    """A feed with trips, stops, accidents, requests, gaps, disorder, duplicates and garbage."""
+    seed = draw(st.integers(0, 2**32))
+    rng = random.Random(seed)
+    lines: list[tuple[float, str]] = []
+    for vid in range(draw(st.integers(2, 9))):
+        t = rng.randrange(40)
+        while t < draw(st.sampled_from([200, 700])):
+            t = drive_trip(rng, vid, t, lines) + rng.choice([1, 10, 30, 61, 90])
+    lines.sort(key=lambda item: item[0])
+    feed = [line for _, line in lines]
+    if draw(st.booleans()) and feed:
+        feed += rng.choices(feed, k=3)
+    for bad in draw(st.lists(st.sampled_from(GARBAGE), max_size=3)):
+        feed.insert(rng.randrange(len(feed) + 1), bad)
+    return feed
+
+
+GARBAGE = [
+    "",
+    "0,1",
+    "x" * 20,
+    "0,5,1,20,0,2,0,1,5280,-1,-1,-1,-1,-1,1.5",
+    "9" + ",1" * 14,
+    "0,5,1,200,0,2,0,1,5280" + ",-1" * 6,
+]
+GARBAGE += [
+    "0,5,1,20,0,2,0,7,5280" + ",-1" * 6,
+    "4,5,1,-1,0,-1,-1,-1,-1,7,0,0,0,0,-1",
+    "2,5,1" + ",-1" * 6 + ",99999999999" + ",-1" * 5,
+]
+
+
+def drive_trip(rng: random.Random, vid: int, t: int, lines: list[tuple[float, str]]) -> int:
+    """Reports of one trip; returns the time after it."""
+    xway, direction = rng.randrange(3), rng.randrange(2)
+    seg = rng.randrange(1, 7) if rng.random() < 0.7 else rng.choice([0, 97, 99])
+    lane, offset = 0, 100
+    for _ in range(rng.randrange(1, 16)):
+        pos = seg * 5280 + offset
+        speed = rng.randrange(101)
+        late = rng.choice([0, 0, 0, rng.uniform(0, 70)])
+        lines.append((t + late, f"0,{t},{vid},{speed},{xway},{lane},{direction},{seg},{pos}" + ",-1" * 6))
+        if rng.random() < 0.3:
+            lines.append((t + late, f"2,{t},{vid}" + ",-1" * 6 + f",{rng.randrange(10**6)}" + ",-1" * 5))
+        t += 30 if rng.random() < 0.9 else rng.choice([7, 29, 31, 60])
+        if rng.random() < 0.45:
+            seg = min(max(seg + (1 if direction == 0 else -1), 0), 99)
+        lane = rng.choice([1, 1, 2, 4]) if rng.random() < 0.4 else lane
+    return t
+
+
+@settings(max_examples=150)
+@given(
+    feed=worlds(),
+    cuts=st.lists(st.integers(0, 400), max_size=6),
+    fragments=st.integers(1, 4),
+    shards=st.integers(1, 3),
+    restart=st.booleans(),
+    rules=st.sampled_from(["2004", "2003"]),
+    lateness=st.sampled_from([0, 5, 60]),
+)
+def test_any_feed_cut_anywhere_gives_the_oracles_answers(
+    feed: list[str], cuts: list[int], fragments: int, shards: int, restart: bool, rules: str, lateness: int
+) -> None:
+    marks = [0, *sorted(min(cut, len(feed)) for cut in cuts), len(feed)]
+    batches = [feed[start:end] for start, end in pairwise(marks)]
+    agree(feed, batches, lateness=lateness, rules=rules, fragments=fragments, shards=shards, restart=restart)
+
+
+@settings(max_examples=25)
+@given(feed=worlds(), seed=st.integers(0, 1000))
+def test_order_within_the_allowed_lateness_does_not_matter(feed: list[str], seed: int) -> None:
+    def second(line: str) -> int:
+        parts = line.split(",")
+        return int(parts[1]) if len(parts) == 15 and parts[1].isdigit() else 0
+
+    valid = [line for line in feed if line not in GARBAGE]
+    ordered = sorted(valid, key=second)
+    rng = random.Random(seed)
+    shuffled = sorted(valid, key=lambda line: second(line) + rng.uniform(0, 50))
+    first = Engine(lateness=60).run([ordered])
+    other = Engine(lateness=60).run([shuffled[:50], shuffled[50:]])
+    assert sorted(first.outputs) == sorted(other.outputs)
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_crowded_segments_are_tolled_like_the_oracle_does(rules: str) -> None:
+    """Enough cars for tolls, discounts and credits, with an accident in the middle."""
+    rng = random.Random(3)
+    lines = []
+    for vid in range(420):
+        seg, t = rng.randrange(2, 5), rng.randrange(60)
+        for k in range(14):
+            lane = 0 if k == 0 else rng.choice([1, 2, 3, 3, 4]) if k > 9 else rng.choice([1, 2, 3])
+            pos = seg * 5280 + 50
+            if vid < 2:
+                seg, lane, pos = 6, 2, 6 * 5280 + 77
+            lines.append(f"0,{t},{vid},{rng.randrange(35)},0,{lane},0,{seg},{pos}" + ",-1" * 6)
+            if vid % 3 == 0:
+                kind, day, qid = rng.choice([2, 3]), rng.randrange(1, 70), vid * 100 + k
+                lines.append(f"{kind},{t},{vid},-1,0,-1,-1,-1,-1,{qid},-1,-1,-1,-1,{day}")
+            t += 30
+            seg = min(seg + rng.choice([0, 0, 1]), 99)
+    lines.sort(key=lambda line: int(line.split(",")[1]))
+    third = len(lines) // 3
+    agree(lines, [lines[:third], lines[third:]], rules=rules, fragments=2, shards=2, restart=True)
+    assert any(output[0] == 0 and output[4] > 0 for output in answers(lines, rules=rules).outputs)

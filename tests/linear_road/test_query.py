@@ -1,0 +1,147 @@
+"""The engine on Spark: runs, text, folders and sockets give what the oracle gives."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from linear_road.test_exactness import GARBAGE
+from oracles.linear_road import answers
+from slipstream.city.history import make_history
+from slipstream.city.simulate import simulate
+from slipstream.city.traffic import Traffic
+from slipstream.errors import BadArgument, BadInput
+from slipstream.feeds.text import export_text, import_text
+from slipstream.linear_road.engine import Settings, toll_feed, toll_run
+from slipstream.linear_road.sink import REJECTED, TEXT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from slipstream.feeds.history import History
+    from slipstream.feeds.run import Run
+
+
+def outputs(out: Path) -> list[tuple[int, ...]]:
+    """The lines of output.csv without Emit."""
+    found = []
+    for line in (out / TEXT).read_text().splitlines():
+        fields = [int(value) for value in line.split(",")]
+        del fields[3 if fields[0] == 0 else 2]
+        found.append(tuple(fields))
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    traffic = Traffic(expressways=1.5, minutes=7, demand=4.0, accident_every=3, returning=0.3)
+    return simulate(spark, traffic, 5, tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def text(run: Run) -> list[str]:
+    file = run.path.parent / "feed.dat"
+    with file.open("wb") as out:
+        export_text(run, out)
+    return file.read_text().splitlines()
+
+
+def test_a_replayed_run_gives_the_oracles_answers(
+    spark: SparkSession, run: Run, text: list[str], tmp_path: Path
+) -> None:
+    summary = toll_run(spark, run, tmp_path / "out", Settings(batch_seconds=100, parallel=3))
+    expected = answers(text).outputs
+    assert any(output[0] == 0 and output[4] > 0 for output in expected)
+    assert any(output[0] == 1 for output in expected)
+    found = outputs(tmp_path / "out")
+    assert sorted(found) == sorted(expected)
+    assert summary["answers"]["toll"] == sum(output[0] == 0 for output in expected)
+    parquet = spark.read.parquet(str(tmp_path / "out" / "output"))
+    assert parquet.count() == len(expected)
+    assert {"kind", "time", "vid", "qid", "a", "b", "batch", "emit_ms"} == set(parquet.columns)
+
+
+def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
+    spark: SparkSession, text: list[str], tmp_path: Path
+) -> None:
+    feed = text[:3000] + GARBAGE + text[2000:2100] + text[3000:6000]
+    (tmp_path / "feed.dat").write_text("\n".join(feed))
+    toll_feed(spark, str(tmp_path / "feed.dat"), tmp_path / "out", Settings(lateness=20))
+    expected = answers(feed, lateness=20)
+    assert sorted(outputs(tmp_path / "out")) == sorted(expected.outputs)
+    rejected = [tuple(line.split(",", 1)) for line in (tmp_path / "out" / REJECTED).read_text().splitlines()]
+    assert Counter(rejected) == Counter((reason, line) for line, reason in expected.rejects)
+
+
+def test_what_comes_over_tcp_is_tolled_to_its_end(
+    spark: SparkSession, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slipstream.linear_road.engine.REHEARSALS", 2)  # nobody waits for the first answer here
+    feed = text[:1500]
+
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            for start in range(0, len(feed), 100):
+                connection.sendall("".join(line + "\n" for line in feed[start : start + 100]).encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        address = f"tcp:127.0.0.1:{server.getsockname()[1]}"
+        toll_feed(spark, address, tmp_path / "out", Settings(lateness=2, follow=True))
+        thread.join()
+    assert sorted(outputs(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
+
+
+def test_the_history_answers_expenditures_and_travel_times(
+    spark: SparkSession, text: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "feed.dat").write_text("\n".join(text[:4000]))
+    made = import_text(tmp_path / "feed.dat", tmp_path / "run")
+    past = RecordedPast(make_history(made, spark, seed=1))
+    toll_run(spark, made, tmp_path / "out", Settings(batch_seconds=200))
+    expected = answers(text[:4000], history=past).outputs
+    assert any(output[0] == 3 and output[3] > 0 for output in expected)
+    assert any(output[0] == 4 and output[3] > 0 for output in expected)
+    assert sorted(outputs(tmp_path / "out")) == sorted(expected)
+
+
+class RecordedPast:
+    """A history as the oracle asks for it."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        tolls = pq.read_table(history.folder / "tolls").to_pydict()
+        keys = zip(tolls["vid"], tolls["day"], tolls["xway"], strict=True)
+        self._tolls = dict(zip(keys, tolls["tolls"], strict=True))
+
+    def expenditure(self, vid: int, day: int, xway: int) -> int | None:
+        return self._tolls.get((vid, day, xway))
+
+    def mean(self, xway: int, dir: int, seg: int, dow: int, minute: int) -> tuple[float, float] | None:
+        place = (dow - 1, minute - 1, dir, seg)
+        return float(self._history.speeds[xway][place]), float(self._history.counts[xway][place])
+
+
+def test_settings_of_another_start_are_refused(spark: SparkSession, run: Run, tmp_path: Path) -> None:
+    toll_run(spark, run, tmp_path / "out", Settings(until=5))
+    with pytest.raises(BadInput, match="rules 2004, not 2003"):
+        toll_run(spark, run, tmp_path / "out", Settings(until=5, rules="2003"))
+    stored = tmp_path / "out" / "checkpoint" / "engine.json"
+    stored.write_text(json.dumps({**json.loads(stored.read_text()), "state_version": 99}))
+    with pytest.raises(BadInput, match="state of version 99"):
+        toll_run(spark, run, tmp_path / "out", Settings(until=5))
+
+
+def test_a_folder_of_something_else_is_left_alone(spark: SparkSession, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("keep")
+    with pytest.raises(BadArgument, match="not a toll job's folder"):
+        toll_run(spark, run, tmp_path, Settings())

@@ -1,0 +1,29 @@
+"""Rule sets: by name, or a function of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linear_road.engine_in_memory import Engine
+from slipstream.errors import BadArgument
+from slipstream.linear_road.rules import find
+
+
+def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "flat.py").write_text("import numpy as np\n\ndef three(lav, cars):\n    return np.full(lav.size, 3)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rules = find("flat:three")
+    assert rules.toll(np.array([1]), np.array([1])).tolist() == [3]
+    feed = [f"0,{30 * k},1,50,0,1,0,{k},{k * 5280}" + ",-1" * 6 for k in range(4)]
+    feed.append("2,90,1" + ",-1" * 6 + ",7" + ",-1" * 5)
+    engine = Engine(rules=rules).run([feed])
+    assert [output for output in engine.outputs if output[0] == 2] == [(2, 90, 90, 7, 9)]
+
+
+@pytest.mark.parametrize("name", ["1999", "nowhere:toll", "math:no_such_function"])
+def test_unknown_rules_are_refused_by_name(name: str) -> None:
+    with pytest.raises(BadArgument, match=f"--rules {name}"):
+        find(name)

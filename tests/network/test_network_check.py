@@ -1,0 +1,97 @@
+"""A network that cannot work is refused before it runs, with the box, the column and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from slipstream.errors import BadInput
+from slipstream.network import TUP, Builder, Order, Stream
+from slipstream.network.algebra import Arc, Filter, Network, Node, Output, Source
+from slipstream.network.schemas import check
+
+ORDER = Order("time")
+
+
+def network(build: Callable[[Stream, Stream, Stream], Stream]) -> Network:
+    net = Builder("n")
+    cars = net.source("cars", time="integer", speed="float", plate="text")
+    taxis = net.source("taxis", time="integer", place="text")
+    firms = net.table("firms", plate="text", firm="text")
+    build(cars, taxis, firms).to("out")
+    return net.build()
+
+
+MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
+    (lambda c, t, f: c.filter("sped > 3"), "box filter_1 (filter): 'sped > 3': column 'sped'", "'speed'"),
+    (lambda c, t, f: c.filter("speed + 1"), "is float, not a condition", "true"),
+    (lambda c, t, f: c.filter("speed >"), "is not an SQL expression", ""),
+    (lambda c, t, f: c.filter("select 1"), "is a statement", "expression"),
+    (lambda c, t, f: c.map({"x": "null"}), "is of type void", "integer"),
+    (lambda c, t, f: c.map({"x": "speed = true"}), "box map_1 (map): 'speed = true' is refused by Spark", "MISMATCH"),
+    (lambda c, t, f: c.map({"x": "flor(speed)"}), "(map): 'flor(speed)': the function 'flor' may not be", "'floor'"),
+    (lambda c, t, f: c.filter("sum(speed) > 3"), "the function 'sum' may not be used", "An aggregate box"),
+    (lambda c, t, f: c.union(t), "box union_1 (union): taxis has time integer, place text", "map"),
+    (lambda c, t, f: c.bsort(Order("plate")), "order column 'plate' is text", "number"),
+    (lambda c, t, f: c.bsort(Order("time", -1)), "slack -1", "0 or more"),
+    (lambda c, t, f: c.bsort(Order(TUP)), "in the order of Tup#", "column"),
+    (lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("time", 0, ("plat",)), size=1), "column 'plat'", "'plate'"),
+    (lambda c, t, f: c.aggregate({"n": "mode(speed)"}, ORDER, size=1), "window function 'mode'", "count"),
+    (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)' of a text", "integer"),
+    (lambda c, t, f: c.aggregate({"n": "1 + 1"}, ORDER, size=1), "not a call of a window function", "avg"),
+    (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "'time' identifies the window", "Name"),
+    (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=0), "must be above 0", "Correct"),
+    (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=1.5), "is not whole", "whole"),
+    (lambda c, t, f: c.join(t, "time > 1", size=1, left=ORDER, right=ORDER), "'time' of which side", "left.time"),
+    (lambda c, t, f: c.join(t, "left.time = right.tim", size=1, left=ORDER, right=ORDER), "column 'tim'", "'time'"),
+    (lambda c, t, f: c.join(t, "left.time = right.time"), "needs size, left and right", "order"),
+    (lambda c, t, f: c.join(f, "left.plate = right.plate", size=1), "a stored table has no window", "Leave out"),
+    (
+        lambda c, t, f: c.join(t, "1 = 1", size=1, left=Order("time", 0, ("plate",)), right=ORDER),
+        "could never forget a tuple",
+        "group_by",
+    ),
+    (lambda c, t, f: f.filter("true"), "firms is a stored table", "joined"),
+    (lambda c, t, f: c.filter("true")[2], "filter_1 has no output 2", "0 to 1"),
+    (
+        lambda c, t, f: c.resample(t, {"n": "count(*)"}, size=1, left=Order("time", 0, ("plate",)), right=ORDER),
+        "left order takes no group_by",
+        "column",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "complaint", "hint"), MISTAKES, ids=[m[1][:30] for m in MISTAKES])
+def test_a_mistake_is_refused(spark, build: Callable[..., Stream], complaint: str, hint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        check(network(build), spark)
+    assert complaint in error.value.message
+    assert hint in error.value.hint
+
+
+def test_a_loop_is_refused_with_its_boxes() -> None:
+    nodes = tuple(Node(a, Filter(("true",)), (Arc(b),)) for a, b in (("p", "q"), ("q", "r"), ("r", "p")))
+    looped = Network("n", (Source("s", {"a": "integer"}),), nodes, (Output("o", Arc("p")),))
+    with pytest.raises(BadInput, match=r"boxes in a loop: .*p.*"):
+        check(looped, None)
+
+
+def test_schemas_are_inferred_through_every_box(spark) -> None:
+    checked = check(
+        network(
+            lambda c, t, f: (
+                c.join(f, "left.plate = right.plate", name="owned")
+                .map({"time": "time", "fast": "speed > 50", "firm": "firm"}, name="shown")
+                .aggregate(
+                    {"n": "count(*)", "rushed": "bool_or(fast)"}, Order("time", 1, ("firm",)), size=60, name="minutes"
+                )
+            )
+        ),
+        spark,
+    )
+    assert checked.schemas[Arc("owned")] == {
+        "time": "integer", "speed": "float", "plate": "text", "right_plate": "text", "firm": "text"
+    }  # fmt: skip
+    assert checked.schemas[Arc("minutes")] == {"firm": "text", "time": "integer", "n": "integer", "rushed": "boolean"}
+    assert checked.warnings == ["taxis: nothing takes its output"]

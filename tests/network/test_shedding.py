@@ -1,0 +1,190 @@
+"""Load shedding: what goes first, where it is dropped, and that a restart drops the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from slipstream.errors import BadArgument, BadInput
+from slipstream.network import Builder, Network, Order
+from slipstream.network.analysis import analyse
+from slipstream.network.execution import Execution
+from slipstream.network.qos import Graph, Quality
+from slipstream.network.schemas import Checked, check
+from slipstream.network.shedding import Controller, delivered, entering, evenly, own_branches, places, plan, stamp
+from slipstream.network.statistics import Figures, Statistics
+
+STRICT = Quality(drop=Graph(((0, 0), (0.9, 0.1), (1, 1))))
+TOLERANT = Quality(drop=Graph(((0, 0), (0.3, 0.95), (1, 1))))
+
+
+def network() -> Network:
+    net = Builder("two")
+    cars = net.source("cars", time="integer", speed="integer")
+    shared = cars.map({"time": "time", "speed": "speed"}, name="shared")
+    shared.aggregate({"n": "count(*)"}, Order("time"), size=60, name="counts").to("important", STRICT)
+    shared.bsort(Order("speed", 3), name="sort").aggregate(
+        {"v": "avg(speed)"}, Order("time"), size=60, name="means"
+    ).to("casual", TOLERANT)
+    return net.build()
+
+
+@pytest.fixture(scope="module")
+def checked(spark) -> Checked:
+    return check(network(), spark)
+
+
+COSTS = Statistics(
+    {
+        "shared": Figures(1e-5, (1.0,)),
+        "counts": Figures(1e-3, (0.1,)),
+        "sort": Figures(1e-3, (1.0,)),
+        "means": Figures(1e-3, (0.1,)),
+    }
+)
+
+
+def test_rates_and_costs_give_the_cores_needed(checked: Checked) -> None:
+    found = analyse(checked, COSTS, {"cars": 100.0}, cores=1)
+    assert found.min_cap == pytest.approx(100 * (1e-5 + 1e-3 + 1e-3 + 1e-3))
+    assert found.holds
+    assert found.factor == pytest.approx(1 / found.min_cap)
+    assert found.outputs == pytest.approx({"important": 10, "casual": 10})
+    assert not analyse(checked, COSTS, {"cars": 100.0}, cores=1, headroom=0.2).holds
+    with pytest.raises(BadArgument, match="no rate for the source cars"):
+        analyse(checked, COSTS, {}, cores=1)
+
+
+def test_a_drop_goes_as_far_upstream_as_its_branch_is_its_own() -> None:
+    assert [str(place) for place in own_branches(network(), "casual")] == ["shared -> sort"]
+    assert [str(place) for place in own_branches(network(), "important")] == ["shared -> counts"]
+    assert [str(place) for place in places(network())] == ["shared -> counts", "shared -> sort", "cars -> shared"]
+
+
+def test_a_drop_before_a_box_of_several_inputs_stands_on_all_of_them() -> None:
+    net = Builder("n")
+    one, two = (net.source(name, time="integer") for name in ("one", "two"))
+    names = net.table("names", time="integer")
+    late = one.filter("time > 3", name="late")
+    late.union(two, name="both").join(names, "left.time = right.time", name="named").to("out")
+    assert [str(place) for place in own_branches(net.build(), "out")] == ["one -> late", "two -> both (2)"]
+
+
+def test_nothing_is_dropped_when_the_load_fits(checked: Checked) -> None:
+    assert not any(plan(checked, COSTS, {"cars": 100.0}, cores=1).shares.values())
+
+
+def test_the_tolerant_output_pays_first(checked: Checked) -> None:
+    shed = plan(checked, COSTS, {"cars": 600.0}, cores=1)
+    assert shed.analysis.holds
+    assert shed.delivered["important"] == 1
+    assert shed.delivered["casual"] < 0.5
+
+
+@given(st.floats(100, 3000))
+@example(1008.0)
+@settings(max_examples=30)
+def test_shedding_by_utility_fits_and_is_no_worse_than_shedding_evenly(checked: Checked, rate: float) -> None:
+    shed = plan(checked, COSTS, {"cars": rate}, cores=1)
+    even = evenly(checked, COSTS, {"cars": rate}, cores=1)
+    assert shed.analysis.holds
+    assert shed.utility >= even.utility
+
+
+def test_the_lot_falls_the_same_again_and_in_the_right_share() -> None:
+    train = pa.table({"_seq": np.arange(20_000), "speed": np.arange(20_000) % 100})
+    wanted = places(network())
+    shares = {str(wanted[1]): 0.3}
+    once, again = (stamp(train, wanted, shares, {})["_shed"].to_numpy() for _ in range(2))
+    assert (once == again).all()
+    assert ((once >> 1) & 1).mean() == pytest.approx(0.3, abs=0.02)
+    assert not (once & 0b101).any()
+
+
+def test_by_value_the_least_worthy_go() -> None:
+    train = pa.table({"_seq": np.arange(1000), "speed": np.arange(1000) % 100})
+    wanted = places(network())
+    values = {str(wanted[0]): ("speed", Graph(((0, 0), (100, 1))))}
+    gone = stamp(train, wanted, {str(wanted[0]): 0.25}, values)["_shed"].to_numpy() == 1
+    assert set(train["speed"].to_numpy()[gone]) == set(range(25))
+
+
+def test_what_is_dropped_on_every_way_does_not_enter(checked: Checked) -> None:
+    train = pa.table({"_seq": np.arange(10_000), "speed": np.arange(10_000) % 100})
+    wanted = places(network())
+    half = stamp(train, wanted, {"cars -> shared": 0.5}, {})
+    assert entering(half, network(), "cars", wanted).num_rows == pytest.approx(5000, abs=200)
+    further = stamp(train, wanted, {"shared -> sort": 0.5}, {})
+    assert entering(further, network(), "cars", wanted).num_rows == 10_000
+    carrying = Statistics(carrying=1e-3)
+    dropped = {("shared", 0, False): 0.5}
+    assert analyse(checked, carrying, {"cars": 100.0}, cores=9, dropped=dropped).loads[0].rate == 50
+
+
+def test_drops_along_a_way_add_up(checked: Checked) -> None:
+    wanted = places(network())
+    assert delivered(checked, wanted, {}) == {"important": 1, "casual": 1}
+    shares = {"cars -> shared": 0.5, "shared -> sort": 0.5}
+    assert delivered(checked, wanted, shares) == pytest.approx({"important": 0.5, "casual": 0.25})
+
+
+def test_a_restarted_network_drops_the_same_and_shedding_ends(spark, tmp_path: Path) -> None:
+    recording = tmp_path / "cars.csv"
+    recording.write_text("time,speed\n" + "".join(f"{i},{i % 90}\n" for i in range(400)))
+    net = Builder("n")
+    cars = net.source("cars", time="integer", speed="integer")
+    cars.map({"time": "time"}, name="all").to("full")
+    # whatever the delay, so that a slow machine does not matter
+    slow = Quality(Graph(((0, 1),)), value=Graph(((0, 0), (180, 1))), value_column="speed")
+    own = cars.map({"time": "time", "speed": "speed * 2"}, name="own")
+    own.filter("speed >= 0", name="pass").to("part", slow)
+    run = Execution.prepare(tmp_path / "run", net.build(), {"cars": recording}, train=100)
+    with pytest.raises(BadArgument, match="cannot drop"):
+        run.shares = {"cars -> nobody": 0.5}
+    run.shares = {"cars -> own": 0.5}
+    for _ in range(2):
+        run.release(step=True)
+    run.run(spark)
+    before = [row["time"] for row in run.inspect("part", last=400)]
+    line = run.monitor.entries()[1]["outputs"]["part"]
+    assert line["delivered"] == pytest.approx(0.5)
+    assert line["utilities"]["drop"] == pytest.approx(0.5)
+    assert 0 < line["utility"] < 0.5, "by drop and by value"
+
+    # the machine stops before the second batch is committed: it is repeated
+    (tmp_path / "run" / "checkpoint" / "commits" / "1").unlink()
+    (tmp_path / "run" / "checkpoint" / "commits" / ".1.crc").unlink(missing_ok=True)
+    run.shares = {}
+    run.release()
+    Execution.open(tmp_path / "run").run(spark)
+    part = [row["time"] for row in run.inspect("part", last=400)]
+    assert [row["time"] for row in run.inspect("full", last=400)] == list(range(400))
+    lost = sum(line["dropped"]["cars -> own"] for line in run.shed())
+    assert 60 < lost < 140
+    assert part[:-200] == before, "the same tuples again"
+    assert len(part) == 400 - lost
+    assert part[-200:] == list(range(200, 400)), "nothing is dropped once the load is fine"
+
+
+def test_the_controller_sheds_while_outputs_are_late_and_stops_when_they_are_not(checked: Checked) -> None:
+    controller = Controller(checked, COSTS, {"cars": 300.0}, cores=1)
+    entry = {"batch": 0, "outputs": {"important": {"good": 0.1}, "casual": {"good": 1.0}}}
+    first = controller.adjust([entry])
+    assert first
+    assert controller.adjust([entry]) is None, "nothing new"
+    worse = controller.adjust([{**entry, "batch": 1}])
+    assert sum(worse.values()) > sum(first.values())
+    fine = {"outputs": {"important": {"good": 1.0}, "casual": {"good": 1.0}}}
+    shares = [controller.adjust([{**fine, "batch": batch}]) for batch in range(2, 12)]
+    assert shares[-1] == {}
+    assert all(sum(a.values()) >= sum(b.values()) for a, b in zip([worse, *shares], shares, strict=False))
+
+
+def test_a_graph_that_is_none_is_refused() -> None:
+    with pytest.raises(BadInput, match="not a graph of utility"):
+        Graph(((1, 0), (0, 1)))

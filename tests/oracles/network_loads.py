@@ -1,0 +1,126 @@
+"""Example networks with inputs of any length, and the rate at which a run takes them."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream.cli.network.options import register
+from slipstream.network import Builder, Network, Order, files
+from slipstream.network.analysis import analyse
+from slipstream.network.execution import Execution
+from slipstream.network.inputs import write_trains
+from slipstream.network.qos import Graph, Quality
+from slipstream.network.rehearsal import rehearse
+from slipstream.network.schemas import check
+from slipstream.network.statistics import Statistics
+
+NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
+SAMPLE = 200_000
+#: tuples a batch at the most, so that a wild guess does not fill the memory
+LONGEST = 500_000
+MILE = 5280
+
+
+@dataclass(frozen=True)
+class Load:
+    """A network with one source, and its input."""
+
+    network: Network
+    tuples: Callable[[int], pa.Table]
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        return self.network.sources[0].name
+
+    def stored(self, spark: Any) -> dict[str, Any]:
+        return {name: spark.createDataFrame(table) for name, table in self.tables.items()}
+
+
+def functions(name: str) -> Any:
+    """The module of an example's own functions, registered as ``--functions`` does it."""
+    register(NETWORKS / f"{name}.py")
+    return sys.modules[name]
+
+
+def border() -> Load:
+    def soldiers(count: int) -> pa.Table:
+        random = np.random.default_rng(1)
+        number = np.arange(count)
+        return pa.table({"sid": number % 100, "time": number // 100, "pos": random.integers(0, 60, count)})
+
+    return Load(files.load(NETWORKS / "border.yaml"), soldiers)
+
+
+def speeding() -> Load:
+    return Load(files.load(NETWORKS / "speeding.yaml"), functions("speeding").positions)
+
+
+def linear_road() -> Load:
+    """2,000 vehicles, each a report every 30 seconds, over the whole road."""
+    functions("linear_road")
+
+    def reports(count: int, vehicles: int = 2000) -> pa.Table:
+        random = np.random.default_rng(1)
+        number = np.arange(count)
+        vid, lap = number % vehicles, number // vehicles
+        pos = (random.integers(0, 100 * MILE, vehicles)[vid] + lap * 2000) % (100 * MILE)
+        columns = {"time": vid * 30 // vehicles + 30 * lap, "vid": vid, "spd": random.integers(20, 80, count)}
+        columns |= {"xway": 0 * vid, "lane": 1 + vid % 3, "dir": vid % 2, "seg": pos // MILE, "pos": pos}
+        return pa.table(columns)
+
+    with (NETWORKS / "upstream.csv").open() as rows:
+        upstream = [{key: int(value) for key, value in row.items()} for row in csv.DictReader(rows)]
+    return Load(files.load(NETWORKS / "linear_road.yaml"), reports, {"upstream": pa.Table.from_pylist(upstream)})
+
+
+SOON = Graph(((0, 1), (8, 1), (20, 0)))
+STRICT = Quality(SOON, Graph(((0, 0), (0.8, 0.2), (1, 1))))
+TOLERANT = Quality(SOON, Graph(((0, 0), (0.05, 0.9), (1, 1))))
+
+
+def overload() -> Load:
+    """Two outputs that must hear of everything and are cheap, four dear ones that can do with a sample."""
+    net = Builder("overload")
+    cars = net.source("cars", vid="integer", time="integer", speed="integer")
+    by_car = Order("time", 2, ("vid",))
+    cars.filter("speed < 3").aggregate({"n": "count(*)"}, by_car, size=2).to("standing", STRICT)
+    cars.filter("speed > 97").aggregate({"n": "count(*)"}, by_car, size=2).to("racing", STRICT)
+    for i in range(4):
+        means = {"mean": "avg(speed)", "spread": "stddev(speed)", "most": "max(speed)"}
+        cars.aggregate(means, by_car, size=6 + i, advance=1).filter("mean > 80").to(f"means_{i}", TOLERANT)
+
+    def reports(count: int) -> pa.Table:
+        random = np.random.default_rng(2)
+        number = np.arange(count)
+        return pa.table({"vid": number % 200, "time": number // 200, "speed": random.integers(0, 100, count)})
+
+    return Load(net.build(), reports)
+
+
+def predicted(spark: Any, load: Load) -> tuple[Statistics, float]:
+    """What static analysis says before the run: the figures, and the tuples a second that the machine holds."""
+    checked = check(load.network, spark)
+    figures = rehearse(spark, checked, {load.source: load.tuples(SAMPLE)}, load.stored(spark))
+    cores = spark.sparkContext.defaultParallelism
+    return figures, analyse(checked, figures, {load.source: 1.0}, cores=cores).factor
+
+
+def reached(spark: Any, load: Load, folder: Path, wanted: float, trains: int = 4) -> float:
+    """What a run that never waits takes: tuples a second in batches of this length, the first left out."""
+    train = round(min(max(wanted, 1), LONGEST))
+    run = Execution.lay_out(folder, load.network)
+    write_trains(folder / "in" / load.source, load.tuples(train * trains), train, 0, None)
+    query = run.start(spark, load.stored(spark), available_now=True)
+    query.awaitTermination()
+    seconds = [p.durationMs["triggerExecution"] / 1000 for p in query.recentProgress if p.numInputRows]
+    return train / median(seconds[1:])
