@@ -1,6 +1,6 @@
 """The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
 
-A batch writes what it changed to the state store and reads nothing: ``runtime.state_cache`` keeps the state for the next one.
+A batch writes what it changed to the state store and reads nothing; the state cache keeps the rest for the next batch.
 """
 
 from __future__ import annotations
