@@ -100,6 +100,11 @@ def register(function: AnyFunction) -> AnyFunction:
     return function
 
 
+def scalar(name: str) -> ScalarFunction | None:
+    """The user's scalar function of that name, if there is one."""
+    return _scalars.get(name.lower())
+
+
 def scalars() -> frozenset[str]:
     """The names of the user's scalar functions."""
     return frozenset(_scalars)
