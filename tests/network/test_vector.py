@@ -25,6 +25,8 @@ ROWS: list[tuple[Any, ...]] = [
     (120, 60, 1e18, 3.25, True, True, "B 17"),
     (5, -2, -0.75, 0.5, False, True, "b"),
 ]
+#: how null is encoded, by its text: a double may be as large as the integer
+MISSING = ("None", "nan", str(NULL_INTEGER))
 #: rows in which something overflows or is divided by zero
 EDGES: list[tuple[Any, ...]] = [
     (0, 0, 0.0, -0.0, True, False, "x"),
@@ -53,7 +55,7 @@ def ours(text: str, rows: list[tuple[Any, ...]]) -> list[Any] | None:
         found = made.over(encoded(rows), len(rows)).tolist()
     except BadInput:
         return None
-    values = [None if v is None or v != v or (isinstance(v, int) and v == NULL_INTEGER) else v for v in found]
+    values = [None if str(v) in MISSING else v for v in found]
     return [bool(v) if made.type == "boolean" and v is not None else v for v in values]
 
 
