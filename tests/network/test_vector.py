@@ -68,9 +68,9 @@ def sparks(frame: DataFrame, text: str) -> list[Any] | None:
 
 
 def agree(found: list[Any] | None, wanted: list[Any] | None) -> bool:
-    """The same values, doubles but for their last bits."""
+    """The same values, doubles but for their last bits; a failure that Spark's optimiser did not look at may be one."""
     if found is None or wanted is None:
-        return found == wanted
+        return found is None
     return all(
         math.isclose(a, b, rel_tol=1e-12) if isinstance(a, float) and isinstance(b, float) else a == b
         for a, b in zip(found, wanted, strict=True)

@@ -1,15 +1,20 @@
 """From a plan to one Structured Streaming query.
 
-A tuple is a row of the plan's common shape. Each level is: the stateful stage, the look-ups in stored tables, and one
-projection that takes the tuples the level's boxes released along all their paths of Filter, Map and Union at once and
-explodes them into the rows that the next boxes and the outputs take. So no box runs twice, whatever shares it.
+A network whose expressions can all be computed where the tuples are (``vector``) is one operator (``superbox``):
+nothing is exchanged, planned or generated for its boxes.
+
+Where Spark itself has to compute one, the network runs in levels, and a tuple is a row of the plan's common shape. Each
+level is: the stateful stage, the look-ups in stored tables, and one projection that takes the tuples the level's boxes
+released along all their paths of Filter, Map and Union at once and explodes them into the rows that the next boxes and
+the outputs take. So no box runs twice, whatever shares it.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +24,11 @@ from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Schema
 from slipstream.network.arrivals import with_arrivals
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.network.schemas import Checked, joined
-from slipstream.network.stage import Stage, StagedBox
+from slipstream.network.stage import Stage, StagedBox, SuperboxStage
+from slipstream.network.superbox import PATHS, Superbox, encoded
 from slipstream.network.trains import SEQ, SHED, TS
+from slipstream.network.vector import Untranslatable
+from slipstream.runtime import state_cache
 from slipstream.session import keeping_state, using
 
 if TYPE_CHECKING:
@@ -28,8 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-#: ordinals under one trigger stay below this; the number of the path stands above them
-PATHS = 1 << 40
+#: a stored table with more rows is joined by Spark
+MOST_ROWS = 1_000_000
 
 _WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
@@ -57,6 +65,7 @@ class Compiled:
 
     plan: Plan
     rows: DataFrame
+    warm: ExitStack
 
     def output(self, name: str, rows: DataFrame | None = None) -> DataFrame:
         """One output's tuples with their own columns, and the hidden ones."""
@@ -79,7 +88,10 @@ class Compiled:
         if available_now:
             writer = writer.trigger(availableNow=True)
         with self._settings(partitions):
-            return writer.queryName(self.plan.checked.network.name).start()
+            query = writer.queryName(self.plan.checked.network.name).start()
+        # a query is stopped by whoever started it; its warm state is of no use to any other
+        weakref.finalize(query, self.warm.close)
+        return query
 
     @contextmanager
     def _settings(self, partitions: int | None) -> Iterator[None]:
@@ -105,14 +117,21 @@ def compile_network(
     as they come. ``drops`` gives a bit to a side of a box or (True) to an output: tuples that have it in ``_shed`` go
     no further.
     """
-    made = plan(checked, taps)
-    return Compiled(made, _Compiler(made, dict(tables or {}), buckets, dict(drops or {})).run(inputs))
+    made, warm = plan(checked, taps), ExitStack()
+    compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), warm.enter_context(state_cache.engine()))
+    return Compiled(made, compiler.run(inputs), warm)
 
 
 class _Compiler:
     def __init__(
-        self, plan: Plan, tables: dict[str, DataFrame], buckets: int, drops: dict[tuple[str, int, bool], int]
+        self,
+        plan: Plan,
+        tables: dict[str, DataFrame],
+        buckets: int,
+        drops: dict[tuple[str, int, bool], int],
+        engine: str,
     ) -> None:
+        self._engine = engine
         self._drops = drops
         self._plan = plan
         self._checked = plan.checked
@@ -121,6 +140,9 @@ class _Compiler:
 
     def run(self, inputs: Mapping[str, DataFrame]) -> DataFrame:
         rows = self._sources(inputs)
+        superbox = self._superbox()
+        if superbox is not None:
+            return self._delivered(self._fused(rows, superbox))
         rows = self._route(rows, 0)
         for level in range(1, self._plan.depth + 1):
             runners = [r for r in self._plan.runners if self._plan.levels[r.node.name] == level]
@@ -130,6 +152,28 @@ class _Compiler:
                     rows = self._lookup(rows, runner, level)
             rows = self._route(rows, level)
         return self._delivered(rows)
+
+    # --- everything in one operator
+
+    def _superbox(self) -> Superbox | None:
+        """The network as one function of trains, if all its expressions can be computed where the tuples are."""
+        try:
+            superbox = Superbox(self._plan, {}, self._drops)
+        except Untranslatable:
+            return None
+        tables = {}
+        for table in self._checked.network.tables:
+            stored = self._table(table.name).orderBy(*table.schema).limit(MOST_ROWS + 1).toPandas()
+            if len(stored) > MOST_ROWS:
+                return None
+            tables[table.name] = {name: encoded(stored[name], type_) for name, type_ in table.schema.items()}
+        return replace(superbox, tables=tables)
+
+    def _fused(self, rows: DataFrame, superbox: Superbox) -> DataFrame:
+        """One partition from the source to the sink: an exchange would cost a batch more than it gains."""
+        schema = ", ".join(f"{name} {type_}" for name, type_ in self._plan.row)
+        stage = SuperboxStage(self._engine, superbox)
+        return rows.coalesce(1).groupBy("bucket").transformWithStateInPandas(stage, schema, "Append", "None")
 
     # --- what comes in, what goes out
 

@@ -483,6 +483,8 @@ def _failure(network: Network, folder: Path | None, error: Exception) -> Slipstr
     resumes = f"Results so far are in {folder}: `slipstream network run FILE --out {folder}`, without --input, resumes"
     again = f"{resumes} there." if folder else session.NOTHING_KEPT
     found = session.for_people(error, again, folder and folder / "checkpoint")
+    if isinstance(found, BadInput):
+        return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
     if found is not None and not found.message.startswith(session.TASK_FAILED):
         return found
     causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))

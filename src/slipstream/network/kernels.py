@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,13 @@ Numbers: TypeAlias = npt.NDArray[Any]
 TS = "ts"
 TRIGGER = "trigger"
 ON = "on"
+
+
+class Kernel(Protocol):
+    """What every order-sensitive box is at run time."""
+
+    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
+        """Take one batch; give the new state and what the batch released."""
 
 
 @compiled

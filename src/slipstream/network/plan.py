@@ -27,9 +27,8 @@ from slipstream.network.algebra import (
     Schema,
     Union,
 )
-from slipstream.network.kernels import ON, AggregateKernel, BSortKernel, JoinKernel, ResampleKernel
+from slipstream.network.kernels import ON, AggregateKernel, BSortKernel, JoinKernel, Kernel, ResampleKernel
 from slipstream.network.schemas import Checked, joined
-from slipstream.network.stage import Kernel
 from slipstream.network.windows import Function
 
 _KINDS = {"integer": "i", "boolean": "i", "float": "f", "text": "s"}

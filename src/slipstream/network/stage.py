@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from slipstream.network.kernels import TRIGGER, TS, State
-
-
-class Kernel(Protocol):
-    """What every order-sensitive box is at run time."""
-
-    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
-        """Take one batch; give the new state and what the batch released."""
+from slipstream.network.algebra import Arc
+from slipstream.network.kernels import TRIGGER, TS, Kernel, State
+from slipstream.network.plan import Layout, Plan
+from slipstream.network.superbox import Superbox, Train
+from slipstream.runtime.stage import FrameStage
+from slipstream.runtime.store import Store
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,63 @@ class StagedBox:
     columns: tuple[dict[str, str], ...]
     origin: int
     results: dict[str, str]
+
+
+class SuperboxStage(FrameStage[dict[str, State]]):
+    """All boxes of a network in one operator."""
+
+    name = "network"
+    maps = ("boxes",)
+
+    def __init__(self, engine: str, superbox: Superbox) -> None:
+        super().__init__(engine)
+        self._superbox = superbox
+        self._ran: dict[str, State] = {}
+
+    def fresh(self) -> dict[str, State]:
+        """Empty boxes."""
+        return {}
+
+    def load(self, stores: list[Store]) -> dict[str, State]:
+        """The boxes as they were saved."""
+        names = [runner.node.name for runner in self._superbox.plan.runners]
+        return {names[number]: unpacked(blob) for number, blob in stores[0].items()}
+
+    def take(self, state: dict[str, State], rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Tuples of the sources in, those of the outputs out, as rows of the common shape."""
+        plan, before = self._superbox.plan, dict(state)
+        batch = pd.concat(rows, ignore_index=True) if len(rows) > 1 else rows[0]
+        arcs = batch["arc"].to_numpy()
+        sources = {}
+        for source in plan.checked.network.sources:
+            layout = plan.origins[Arc(source.name)]
+            here = arcs == layout.id
+            sources[source.name] = _train(batch if here.all() else batch[here], layout, plan.keys)
+        for name, train in self._superbox.step(state, sources):
+            yield _rows(train, plan.outputs[name].layout, plan)
+        self._ran = {name: now for name, now in state.items() if before.get(name) is not now}
+
+    def save(self, state: dict[str, State], stores: list[Store]) -> None:
+        """Write the boxes that took something."""
+        del state
+        for number, runner in enumerate(self._superbox.plan.runners):
+            if runner.node.name in self._ran:
+                stores[0].put(number, packed(self._ran[runner.node.name]))
+
+
+def _train(batch: pd.DataFrame, layout: Layout, keys: Sequence[str]) -> Train:
+    order = np.column_stack([batch[key].to_numpy() for key in keys])
+    columns = {name: batch[slot].to_numpy() for name, slot in layout.slots.items()}
+    return Train(batch[TS].to_numpy(), batch["shed"].to_numpy(), order, columns)
+
+
+def _rows(train: Train, layout: Layout, plan: Plan) -> pd.DataFrame:
+    """Tuples as rows of the common shape; slots that others use are empty."""
+    columns: dict[str, Any] = {"arc": layout.id, "bucket": 0, TS: train.ts, "shed": train.shed}
+    columns |= {key: train.order[:, place] for place, key in enumerate(plan.keys)}
+    columns |= {slot: train.columns[name] for name, slot in layout.slots.items()}
+    empty = {"string": None, "double": 0.0}
+    return pd.DataFrame({name: columns.get(name, empty.get(type_, 0)) for name, type_ in plan.row})
 
 
 class Stage(StatefulProcessor):

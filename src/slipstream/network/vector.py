@@ -73,9 +73,11 @@ class Expression:
         with np.errstate(all="ignore"):
             found = self.compute({name: decode(columns[name]) for name in self.columns})
         if found.bad.any():
+            first = int(np.argmax(np.broadcast_to(found.bad, (count,))))
+            tuple_ = ", ".join(f"{name} = {columns[name][first]}" for name in sorted(self.columns))
             raise BadInput(
-                f"{self.text!r}: an integer overflow or a division by zero.",
-                hint="Filter out such tuples before, or use try_divide, try_add or a CASE.",
+                f"{self.text!r}: an overflow or a division by zero{' where ' * bool(tuple_)}{tuple_}.",
+                hint="Filter out such tuples before it, or use try_divide, nullif or CASE.",
             )
         return encode(found, self.type, count)
 
@@ -227,9 +229,11 @@ def _map(column: Column, function: Callable[[Array], Array]) -> Column:
 
 
 def _strict(parts: Sequence[Column], values: Array) -> Column:
-    """Null or failed where a part is."""
-    null = reduce(np.logical_or, (part.null for part in parts))
-    bad = reduce(np.logical_or, (part.bad for part in parts))
+    """Null where a part is; what comes behind a part that is null is not computed, so it cannot fail."""
+    null, bad = parts[0].null, parts[0].bad
+    for part in parts[1:]:
+        bad = bad | (part.bad & ~null)
+        null = null | part.null
     return Column(values, null, bad)
 
 
@@ -592,6 +596,8 @@ def _coalesce(self: _Translator, node: exp.Coalesce) -> tuple[Type, Function]:
 
 
 def _choice(self: _Translator, ways: Sequence[tuple[exp.Expr, exp.Expr]], rest: exp.Expr) -> tuple[Type, Function]:
+    if any(isinstance(test, exp.Null) for test, _ in ways):
+        raise Untranslatable("a condition without a type")
     tests = [self.truth(test) for test, _ in ways]
     type_, parts = self.same([*(value for _, value in ways), rest])
 

@@ -41,8 +41,12 @@ class Stage(StatefulProcessor, Generic[State]):
         self._mark = handle.getValueState("mark", "mark string")
         self._stores: list[Store] = [MapStore(handle, name) for name in self.maps]
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
         """One batch of one key."""
+        return (Row(**hop._asdict()) for hop in self.process(key, rows))
+
+    def process(self, key: Any, rows: Iterator[Any]) -> list[Any]:
+        """Load the state or find it warm, take the batch, save what changed."""
         stored = self._mark.get()
         self.key = int(key[0])
         with state_cache.held(self._engine, self.name, self.key) as kept:
@@ -52,7 +56,7 @@ class Stage(StatefulProcessor, Generic[State]):
             mark = uuid.uuid4().hex
             self._mark.update((mark,))
             kept.leave(mark, state)
-        return (Row(**hop._asdict()) for hop in passed)
+        return passed
 
     def _state(self, kept: state_cache.Kept, mark: str | None) -> State:
         found: State | None = kept.take(mark)
@@ -84,6 +88,14 @@ class Stage(StatefulProcessor, Generic[State]):
     def save(self, state: State, stores: list[Store]) -> None:
         """Write what changed."""
         raise NotImplementedError
+
+
+class FrameStage(Stage[State]):
+    """A stage whose batches come and go as data frames, many tuples in each."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        """One batch of one key."""
+        return iter(self.process(key, rows))
 
 
 class Chain(Stage[list[Any]]):

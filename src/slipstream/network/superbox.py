@@ -1,0 +1,338 @@
+"""A whole network, or a part of it, as one function of trains: what is in its boxes now, and what leaves it.
+
+Aurora's superbox: all boxes run where the tuples are, one after the other, each on everything that arrived together.
+Tuples carry an order key, the arrival that caused them and their places under it, so that a box sees its input in
+the order of arrivals however many ways the tuples took, and however the stream is cut into trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from slipstream.kernels import Bools, Longs, compiled
+from slipstream.network import expressions
+from slipstream.network.algebra import Arc, Filter, Join, Map
+from slipstream.network.kernels import TRIGGER, TS, Grouping, State, expand
+from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
+from slipstream.network.schemas import joined
+from slipstream.network.vector import Expression, Untranslatable, translate
+from slipstream.network.windows import NULL_INTEGER
+
+Array = npt.NDArray[Any]
+
+#: the n-th path by which a tuple reaches a box is so much later there than the first
+PATHS = 1 << 40
+
+
+@dataclass(frozen=True)
+class Train:
+    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns."""
+
+    ts: Longs
+    shed: Longs
+    order: Longs
+    columns: dict[str, Array]
+
+    def __len__(self) -> int:
+        return int(self.ts.size)
+
+    def take(self, which: Longs | Bools) -> Train:
+        """Some of the tuples."""
+        columns = {name: values[which] for name, values in self.columns.items()}
+        return Train(self.ts[which], self.shed[which], self.order[which], columns)
+
+    def with_columns(self, columns: dict[str, Array]) -> Train:
+        """The same tuples with other columns."""
+        return Train(self.ts, self.shed, self.order, columns)
+
+    @classmethod
+    def concat(cls, trains: Sequence[Train]) -> Train:
+        """Trains with the same columns as one."""
+        if len(trains) == 1:
+            return trains[0]
+        columns = {name: np.concatenate([train.columns[name] for train in trains]) for name in trains[0].columns}
+        ts, shed, order = (np.concatenate([getattr(t, part) for t in trains]) for part in ("ts", "shed", "order"))
+        return cls(ts, shed, order, columns)
+
+
+@compiled
+def in_order(order: Longs) -> bool:
+    """Whether rows are in lexicographic order already."""
+    for row in range(1, order.shape[0]):
+        for column in range(order.shape[1]):
+            before, now = order[row - 1, column], order[row, column]
+            if before < now:
+                break
+            if before > now:
+                return False
+    return True
+
+
+def sorting(order: Longs, last: Longs) -> Longs:
+    """The places of rows in lexicographic order; of equal ones, that with the smaller ``last`` first."""
+    return np.lexsort((last, *order.T[::-1]))
+
+
+@dataclass
+class Superbox:
+    """A network that was translated: ``step`` takes trains of its sources through all of its boxes."""
+
+    plan: Plan
+    tables: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    drops: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._nodes = {node.name: node for node in self.plan.checked.nodes}
+        self._expressions: dict[tuple[str, Arc], Expression] = {}
+        self._translate_all()
+
+    # --- expressions, translated before anything runs
+
+    def _translate_all(self) -> None:
+        """Translate every expression; ``Untranslatable`` if there is one that only Spark can compute."""
+        for node in self.plan.checked.nodes:
+            if isinstance(node.box, Filter | Map):
+                texts = node.box.predicates if isinstance(node.box, Filter) else node.box.columns.values()
+                for text in texts:
+                    self._expression(text, node.inputs[0])
+        for delivery in self.plan.deliveries:
+            for name, text in delivery.layout.columns.items():
+                if self._expression(text, delivery.paths[0].arcs[-1]).type != delivery.layout.types[name]:
+                    raise Untranslatable(text)
+        for runner in self.plan.runners:
+            if isinstance(runner.node.box, Join):
+                self._predicate(runner)
+
+    def _expression(self, text: str, arc: Arc) -> Expression:
+        """An expression over an arc's columns."""
+        if (text, arc) not in self._expressions:
+            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc])
+        return self._expressions[text, arc]
+
+    def _predicate(self, runner: Runner) -> Expression:
+        """What a join asks, over the columns of both sides."""
+        key = (runner.node.box.predicate, Arc(runner.node.name))  # type: ignore[union-attr]
+        if key not in self._expressions:
+            left, right = self.plan.checked.inputs(runner.node)
+            schema = {f"left.{name}": type_ for name, type_ in left.items()}
+            schema |= {f"right.{name}": type_ for name, type_ in right.items()}
+            self._expressions[key] = translate(key[0], schema)
+        return self._expressions[key]
+
+    # --- a batch
+
+    def step(self, states: dict[str, State], sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+        """Take what arrived through the boxes, level by level; yields what each output and tap gets.
+
+        ``states`` is what the order-sensitive boxes keep, by their names: it is brought up to date.
+        """
+        trains: dict[Arc, Train] = {Arc(name): train for name, train in sources.items() if len(train)}
+        inboxes: dict[int, list[Train]] = {}
+        for level in range(self.plan.depth + 1):
+            for runner in self._runners[level]:
+                released = self._run(runner, states, inboxes)
+                if released is not None and len(released):
+                    trains[Arc(runner.node.name)] = released
+            ways: dict[tuple[Arc, ...], Train | None] = {}
+            for delivery, place, way in self._deliveries[level]:
+                found = self._follow(way.arcs, trains, ways)
+                if found is not None and len(found):
+                    inboxes.setdefault(delivery.layout.id, []).append(self._delivered(found, delivery, place, way))
+        for name, delivery in self.plan.outputs.items():
+            if delivery.layout.id in inboxes:
+                yield name, Train.concat(inboxes[delivery.layout.id])
+
+    @cached_property
+    def _runners(self) -> list[list[Runner]]:
+        return [
+            [runner for runner in self.plan.runners if self.plan.levels[runner.node.name] == level]
+            for level in range(self.plan.depth + 1)
+        ]
+
+    @cached_property
+    def _deliveries(self) -> list[list[tuple[Delivery, int, Way]]]:
+        """Which paths begin at the origins of each level, and where they lead."""
+        found: list[list[tuple[Delivery, int, Way]]] = [[] for _ in range(self.plan.depth + 1)]
+        for delivery in self.plan.deliveries:
+            for place, way in enumerate(delivery.paths):
+                found[self.plan.levels[way.origin.origin]].append((delivery, place, way))
+        return found
+
+    # --- order-agnostic boxes
+
+    def _follow(
+        self, arcs: tuple[Arc, ...], trains: Mapping[Arc, Train], ways: dict[tuple[Arc, ...], Train | None]
+    ) -> Train | None:
+        """The tuples that come along a way; what ways have in common is computed once."""
+        if len(arcs) == 1:
+            return trains.get(arcs[0])
+        if arcs not in ways:
+            before = self._follow(arcs[:-1], trains, ways)
+            ways[arcs] = self._pass(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
+        return ways[arcs]
+
+    def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
+        """Tuples through one box to one of its outputs."""
+        node = self._nodes[arc.origin]
+        train = self._left(train, (node.name, node.inputs.index(before), False))
+        if isinstance(node.box, Filter):
+            return self._filter(train, node.box, before, arc.port)
+        if isinstance(node.box, Map):
+            return train.with_columns(
+                {name: self._column(train, text, before) for name, text in node.box.columns.items()}
+            )
+        return train
+
+    def _filter(self, train: Train, box: Filter, before: Arc, port: int) -> Train:
+        for place, predicate in enumerate(box.predicates[: port + 1]):
+            train = train.take((self._column(train, predicate, before) == 1) == (place == port))
+        return train
+
+    def _column(self, train: Train, text: str, arc: Arc) -> Array:
+        return (
+            train.columns[text]
+            if text in train.columns
+            else self._expression(text, arc).over(train.columns, len(train))
+        )
+
+    def _left(self, train: Train, place: tuple[str, int, bool]) -> Train:
+        """What load shedding leaves of a train at a place."""
+        bit = self.drops.get(place)
+        if bit is None or not train.shed.any():
+            return train
+        return train.take((train.shed >> bit) & 1 == 0)
+
+    def _delivered(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
+        """Tuples as a side of a box or an output wants them."""
+        train = self._left(train, (delivery.name, delivery.side, delivery.is_output))
+        columns = {name: self._column(train, text, way.arcs[-1]) for name, text in delivery.layout.columns.items()}
+        order = train.order
+        if place:
+            order = order.copy()
+            order[:, delivery.level] += place * PATHS
+        return Train(train.ts, train.shed, order, columns)
+
+    # --- order-sensitive boxes
+
+    def _run(self, runner: Runner, states: dict[str, State], inboxes: Mapping[int, list[Train]]) -> Train | None:
+        """One box on everything that came to its sides, in the order of arrival."""
+        sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
+        if not any(sides):
+            return None
+        if runner.kernel is None:
+            return self._look_up(runner, Train.concat(sides[0]))
+        order, shed, inputs = _merged(runner, sides)
+        states[runner.node.name], released = runner.kernel.step(states.get(runner.node.name, {}), inputs)
+        trigger = released[TRIGGER].to_numpy()
+        keys = order[trigger]
+        keys[:, self.plan.levels[runner.node.name]] += _ordinals(trigger)
+        columns = {
+            name: released[column].to_numpy()
+            for name, column in zip(runner.origin.columns, runner.results, strict=True)
+        }
+        train = Train(released[TS].to_numpy(), shed[trigger], keys, columns)
+        return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
+
+    def _matching(self, runner: Runner, train: Train) -> Train:
+        """What a join asks beyond the window and the equalities that its kernel has seen to."""
+        sides = ("left.", "right.")
+        names = joined(*self.plan.checked.inputs(runner.node))
+        columns = {sides[side] + column: train.columns[out] for out, (side, column) in names.items()}
+        return train.take(self._predicate(runner).over(columns, len(train)) == 1)
+
+    def _look_up(self, runner: Runner, train: Train) -> Train:
+        """Join with a stored table: every match of the whole table, in the order of the table's rows."""
+        node, side = runner.node, runner.sides[0].side
+        assert isinstance(node.box, Join)
+        table = self.tables[node.inputs[1 - side].origin]
+        rows = len(next(iter(table.values())))
+        one, two = _pairs(node.box, side, train, table, rows)
+        sides = ("left.", "right.")
+        columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
+        columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
+        met = self._predicate(runner).over(columns, one.size) == 1
+        order = train.order[one[met]]
+        order[:, self.plan.levels[node.name]] += two[met]
+        names = joined(*self.plan.checked.inputs(node))
+        found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
+        return Train(train.ts[one[met]], train.shed[one[met]], order, found)
+
+
+def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[pd.DataFrame]]:
+    """The sides of a box in one order of arrival: the keys, the marks, and each side's tuples with their places."""
+    trains = [Train.concat(side) if side else None for side in sides]
+    there = [train for train in trains if train is not None]
+    order = np.concatenate([train.order for train in there]) if len(there) > 1 else there[0].order
+    shed = np.concatenate([train.shed for train in there]) if len(there) > 1 else there[0].shed
+    place = np.arange(len(order))
+    if len(there) > 1 or not in_order(order):
+        ports = [np.full(len(train), side.layout.id) for side, train in zip(runner.sides, trains, strict=True) if train]
+        sorted_ = sorting(order, np.concatenate(ports))
+        order, shed = order[sorted_], shed[sorted_]
+        place = np.empty_like(sorted_)
+        place[sorted_] = np.arange(sorted_.size)
+    inputs, begin = [], 0
+    for side, train in zip(runner.sides, trains, strict=True):
+        if train is None:
+            inputs.append(_nothing(side.layout))
+            continue
+        mine = place[begin : begin + len(train)]
+        begin += len(train)
+        inputs.append(_input(train, mine))
+    return order, shed, inputs
+
+
+def _input(train: Train, place: Longs) -> pd.DataFrame:
+    if place.size > 1 and (np.diff(place) < 0).any():
+        sorted_ = np.argsort(place, kind="stable")
+        train, place = train.take(sorted_), place[sorted_]
+    return pd.DataFrame({TS: train.ts, "arrival": place, **train.columns}, copy=False)
+
+
+def _nothing(layout: Layout) -> pd.DataFrame:
+    dtypes: dict[str, Any] = {"float": np.float64, "text": object}
+    columns = {name: np.empty(0, dtypes.get(layout.types[name], np.int64)) for name in layout.columns}
+    return pd.DataFrame({TS: np.empty(0, np.int64), "arrival": np.empty(0, np.int64), **columns})
+
+
+def _ordinals(trigger: Longs) -> Longs:
+    """Of tuples that one arrival released, the first, the second...
+
+    >>> _ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
+    [0, 1, 0, 0, 1, 2]
+    """
+    begins = np.flatnonzero(np.r_[True, trigger[1:] != trigger[:-1]])[: trigger.size]
+    lengths = np.diff(np.r_[begins, trigger.size])
+    return np.arange(trigger.size) - np.repeat(begins, lengths)
+
+
+def _pairs(box: Join, side: int, train: Train, table: Mapping[str, Array], rows: int) -> tuple[Longs, Longs]:
+    """All (tuple, row) pairs that may match, in the order of both: those that agree where the predicate equates."""
+    equal = expressions.equalities(box.predicate)
+    mine = pd.DataFrame({str(i): train.columns[pair[side]] for i, pair in enumerate(equal)}, index=range(len(train)))
+    theirs = pd.DataFrame({str(i): table[pair[1 - side]] for i, pair in enumerate(equal)}, index=range(rows))
+    groups = Grouping(None, [theirs, mine])
+    stored, wanted = groups.codes
+    by_code = np.argsort(stored, kind="stable")
+    starts = np.searchsorted(stored[by_code], np.arange(groups.count + 1))
+    one, place = expand(starts[wanted], starts[wanted + 1])
+    return one, by_code[place]
+
+
+def encoded(values: Any, type_: str) -> Array:
+    """A column of a stored table as columns are between boxes."""
+    series = pd.Series(values)
+    if type_ == "text":
+        return np.array(
+            [None if missing else value for value, missing in zip(series, series.isna(), strict=True)], object
+        )
+    if type_ == "float":
+        return np.asarray(series, np.float64)
+    return np.asarray(series.astype("Int64").fillna(NULL_INTEGER), np.int64)
