@@ -76,12 +76,13 @@ class Child:
                 self.kill()
 
     def kill(self) -> None:
-        """Kill it and all it started."""
+        """Kill it and all it started, and remove what they had no time to remove."""
         family = self.family()
         for relative in family:
             send(relative, signal.SIGKILL)
         self._process.wait()
         psutil.wait_procs(family, timeout=GRACE_S)
+        temporary.sweep_all()
 
     def family(self) -> list[psutil.Process]:
         """The process and all it started, the oldest first; nothing once it has ended."""

@@ -48,10 +48,8 @@ def folder() -> Path:
     """The folder of this process, made when it is first needed."""
     with _making:
         if not _mine:
-            root = Path(tempfile.gettempdir())
-            for place in {root, shared_memory()}:
-                sweep(place)
-            _mine.append(_made(root))
+            sweep_all()
+            _mine.append(_made(Path(tempfile.gettempdir())))
     return _mine[0]
 
 
@@ -149,6 +147,12 @@ def sweep(root: Path) -> None:
                 with locked(place) as free:
                     if free:
                         discard(place)
+
+
+def sweep_all() -> None:
+    """Remove what processes that are gone left on this machine."""
+    for root in {Path(tempfile.gettempdir()), shared_memory()}:
+        sweep(root)
 
 
 def release(place: Path) -> None:

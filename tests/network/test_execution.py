@@ -48,8 +48,8 @@ class Attaching(Execution):
 
     queries: list[Execution]
 
-    def _deliver(self, made: Any, batch: Any, number: int) -> None:
-        super()._deliver(made, batch, number)
+    def _deliver(self, batch: Any, number: int) -> None:
+        super()._deliver(batch, number)
         folder = self.folder.parent / f"query_{len(self.queries)}"
         self.queries.append(attach(batch.sparkSession, self, "crossings", far_out(), folder))
         if number == 2:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from slipstream.network.algebra import Arc, Network
 from slipstream.network.compiler import Compiled, compile_network
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
+from slipstream.network.sink import STAGING, prepare
 from slipstream.network.trains import SEQ, TS, arrow_schema, open_trains, write_train
 from slipstream.network.windows import NULL_INTEGER
 
@@ -60,19 +62,23 @@ def write_feed(network: Network, feed: Feed, cuts: Iterable[int], folder: Path, 
             write_train(folder / source.name, first + number, table)
 
 
-def compiled(spark, network: Network, folder: Path, tables=None, buckets: int = 3) -> Compiled:
+def compiled(spark, network: Network, folder: Path, out: Path, tables=None, buckets: int = 3) -> Compiled:
     inputs = {s.name: open_trains(spark, folder / s.name, s.schema) for s in network.sources}
     frames = {name: spark.createDataFrame(pd.DataFrame(rows)) for name, rows in (tables or {}).items()}
-    return compile_network(check(network, spark), inputs, frames, buckets=buckets)
+    return compile_network(check(network, spark), inputs, frames, folder=out, buckets=buckets)
 
 
 def run_available(spark, network: Network, folder: Path, checkpoint: Path, **options: Any) -> list[dict[str, Any]]:
-    """Run all trains that are there to the end; the rows delivered, batch by batch."""
-    made = compiled(spark, network, folder, **options)
+    """Run all trains that are there to the end; the rows that this run delivered, batch by batch."""
+    out = checkpoint.with_name(f"{checkpoint.name}-out")
+    made = compiled(spark, network, folder, out, **options)
+    prepare(out)
     delivered: list[dict[str, Any]] = []
 
     def take(batch, number: int) -> None:
-        delivered.extend(row.asDict(recursive=True) for row in batch.collect())
+        for output, file, _ in batch.collect():
+            rows = pq.read_table(out / STAGING / file).to_pylist()
+            delivered.extend({"output": output, **row} for row in rows)
 
     query = made.start(take, checkpoint, available_now=True)
     query.awaitTermination()

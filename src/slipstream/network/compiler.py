@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,8 @@ from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Schema
 from slipstream.network.arrivals import with_arrivals
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.network.schemas import Checked, joined
-from slipstream.network.stage import Stage, StagedBox, SuperboxStage
+from slipstream.network.sink import COLUMNS, Sink
+from slipstream.network.stage import Stage, StagedBox, SuperboxStage, write_outputs
 from slipstream.network.superbox import PATHS, Superbox, encoded
 from slipstream.network.trains import SEQ, SHED, TS
 from slipstream.network.vector import Untranslatable
@@ -59,18 +61,20 @@ _EMPTY = {"int": "0", "bigint": "0L", "double": "0D", "string": "cast(null as st
 
 @dataclass(frozen=True)
 class Compiled:
-    """A network as a DataFrame: one row a delivered tuple, with the output's name, its values in a struct of that
-    name, ``ts`` (the QoS timestamp) and the order key ``q0``, ``q1``...
+    """A network as a DataFrame.
+
+    With a folder to deliver into, a row stands for each file in which a batch left what an output, a point or a tap
+    gets. Without one it is a delivered tuple, with the output's name, its values in a struct of that name, ``ts`` (the
+    QoS timestamp) and the order key ``q0``, ``q1``...
     """
 
     plan: Plan
     rows: DataFrame
     warm: ExitStack
 
-    def output(self, name: str, rows: DataFrame | None = None) -> DataFrame:
+    def output(self, name: str) -> DataFrame:
         """One output's tuples with their own columns, and the hidden ones."""
-        found = self.rows if rows is None else rows
-        return found.where(f"output = '{name}'").select("ts", *self.plan.keys, f"{name}.*")
+        return self.rows.where(f"output = '{name}'").select("ts", *self.plan.keys, f"{name}.*")
 
     def start(
         self,
@@ -107,6 +111,7 @@ def compile_network(
     inputs: Mapping[str, DataFrame],
     tables: Mapping[str, DataFrame] | None = None,
     *,
+    folder: Path | None = None,
     buckets: int = 4,
     taps: dict[str, Arc] | None = None,
     drops: Mapping[tuple[str, int, bool], int] | None = None,
@@ -114,11 +119,13 @@ def compile_network(
     """Compile a checked network over its input streams, any DataFrames with the sources' columns.
 
     A stream may bring arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples count
-    as they come. ``drops`` gives a bit to a side of a box or (True) to an output: tuples that have it in ``_shed`` go
-    no further.
+    as they come. With a ``folder`` its tasks write what it delivers there. ``drops`` gives a bit to a side of a box or
+    (True) to an output: tuples that have it in ``_shed`` go no further.
     """
     made, warm = plan(checked, taps), ExitStack()
-    compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), warm.enter_context(state_cache.engine()))
+    sink = Sink(str(folder.absolute()), checked.network) if folder else None
+    engine = warm.enter_context(state_cache.engine())
+    compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), engine, sink)
     return Compiled(made, compiler.run(inputs), warm)
 
 
@@ -130,8 +137,10 @@ class _Compiler:
         buckets: int,
         drops: dict[tuple[str, int, bool], int],
         engine: str,
+        sink: Sink | None,
     ) -> None:
         self._engine = engine
+        self._sink = sink
         self._drops = drops
         self._plan = plan
         self._checked = plan.checked
@@ -142,7 +151,7 @@ class _Compiler:
         rows = self._sources(inputs)
         superbox = self._superbox()
         if superbox is not None:
-            return self._delivered(self._fused(rows, superbox))
+            return self._fused(rows, superbox)
         rows = self._route(rows, 0)
         for level in range(1, self._plan.depth + 1):
             runners = [r for r in self._plan.runners if self._plan.levels[r.node.name] == level]
@@ -151,7 +160,9 @@ class _Compiler:
                 if not runner.kernel:
                     rows = self._lookup(rows, runner, level)
             rows = self._route(rows, level)
-        return self._delivered(rows)
+        if self._sink is None:
+            return self._delivered(rows)
+        return rows.coalesce(1).mapInPandas(partial(write_outputs, self._plan, self._sink), COLUMNS)
 
     # --- everything in one operator
 
@@ -171,9 +182,10 @@ class _Compiler:
 
     def _fused(self, rows: DataFrame, superbox: Superbox) -> DataFrame:
         """One partition from the source to the sink: an exchange would cost a batch more than it gains."""
-        schema = ", ".join(f"{name} {type_}" for name, type_ in self._plan.row)
-        stage = SuperboxStage(self._engine, superbox)
-        return rows.coalesce(1).groupBy("bucket").transformWithStateInPandas(stage, schema, "Append", "None")
+        stage = SuperboxStage(self._engine, superbox, self._sink)
+        schema = COLUMNS if self._sink else ", ".join(f"{name} {type_}" for name, type_ in self._plan.row)
+        found = rows.coalesce(1).groupBy("bucket").transformWithStateInPandas(stage, schema, "Append", "None")
+        return found if self._sink else self._delivered(found)
 
     # --- what comes in, what goes out
 

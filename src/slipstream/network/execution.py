@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,16 +36,15 @@ import pyarrow.parquet as pq
 from slipstream import session
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput, SlipstreamError, Unavailable
-from slipstream.failpoints import failpoint
 from slipstream.logs import add_lines, whole_lines
-from slipstream.network import expressions, files, looking, shedding
+from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network
 from slipstream.network.compiler import Compiled, compile_network
 from slipstream.network.inputs import read_inputs, write_trains
-from slipstream.network.monitor import Monitor
+from slipstream.network.monitor import Measured, Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
-from slipstream.network.trains import SEQ, SHED, TS, arriving, last_arrival, open_trains, write_empty, write_train
+from slipstream.network.trains import SHED, arriving, last_arrival, open_trains, write_empty, write_train
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -297,7 +295,7 @@ class Execution:
             inputs[source.name] = frame.where(wanted) if wanted else frame
         taps = {point.name: point.arc for point in self.network.points} | self.taps
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
-        return compile_network(checked, inputs, tables, taps=taps, drops=drops)
+        return compile_network(checked, inputs, tables, folder=self.folder, taps=taps, drops=drops)
 
     def start(
         self,
@@ -312,9 +310,9 @@ class Execution:
         With ``available_now`` the query ends when what is there has been processed.
         """
         made = self.compile(spark, tables, trains=trains)
-        deliver = partial(self._deliver, made)
+        sink.prepare(self.folder)
         partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
-        return made.start(deliver, self.folder / "checkpoint", available_now=available_now, partitions=partitions)
+        return made.start(self._deliver, self.folder / "checkpoint", available_now=available_now, partitions=partitions)
 
     def warm_up(self, query: StreamingQuery) -> None:
         """Take an empty train through a query, so that what Spark's start takes is not a delay of the first tuples.
@@ -333,48 +331,18 @@ class Execution:
         with query_errors(self.network, self.folder):
             query.awaitTermination()
 
-    def _deliver(self, made: Compiled, batch: DataFrame, number: int) -> None:
-        """Write what a batch delivered under its number, so that a repeated batch replaces itself."""
-        share = shedding.delivered(made.plan.checked, self.places, self.shares)
-        if not self.has_begun:
-            self.monitor.measured(batch, number, share)  # the empty train of ``warm_up``: it only has to pass
+    def _deliver(self, batch: DataFrame, number: int) -> None:
+        """Make visible what the tasks of a batch wrote."""
+        words = batch.collect()
+        files = {word["output"]: str(word["file"]) for word in words}
+        if not self.has_begun:  # the empty train of ``warm_up``: it only has to pass
+            sink.discard(self.folder, files)
             return
-        batch = batch.persist()
-        try:
-            failpoint("network.before-points")
-            self._keep(made, batch, number)
-            kept = ", ".join(f"'{point.name}'" for point in self.network.kept)
-            results = batch.where(f"output not in ({kept})") if kept else batch
-            self._show(results, number)
-            self.monitor.note(batch, number, share)
-        finally:
-            batch.unpersist()
+        sink.commit(self.folder, self.network, files, number)
+        assert self.known is not None
+        share = shedding.delivered(self.known, self.places, self.shares)
+        self.monitor.note({word["output"]: Measured(**json.loads(word["measured"])) for word in words}, number, share)
         self.watch(number)
-
-    def _show(self, results: DataFrame, number: int) -> None:
-        """Write a batch's results aside and put them in place, so that nobody sees half of them."""
-        target = self.folder / "results" / f"batch={number}"
-        aside = self.folder / "staging" / target.name
-        failpoint("network.before-results")
-        results.write.mode("overwrite").partitionBy("output").parquet(str(aside))
-        failpoint("network.before-show")
-        shutil.rmtree(target, ignore_errors=True)
-        target.parent.mkdir(exist_ok=True)
-        aside.rename(target)
-        failpoint("network.after-show")
-
-    def _keep(self, made: Compiled, batch: DataFrame, number: int) -> None:
-        """Add a batch's tuples to the history of each connection point and view, as a train of their own."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as sf
-
-        order = sf.row_number().over(Window.orderBy(*made.plan.keys)).cast("bigint")
-        for point in self.network.kept:
-            passed = batch.where(f"output = '{point.name}'")
-            tuples = passed.select((order + (number << 32)).alias(SEQ), sf.col("ts").alias(TS), f"{point.name}.*")
-            if point.key:
-                tuples = tuples.sortWithinPartitions(point.key)
-            self.history(point.name).add(number, partial(_write_by_worker, tuples))
 
     def history(self, point: str) -> History:
         """The memory of a connection point or a view."""
@@ -431,17 +399,6 @@ def _check_state(file: Path) -> None:
             f"{file}: state of version {found}, this program reads {STATE_VERSION}.",
             hint="Go on with the version that wrote it, or run the network afresh in another folder.",
         )
-
-
-def _write_by_worker(tuples: DataFrame, target: Path) -> int:
-    """Let Spark write one file where it computes the tuples, and put it in place; how many tuples it has."""
-    stage = target.with_name(f"{target.name}.d")
-    tuples.coalesce(1).write.mode("overwrite").parquet(str(stage))
-    parts = list(stage.glob("part-*.parquet"))
-    if parts:
-        parts[0].rename(target)
-    shutil.rmtree(stage)
-    return int(pq.read_metadata(target).num_rows) if parts else 0
 
 
 def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:

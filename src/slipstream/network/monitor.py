@@ -9,22 +9,47 @@ tapped arc or a connection point it tells tuples and delays.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from slipstream.logs import add_lines, whole_lines
 from slipstream.network.algebra import Output
 from slipstream.network.qos import Graph
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 #: what is averaged over a run
 _MEANS = ("delay", "good", "delivered", "utility")
 #: so many quantiles stand for a distribution; the driver need not see every tuple
 QUANTILES = 21
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a batch brought an output or a point: so many tuples, when they arrived, and what values they have."""
+
+    tuples: int
+    arrival: float  # the mean, in microseconds
+    oldest: int
+    arrivals: list[int]  # quantiles
+    values: list[float]  # quantiles of what is worth something, if something is
+
+    @classmethod
+    def of(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
+        """Measure tuples that arrived at ``ts``."""
+        worth = np.empty(0) if values is None else values.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
+        return cls(len(ts), float(ts.mean()), int(ts.min()), _quantiles(ts), _quantiles(worth))
+
+
+def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
+    if not values.size:
+        return []
+    found: list[Any] = np.quantile(values, np.linspace(0, 1, QUANTILES), method="inverted_cdf").tolist()
+    return found
 
 
 @dataclass(frozen=True)
@@ -34,22 +59,17 @@ class Monitor:
     file: Path
     outputs: tuple[Output, ...]
 
-    def note(self, batch: DataFrame, number: int, delivered: Mapping[str, float]) -> None:
+    def note(self, measured: Mapping[str, Measured], number: int, delivered: Mapping[str, float]) -> None:
         """Add a batch's line; ``delivered`` is the share of each output that load shedding leaves."""
-        add_lines(self.file, [self.measured(batch, number, delivered)])
-
-    def measured(self, batch: DataFrame, number: int, delivered: Mapping[str, float]) -> dict[str, Any]:
-        """What is to be said of a batch."""
         now = time.time_ns() // 1000
-        rows = batch.groupBy("output").agg(*_measures(now, self.outputs)).collect()
-        found = {row["output"]: row.asDict() for row in rows}
         wanted = {output.name: output for output in self.outputs}
-        return {
+        line = {
             "batch": number,
             "at": now,
-            "outputs": {n: _line(wanted[n], row, delivered[n]) for n, row in found.items() if n in wanted},
-            "arcs": {name: _counts(row) for name, row in found.items() if name not in wanted},
+            "outputs": {n: _line(wanted[n], one, now, delivered[n]) for n, one in measured.items() if n in wanted},
+            "arcs": {name: _counts(one, now) for name, one in measured.items() if name not in wanted},
         }
+        add_lines(self.file, [line])
 
     def entries(self) -> list[dict[str, Any]]:
         """The lines so far; of a repeated batch the last."""
@@ -65,20 +85,26 @@ class Monitor:
         return totals
 
 
-def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in ("tuples", "delay", "worst")}
+def _counts(measured: Measured, now: int) -> dict[str, Any]:
+    seconds = {"delay": now - measured.arrival, "worst": now - measured.oldest}
+    return {"tuples": measured.tuples} | {name: micros / 1e6 for name, micros in seconds.items()}
 
 
-def _line(output: Output, row: Mapping[str, Any], delivered: float) -> dict[str, Any]:
-    quality, delays = output.quality, row["delays"]
+def _line(output: Output, measured: Measured, now: int, delivered: float) -> dict[str, Any]:
+    quality, delays = output.quality, [(now - arrival) / 1e6 for arrival in measured.arrivals]
     utilities = {"delay": _mean(quality.delay, delays), "drop": quality.drop.at(delivered)}
-    if quality.value and row.get(f"values_{output.name}"):
-        utilities["value"] = _mean(quality.value, row[f"values_{output.name}"])
+    if quality.value and measured.values:
+        utilities["value"] = _mean(quality.value, measured.values)
     utility = 1.0
     for one in utilities.values():
         utility *= one
     good = sum(delay <= quality.delay.good_until for delay in delays) / len(delays)
-    return _counts(row) | {"good": good, "delivered": delivered, "utility": utility, "utilities": utilities}
+    return _counts(measured, now) | {
+        "good": good,
+        "delivered": delivered,
+        "utility": utility,
+        "utilities": utilities,
+    }
 
 
 def _mean(graph: Graph, quantiles: list[float]) -> float:
@@ -89,18 +115,3 @@ def _added(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]
     count = total["tuples"] + line["tuples"]
     means = {key: (total[key] * total["tuples"] + line[key] * line["tuples"]) / count for key in _MEANS}
     return {"tuples": count, **means, "worst": max(total["worst"], line["worst"])}
-
-
-def _measures(now: int, outputs: tuple[Output, ...]) -> Iterator[Any]:
-    from pyspark.sql import functions as sf
-
-    delay = f"({now} - ts) / 1e6"
-    shares = ", ".join(f"{i / (QUANTILES - 1)}D" for i in range(QUANTILES))
-    yield sf.count("*").alias("tuples")
-    yield sf.expr(f"avg({delay})").alias("delay")
-    yield sf.expr(f"max({delay})").alias("worst")
-    yield sf.expr(f"percentile_approx({delay}, array({shares}))").alias("delays")
-    for output in outputs:
-        if output.quality.value:
-            value = f"cast({output.name}.{output.quality.value_column} as double)"
-            yield sf.expr(f"percentile_approx({value}, array({shares}))").alias(f"values_{output.name}")

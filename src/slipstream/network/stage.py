@@ -19,8 +19,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from slipstream.network.algebra import Arc
 from slipstream.network.kernels import TRIGGER, TS, Kernel, State
 from slipstream.network.plan import Layout, Plan
+from slipstream.network.sink import Sink, Tuples
 from slipstream.network.superbox import Superbox, Train
-from slipstream.runtime.stage import FrameStage
+from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
 
 
@@ -42,9 +43,10 @@ class SuperboxStage(FrameStage[dict[str, State]]):
     name = "network"
     maps = ("boxes",)
 
-    def __init__(self, engine: str, superbox: Superbox) -> None:
+    def __init__(self, engine: str, superbox: Superbox, sink: Sink | None) -> None:
         super().__init__(engine)
         self._superbox = superbox
+        self._sink = sink
         self._ran: dict[str, State] = {}
 
     def fresh(self) -> dict[str, State]:
@@ -57,7 +59,7 @@ class SuperboxStage(FrameStage[dict[str, State]]):
         return {names[number]: unpacked(blob) for number, blob in stores[0].items()}
 
     def take(self, state: dict[str, State], rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Tuples of the sources in, those of the outputs out, as rows of the common shape."""
+        """Tuples of the sources in; what the outputs get is passed on, or written, and then a word of it passed on."""
         plan, before = self._superbox.plan, dict(state)
         batch = pd.concat(rows, ignore_index=True) if len(rows) > 1 else rows[0]
         arcs = batch["arc"].to_numpy()
@@ -66,9 +68,17 @@ class SuperboxStage(FrameStage[dict[str, State]]):
             layout = plan.origins[Arc(source.name)]
             here = arcs == layout.id
             sources[source.name] = _train(batch if here.all() else batch[here], layout, plan.keys)
-        for name, train in self._superbox.step(state, sources):
-            yield _rows(train, plan.outputs[name].layout, plan)
+        released = self._superbox.step(state, sources)
+        if self._sink is None:
+            yield from (_rows(train, plan.outputs[name].layout, plan) for name, train in released)
+        else:
+            yield _words([self._write(name, train, self._sink) for name, train in released])
         self._ran = {name: now for name, now in state.items() if before.get(name) is not now}
+
+    def _write(self, name: str, train: Train, sink: Sink) -> tuple[str, str, str]:
+        plan = self._superbox.plan
+        keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
+        return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch_number())
 
     def save(self, state: dict[str, State], stores: list[Store]) -> None:
         """Write the boxes that took something."""
@@ -91,6 +101,26 @@ def _rows(train: Train, layout: Layout, plan: Plan) -> pd.DataFrame:
     columns |= {slot: train.columns[name] for name, slot in layout.slots.items()}
     empty = {"string": None, "double": 0.0}
     return pd.DataFrame({name: columns.get(name, empty.get(type_, 0)) for name, type_ in plan.row})
+
+
+def write_outputs(plan: Plan, sink: Sink, batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Write rows of the common shape that have reached outputs."""
+    parts = list(batches)
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"arc": []})
+    written = []
+    for name, delivery in plan.outputs.items():
+        layout = delivery.layout
+        mine = rows[rows["arc"].to_numpy() == layout.id]
+        if len(mine):
+            keys = {key: mine[key].to_numpy() for key in plan.keys}
+            columns = {column: mine[slot].to_numpy() for column, slot in layout.slots.items()}
+            tuples = Tuples(mine[TS].to_numpy(), keys, columns, layout.types)
+            written.append(sink.write(name, tuples, batch_number()))
+    yield _words(written)
+
+
+def _words(written: list[tuple[str, str, str]]) -> pd.DataFrame:
+    return pd.DataFrame(written, columns=["output", "file", "measured"])
 
 
 class Stage(StatefulProcessor):

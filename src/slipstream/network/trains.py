@@ -24,7 +24,8 @@ SEQ, TS = "_seq", "_ts"
 #: and, when load is shed, at which places it is to be dropped, a bit each
 SHED = "_shed"
 
-_ARROW = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
+#: how the values of a column lie in files
+ARROW = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
 #: Spark takes files in the order of their times; one second apart is apart on every file system
 _EPOCH = 1_000_000_000
 
@@ -32,7 +33,7 @@ _EPOCH = 1_000_000_000
 def arrow_schema(schema: Schema) -> pa.Schema:
     """How the tuples of a source lie in a train."""
     hidden = [(SEQ, pa.int64()), (TS, pa.int64())]
-    return pa.schema(hidden + [(name, _ARROW[type_]) for name, type_ in schema.items()])
+    return pa.schema(hidden + [(name, ARROW[type_]) for name, type_ in schema.items()])
 
 
 def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
