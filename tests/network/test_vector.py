@@ -136,7 +136,7 @@ def truths(inner: st.SearchStrategy[str], depth: int) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(text=st.one_of(numbers(), truths(numbers(), 2)))
 def test_columns_say_what_spark_says(frames: list[tuple[list[tuple[Any, ...]], DataFrame]], text: str) -> None:
     try:

@@ -129,6 +129,15 @@ def compile_network(
     return Compiled(made, compiler.run(inputs), warm)
 
 
+def is_one_stage(made: Plan) -> bool:
+    """Whether a network runs as one operator: its expressions can all be computed where the tuples are."""
+    try:
+        Superbox(made)
+    except Untranslatable:
+        return False
+    return True
+
+
 class _Compiler:
     def __init__(
         self,

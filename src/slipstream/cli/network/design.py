@@ -201,10 +201,18 @@ def describe_network(
         _optimised(spark, checked, recorded, stored, as_json)
         return
     made = plan(checked)
+    stages = _stages(made)
     if as_json:
-        print(json.dumps({"network": network.name, "stages": made.depth, "boxes": _rows(made)}))
+        print(json.dumps({"network": network.name, "stages": stages, "boxes": _rows(made)}))
         return
-    Console().print(_boxes(made, f"{network.name}: {made.depth} {'stage' if made.depth == 1 else 'stages'}"))
+    Console().print(_boxes(made, f"{network.name}: {stages} {'stage' if stages == 1 else 'stages'}"))
+
+
+def _stages(made: Plan) -> int:
+    """How many operators of Spark's the boxes run in."""
+    from slipstream.network.compiler import is_one_stage
+
+    return 1 if is_one_stage(made) else made.depth
 
 
 def _rows(made: Plan) -> list[dict[str, Any]]:
@@ -217,10 +225,12 @@ def _rows(made: Plan) -> list[dict[str, Any]]:
             return "expression"
         return "table join" if made.checked.is_lookup(node) else "stateful"
 
+    together = _stages(made) == 1
     ordered = sorted(made.checked.nodes, key=lambda node: made.levels[node.name])
     return [
         {
-            "stage": made.levels[node.name],
+            "stage": 1 if together else made.levels[node.name],
+            "level": made.levels[node.name],
             "box": node.name,
             "kind": node.box.kind,
             "runs_as": runs_as(node),
@@ -231,7 +241,7 @@ def _rows(made: Plan) -> list[dict[str, Any]]:
 
 
 def _boxes(made: Plan, title: str) -> Table:
-    table = Table("stage", "box", "kind", "runs as", "what", title=title, title_justify="left")
+    table = Table("stage", "level", "box", "kind", "runs as", "what", title=title, title_justify="left")
     for row in _rows(made):
         table.add_row(*(str(value) for value in row.values()))
     return table
