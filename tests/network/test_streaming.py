@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
+
+import pytest
 
 from oracles.network import interpret
 from oracles.network_engines import Feed, by_output, merged, run_available, write_feed
-from slipstream.network import TUP, Builder, Network, Order
+from slipstream.network import TUP, Builder, Network, Order, compiler
+from slipstream.network.vector import Untranslatable
 
 SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}
 
@@ -65,8 +68,15 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(sorted(row.items())) for row in rows)
 
 
-def test_cuts_and_restarts_change_nothing(spark, tmp_path: Path) -> None:
+def untranslatable(*_: Any) -> NoReturn:
+    raise Untranslatable
+
+
+@pytest.mark.parametrize("stages", ["one", "levels"])
+def test_cuts_and_restarts_change_nothing(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stages: str) -> None:
     """Two copies of the network in one query: one gets its feed at once, the other cut, with a restart between."""
+    if stages == "levels":
+        monkeypatch.setattr(compiler, "Superbox", untranslatable)
     network, feed = everything(), random_feed(11)
     copies = merged({"once": network, "cut": network})
     tables = {f"{copy}_names": NAMES for copy in ("once", "cut")}

@@ -1,0 +1,81 @@
+"""A whole network in memory: all seven boxes, fed in any trains, against the tuple-at-a-time interpreter."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from network.test_streaming import NAMES, bag, everything, random_feed
+from oracles.network import interpret
+from oracles.network_engines import Feed, _array, _plain
+from slipstream.network.algebra import Schema
+from slipstream.network.kernels import State
+from slipstream.network.plan import Plan, plan
+from slipstream.network.schemas import check
+from slipstream.network.stage import packed, unpacked
+from slipstream.network.superbox import Superbox, Train, encoded, in_order, sorting
+
+
+@pytest.fixture(scope="module")
+def superbox(spark: SparkSession) -> Superbox:
+    network = everything()
+    names = {column: encoded([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
+    return Superbox(plan(check(network, spark)), {"names": names})
+
+
+TABLE: Schema = {"g": "text", "rank": "integer"}
+
+
+def in_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A table's rows in the order that Spark gives them: by all columns."""
+    return sorted(rows, key=lambda row: [row[name] for name in TABLE])
+
+
+def train(made: Plan, feed: Feed, first: int, source: str, place: int) -> Train:
+    here = [(first + i, ts, values) for i, (name, ts, values) in enumerate(feed) if name == source]
+    order = np.zeros((len(here), len(made.keys)), np.int64)
+    order[:, 0], order[:, -1] = [number for number, _, _ in here], place
+    schema = next(s.schema for s in made.checked.network.sources if s.name == source)
+    columns = {column: _array([values[column] for _, _, values in here], type_) for column, type_ in schema.items()}
+    return Train(np.array([ts for _, ts, _ in here], np.int64), np.zeros(len(here), np.int64), order, columns)
+
+
+def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> dict[str, list[dict[str, Any]]]:
+    made, states = superbox.plan, dict[str, State]()
+    found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in made.outputs}
+    for start, end in itertools.pairwise([0, *cuts, len(feed)]):
+        if start in restarts:
+            states = {name: unpacked(packed(state)) for name, state in states.items()}
+        sources = made.checked.network.sources
+        trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
+        for name, out in superbox.step(states, trains):
+            for i in range(len(out)):
+                row = {column: _plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
+                found[name].append((out.order[i].tolist(), {"_ts": int(out.ts[i]), **row}))
+    return {name: [row for _, row in sorted(rows, key=lambda row: row[0])] for name, rows in found.items()}
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(1, 239), max_size=6, unique=True), restart=st.booleans())
+def test_any_cuts_and_restarts_give_what_the_interpreter_gives(
+    superbox: Superbox, seed: int, cuts: list[int], restart: bool
+) -> None:
+    feed = random_feed(seed)
+    cuts = sorted(cuts)
+    got = run(superbox, feed, cuts, set(cuts) if restart else set())
+    for name, events in interpret(everything(), feed, {"names": NAMES}).items():
+        assert bag(got[name]) == bag([{"_ts": e.ts, **e.values} for e in events]), name
+    assert got == run(superbox, feed, [], set())
+
+
+@given(rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=8))
+def test_rows_are_sorted_as_tuples_are(rows: list[tuple[int, ...]]) -> None:
+    order = np.array(rows, np.int64).reshape(-1, 3)
+    assert in_order(order) == (rows == sorted(rows))
+    assert [rows[i] for i in sorting(order, np.zeros(len(rows), np.int64))] == sorted(rows)
