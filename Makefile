@@ -27,7 +27,7 @@ lint: $(READY) ## format, style, types and the import rules
 	$(BIN)/lint-imports --no-cache
 
 test: lint ## everything that must hold, in under 15 minutes on 2 cores
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 test-long: $(READY) ## the checks that take longer: full runs, full character, new random examples
 	SLIPSTREAM_EXAMPLES=new $(BIN)/pytest -m 'long or (hypothesis and not bench)'

@@ -30,16 +30,6 @@ settings.load_profile(os.environ.get("SLIPSTREAM_EXAMPLES", "same"))
 # A shell that was told to go on without its terminal lets its children ignore this signal; the tests send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-#: files whose tests start the same server
-_TOGETHER = {"test_postgres.py": "postgres", "test_rate_command.py": "postgres", "test_in_mobilitydb.py": "postgres"}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file in one process, for their fixtures, and those of a server."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_TOGETHER.get(item.path.name, str(item.path))))
-
-
 DATA = Path(os.environ.get("SLIPSTREAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
