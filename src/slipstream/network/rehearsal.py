@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: the trains of a rehearsal, in sixteenths of the sample: two to warm up, then short ones and long ones in turn
 TRAINS = (1, 1, 1, 4, 1, 4, 4)
 WARM = 2
+#: tuples below which what a run takes is mostly chance
+FEW = 20_000
 
 
 class Marginal(NamedTuple):
@@ -58,8 +60,8 @@ def rehearse(
     boxes = analyse(checked, found, shares, cores=cores)
     whole, reading = (seconds * cores for seconds in marginal(spark, checked, samples, tables))
     left = max(whole - reading, 0.0)
-    if left < boxes.min_cap:
-        # boxes that are measured alone may be slower than in the run, and the run counts
+    if total >= FEW and left < boxes.min_cap:
+        # boxes that are measured alone may be slower than in the run, and the run counts if it was long enough
         found = replace(
             found, figures={name: _cheaper(one, left / boxes.min_cap) for name, one in found.figures.items()}
         )

@@ -33,8 +33,8 @@ Inputs = Annotated[
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
 
-#: tuples of each source that are looked at to measure the boxes, and how few make a rough guess
-SAMPLE, FEW = 100_000, 20_000
+#: tuples of each source that are looked at to measure the boxes
+SAMPLE = 100_000
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, Path]:
@@ -98,6 +98,8 @@ def frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
 
 def samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The first tuples of every source; says when they are few."""
+    from slipstream.network.rehearsal import FEW
+
     few = min(table.num_rows for table in tables.values())
     if few < FEW:
         say(f"[yellow]note:[/] {few:,} tuples are few to measure costs by; give {FEW:,} or more of each source")
