@@ -35,7 +35,13 @@ POINTS = (
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
 #: the places where a network delivers a batch
-NETWORK_POINTS = ("network.before-points", "network.before-results", "network.before-show", "network.after-show")
+NETWORK_POINTS = (
+    "network.before-write",
+    "network.before-points",
+    "network.before-results",
+    "network.before-show",
+    "network.after-show",
+)
 
 #: the places where a stream fills a cuboid
 FILL_POINTS = (

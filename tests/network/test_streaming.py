@@ -12,7 +12,7 @@ import pytest
 from oracles.network import interpret
 from oracles.network_engines import Feed, by_output, merged, run_available, write_feed
 from slipstream.network import TUP, Builder, Network, Order, compiler
-from slipstream.network.vector import Untranslatable
+from slipstream.network.values import Untranslatable
 
 SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}
 

@@ -13,19 +13,19 @@ from pyspark.sql import SparkSession
 
 from network.test_streaming import NAMES, bag, everything, random_feed
 from oracles.network import interpret
-from oracles.network_engines import Feed, _array, _plain
+from oracles.network_engines import Feed, array_of, plain
 from slipstream.network.algebra import Schema
 from slipstream.network.kernels import State
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import packed, unpacked
-from slipstream.network.superbox import Superbox, Train, encoded, in_order, sorting
+from slipstream.network.superbox import Superbox, Train, in_order, sorting
 
 
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     network = everything()
-    names = {column: encoded([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
+    names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
     return Superbox(plan(check(network, spark)), {"names": names})
 
 
@@ -42,7 +42,7 @@ def train(made: Plan, feed: Feed, first: int, source: str, place: int) -> Train:
     order = np.zeros((len(here), len(made.keys)), np.int64)
     order[:, 0], order[:, -1] = [number for number, _, _ in here], place
     schema = next(s.schema for s in made.checked.network.sources if s.name == source)
-    columns = {column: _array([values[column] for _, _, values in here], type_) for column, type_ in schema.items()}
+    columns = {column: array_of([values[column] for _, _, values in here], type_) for column, type_ in schema.items()}
     return Train(np.array([ts for _, ts, _ in here], np.int64), np.zeros(len(here), np.int64), order, columns)
 
 
@@ -56,7 +56,7 @@ def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> 
         trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
         for name, out in superbox.step(states, trains):
             for i in range(len(out)):
-                row = {column: _plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
+                row = {column: plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
                 found[name].append((out.order[i].tolist(), {"_ts": int(out.ts[i]), **row}))
     return {name: [row for _, row in sorted(rows, key=lambda row: row[0])] for name, rows in found.items()}
 

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from slipstream.errors import BadInput
 from slipstream.network import ScalarFunction, register
-from slipstream.network.vector import Untranslatable, translate
+from slipstream.network.values import Untranslatable
+from slipstream.network.vector import translate
 from slipstream.network.windows import NULL_INTEGER
 
 SCHEMA = {"a": "integer", "b": "integer", "x": "float", "y": "float", "p": "boolean", "q": "boolean", "s": "text"}

@@ -117,7 +117,7 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int]) -> Resul
         assert len(trigger) == 0 or (trigger.min() >= 0 and trigger.max() < len(batch))
         names = dict(zip(runner.results, runner.origin.columns, strict=True))
         out += [
-            {"_ts": row["ts"], **{new: _plain(row[old]) for old, new in names.items()}}
+            {"_ts": row["ts"], **{new: plain(row[old]) for old, new in names.items()}}
             for row in released.to_dict("records")
         ]
     return {network.outputs[0].name: out}
@@ -131,11 +131,11 @@ def _input(side, source: str, batch: Feed) -> pd.DataFrame:
     }
     for name, text in side.layout.columns.items():
         values = [0 if text == "0L" else values[text] for _, _, values in here]
-        columns[name] = _array(values, side.layout.types[name])
+        columns[name] = array_of(values, side.layout.types[name])
     return pd.DataFrame(columns)
 
 
-def _array(values: list[Any], type_: str) -> np.ndarray:
+def array_of(values: list[Any], type_: str) -> np.ndarray:
     if type_ == "text":
         return np.array(values, dtype=object)
     if type_ == "float":
@@ -143,7 +143,7 @@ def _array(values: list[Any], type_: str) -> np.ndarray:
     return np.array([NULL_INTEGER if v is None else v for v in values], dtype=np.int64)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return None
     return None if isinstance(value, int) and value == NULL_INTEGER else value

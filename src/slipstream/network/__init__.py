@@ -1,9 +1,10 @@
 """The stream algebra: networks of boxes over streams of moving things, after Aurora (VLDB Journal 12, 2003).
 
 A network is data (``algebra``), checked before it runs (``schemas``), compiled to one Structured Streaming query
-(``compiler``) whose order-sensitive boxes run as vectorised kernels (``kernels``) over Spark's state store (``stage``).
+(``compiler``). All its boxes run in one stateful operator (``superbox``, ``stage``): expressions over columns
+(``vector``), order-sensitive boxes as vectorised kernels (``kernels``).
 
-Stands on ``feeds`` and what is below it; knows nothing of tolls or trajectories.
+Stands on ``feeds``, ``runtime`` and what is below them; knows nothing of tolls or trajectories.
 """
 
 from __future__ import annotations

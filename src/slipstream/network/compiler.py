@@ -27,9 +27,10 @@ from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.sink import COLUMNS, Sink
 from slipstream.network.stage import Stage, StagedBox, SuperboxStage, write_outputs
-from slipstream.network.superbox import PATHS, Superbox, encoded
+from slipstream.network.superbox import PATHS, Superbox
 from slipstream.network.trains import SEQ, SHED, TS
-from slipstream.network.vector import Untranslatable
+from slipstream.network.values import Untranslatable
+from slipstream.network.windows import encoded
 from slipstream.runtime import state_cache
 from slipstream.session import keeping_state, using
 
@@ -124,18 +125,16 @@ def compile_network(
     """
     made, warm = plan(checked, taps), ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
-    engine = warm.enter_context(state_cache.engine())
-    compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), engine, sink)
+    compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), warm, sink)
     return Compiled(made, compiler.run(inputs), warm)
 
 
-def is_one_stage(made: Plan) -> bool:
-    """Whether a network runs as one operator: its expressions can all be computed where the tuples are."""
+def superbox_of(made: Plan, drops: Mapping[tuple[str, int, bool], int] | None = None) -> Superbox | None:
+    """The network as one operator, if all its expressions can be computed where the tuples are."""
     try:
-        Superbox(made)
+        return Superbox(made, {}, drops or {})
     except Untranslatable:
-        return False
-    return True
+        return None
 
 
 class _Compiler:
@@ -145,10 +144,10 @@ class _Compiler:
         tables: dict[str, DataFrame],
         buckets: int,
         drops: dict[tuple[str, int, bool], int],
-        engine: str,
+        warm: ExitStack,
         sink: Sink | None,
     ) -> None:
-        self._engine = engine
+        self._warm = warm
         self._sink = sink
         self._drops = drops
         self._plan = plan
@@ -176,14 +175,13 @@ class _Compiler:
     # --- everything in one operator
 
     def _superbox(self) -> Superbox | None:
-        """The network as one function of trains, if all its expressions can be computed where the tuples are."""
-        try:
-            superbox = Superbox(self._plan, {}, self._drops)
-        except Untranslatable:
+        """The network as one operator, with its stored tables, if they are not too large to go with it."""
+        superbox = superbox_of(self._plan, self._drops)
+        if superbox is None:
             return None
         tables = {}
         for table in self._checked.network.tables:
-            stored = self._table(table.name).orderBy(*table.schema).limit(MOST_ROWS + 1).toPandas()
+            stored = self._table(table.name).orderBy(*table.schema).limit(MOST_ROWS + 1).toArrow()
             if len(stored) > MOST_ROWS:
                 return None
             tables[table.name] = {name: encoded(stored[name], type_) for name, type_ in table.schema.items()}
@@ -191,7 +189,7 @@ class _Compiler:
 
     def _fused(self, rows: DataFrame, superbox: Superbox) -> DataFrame:
         """One partition from the source to the sink: an exchange would cost a batch more than it gains."""
-        stage = SuperboxStage(self._engine, superbox, self._sink)
+        stage = SuperboxStage(self._warm.enter_context(state_cache.engine()), superbox, self._sink)
         schema = COLUMNS if self._sink else ", ".join(f"{name} {type_}" for name, type_ in self._plan.row)
         found = rows.coalesce(1).groupBy("bucket").transformWithStateInPandas(stage, schema, "Append", "None")
         return found if self._sink else self._delivered(found)

@@ -338,7 +338,7 @@ class Execution:
         if not self.has_begun:  # the empty train of ``warm_up``: it only has to pass
             sink.discard(self.folder, files)
             return
-        sink.commit(self.folder, self.network, files, number)
+        sink.commit(self.folder, {point.name: self.history(point.name) for point in self.network.kept}, files, number)
         assert self.known is not None
         share = shedding.delivered(self.known, self.places, self.shares)
         self.monitor.note({word["output"]: Measured(**json.loads(word["measured"])) for word in words}, number, share)

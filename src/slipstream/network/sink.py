@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 
 #: the Spark columns of the word that something was written
 COLUMNS = "output string, file string, measured string"
-STAGING, POINTS = "staging", "points"
+STAGING = "staging"
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,14 @@ def prepare(folder: Path) -> None:
     (folder / STAGING).mkdir(parents=True)
 
 
-def commit(folder: Path, network: Network, files: Mapping[str, str], batch: int) -> None:
+def commit(folder: Path, histories: Mapping[str, History], files: Mapping[str, str], batch: int) -> None:
     """Make what a batch wrote visible: first what points remember, then the results."""
     failpoint("network.before-points")
-    staging, kept = folder / STAGING, {point.name: point for point in network.kept}
-    for name, point in kept.items():
-        _remember(History(folder / POINTS / name, point), batch, staging / files[name] if name in files else None)
-    _show(folder, {name: staging / file for name, file in files.items() if name not in kept}, batch)
+    staging = folder / STAGING
+    for name, history in histories.items():
+        _remember(history, batch, staging / files[name] if name in files else None)
+    _show(folder, {name: staging / file for name, file in files.items() if name not in histories}, batch)
+    discard(folder, files)  # what a point remembered before a crash
 
 
 def discard(folder: Path, files: Mapping[str, str]) -> None:

@@ -1,6 +1,6 @@
-"""One level of a network's order-sensitive boxes as a stateful operator of Structured Streaming.
+"""Boxes as stateful operators of Structured Streaming: all of a network in one, or those of one level.
 
-The operator is keyed by bucket, not by group: a call takes all tuples of a bucket's groups in one batch, and a box's
+An operator is keyed by bucket, not by group: a call takes all tuples of a bucket's groups in one batch, and a box's
 state in a bucket is one value of the state store, so the cost of a call is spread over many tuples.
 """
 

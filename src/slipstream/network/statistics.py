@@ -19,7 +19,7 @@ import pyarrow as pa
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Union
 from slipstream.network.plan import Runner, plan
 from slipstream.network.schemas import joined
-from slipstream.network.windows import NULL_INTEGER, nulls
+from slipstream.network.windows import encoded, nulls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -169,7 +169,7 @@ class _Meter:
             columns = self._frame(arc).selectExpr("_ts as ts", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows
-            typed = {name: _typed(columns[name], side.layout.types[name]) for name in side.layout.columns}
+            typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
             part = pd.DataFrame({"ts": columns["ts"].to_numpy(), "arrival": here, **typed})
             inputs.append(part.sort_values("arrival").reset_index(drop=True))
         return inputs
@@ -187,12 +187,3 @@ def _expr(predicate: str) -> Any:
     from pyspark.sql import functions as sf
 
     return sf.expr(predicate)
-
-
-def _typed(values: pa.ChunkedArray, type_: str) -> Any:
-    """A column as the kernels take it."""
-    if type_ == "text":
-        return values.to_pandas().to_numpy(dtype=object)
-    if type_ == "float":
-        return values.cast(pa.float64()).to_numpy()
-    return values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy()

@@ -22,8 +22,8 @@ from slipstream.network.algebra import Arc, Filter, Join, Map
 from slipstream.network.kernels import TRIGGER, TS, Grouping, State, expand
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
-from slipstream.network.vector import Expression, Untranslatable, translate
-from slipstream.network.windows import NULL_INTEGER
+from slipstream.network.values import Untranslatable
+from slipstream.network.vector import Expression, translate
 
 Array = npt.NDArray[Any]
 
@@ -324,15 +324,3 @@ def _pairs(box: Join, side: int, train: Train, table: Mapping[str, Array], rows:
     starts = np.searchsorted(stored[by_code], np.arange(groups.count + 1))
     one, place = expand(starts[wanted], starts[wanted + 1])
     return one, by_code[place]
-
-
-def encoded(values: Any, type_: str) -> Array:
-    """A column of a stored table as columns are between boxes."""
-    series = pd.Series(values)
-    if type_ == "text":
-        return np.array(
-            [None if missing else value for value, missing in zip(series, series.isna(), strict=True)], object
-        )
-    if type_ == "float":
-        return np.asarray(series, np.float64)
-    return np.asarray(series.astype("Int64").fillna(NULL_INTEGER), np.int64)

@@ -12,51 +12,44 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from sqlglot import exp
 
 from slipstream.errors import BadInput
-from slipstream.kernels import Bools
 from slipstream.network import expressions, functions
-from slipstream.network.windows import NULL_INTEGER, nulls
-
-Array: TypeAlias = npt.NDArray[Any]
-
-_LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-#: digits of a decimal that Spark keeps exactly
-_MOST_DIGITS = 38
-_NONE = np.zeros((), dtype=bool)
-
-
-class Untranslatable(Exception):
-    """An expression that only Spark can compute."""
-
-
-class Type(NamedTuple):
-    """A type of Spark's: of an integer its bits, of a decimal its digits before and behind the point."""
-
-    kind: str
-    size: int = 0
-    scale: int = 0
-
-
-LONG, INT, DOUBLE, BOOLEAN = Type("integer", 64), Type("integer", 32), Type("float"), Type("boolean")
-TEXT, NULL = Type("text"), Type("null")
-OF_COLUMN = {"integer": LONG, "float": DOUBLE, "boolean": BOOLEAN, "text": TEXT}
-
-
-class Column(NamedTuple):
-    """Values, where they are null, and where computing them failed; arrays of one length, or of none for constants."""
-
-    values: Array
-    null: Bools
-    bad: Bools
-
-
-Function: TypeAlias = Callable[[Mapping[str, Column]], Column]
+from slipstream.network.values import (
+    BOOLEAN,
+    DOUBLE,
+    HIGHEST,
+    INT,
+    LONG,
+    LOWEST,
+    NONE,
+    NULL,
+    OF_COLUMN,
+    TEXT,
+    Array,
+    Column,
+    Function,
+    Type,
+    Untranslatable,
+    as_decimal,
+    bounded,
+    brought_to,
+    decode,
+    difference,
+    dtype_of,
+    encode,
+    failing,
+    fit,
+    mapped,
+    product,
+    strict,
+    total,
+    wider,
+)
 
 
 @dataclass(frozen=True)
@@ -97,27 +90,9 @@ def translate(text: str, schema: Mapping[str, str]) -> Expression:
     return Expression(text, type_.kind, frozenset(typed.used), compute)
 
 
-def decode(values: Array) -> Column:
-    """A column as it travels between boxes: null is the lowest integer, NaN or None."""
-    null = nulls(values)
-    if values.dtype.kind != "f" and null.any():
-        values = np.where(null, "" if values.dtype == object else 0, values)
-    return Column(values, null, _NONE)
-
-
-def encode(column: Column, type_: str, count: int) -> Array:
-    """A column as it travels between boxes; truth values are integers there."""
-    dtype: Any = {"float": np.float64, "text": object}.get(type_, np.int64)
-    values = np.broadcast_to(column.values, (count,)).astype(dtype, copy=False)
-    if not column.null.any():
-        return values
-    missing: Any = {"float": np.nan, "text": None}.get(type_, NULL_INTEGER)
-    return np.where(np.broadcast_to(column.null, (count,)), missing, values).astype(dtype, copy=False)
-
-
 class _Translator:
     def __init__(self, schema: Mapping[str, tuple[str, str]]) -> None:
-        self._schema = schema
+        self.schema = schema
         self.used: set[str] = set()
 
     def value(self, node: exp.Expr) -> tuple[Type, Function]:
@@ -134,14 +109,14 @@ class _Translator:
     def same(self, nodes: Sequence[exp.Expr]) -> tuple[Type, list[Function]]:
         """Expressions of which one is chosen: the type all are brought to."""
         found = self.values(nodes)
-        type_ = reduce(_wider, (type_ for type_, _ in found))
-        return type_, [_as(type_, have, compute) for have, compute in found]
+        type_ = reduce(wider, (type_ for type_, _ in found))
+        return type_, [brought_to(type_, have, compute) for have, compute in found]
 
     def truth(self, node: exp.Expr) -> Function:
         type_, compute = self.value(node)
         if type_.kind not in ("boolean", "null"):
             raise Untranslatable(node.sql())
-        return _as(BOOLEAN, type_, compute)
+        return brought_to(BOOLEAN, type_, compute)
 
     def comparable(self, left: exp.Expr, right: exp.Expr) -> tuple[Function, Function]:
         """Two values in the type in which they are compared."""
@@ -150,141 +125,13 @@ class _Translator:
 
     def doubles(self, nodes: Sequence[exp.Expr]) -> list[Function]:
         found = self.values(nodes)
-        return [_as(DOUBLE, _numeric(type_) if type_ != NULL else NULL, compute) for type_, compute in found]
+        return [brought_to(DOUBLE, _numeric(type_) if type_ != NULL else NULL, compute) for type_, compute in found]
 
     def texts(self, nodes: Sequence[exp.Expr]) -> list[Function]:
         found = self.values(nodes)
         if any(type_.kind not in ("text", "null") for type_, _ in found):
             raise Untranslatable("a text of a number")
-        return [_as(TEXT, type_, compute) for type_, compute in found]
-
-    def column(self, node: exp.Column) -> tuple[Type, Function]:
-        name = f"{node.table}.{node.name}" if node.table else node.name
-        if name.lower() not in self._schema:
-            raise Untranslatable(name)
-        own, kind = self._schema[name.lower()]
-        self.used.add(own)
-        if kind == "boolean":
-            return BOOLEAN, lambda columns: columns[own]._replace(values=columns[own].values == 1)
-        return OF_COLUMN[kind], lambda columns: columns[own]
-
-
-# --- types
-
-
-def _wider(a: Type, b: Type) -> Type:
-    """The type in which Spark compares or adds values of two types."""
-    if b in (a, NULL):
-        return a
-    if a == NULL:
-        return b
-    kinds = {a.kind, b.kind}
-    if not kinds <= {"integer", "float", "decimal"}:
-        raise Untranslatable(f"{a.kind} and {b.kind}")
-    if "float" in kinds:
-        return DOUBLE
-    if kinds == {"integer"}:
-        return LONG
-    one, two = _decimal(a), _decimal(b)
-    scale = max(one.scale, two.scale)
-    return _bounded(max(one.size - one.scale, two.size - two.scale) + scale, scale)
-
-
-def _decimal(type_: Type) -> Type:
-    if type_.kind == "integer":
-        return Type("decimal", 20 if type_.size == 64 else 10, 0)
-    return type_
-
-
-def _bounded(size: int, scale: int) -> Type:
-    if size > _MOST_DIGITS:
-        raise Untranslatable(f"decimal({size}, {scale})")
-    return Type("decimal", size, scale)
-
-
-def _as(wanted: Type, have: Type, compute: Function) -> Function:
-    """A value brought to a wider type."""
-    if have == wanted or (have.kind, wanted.kind) == ("integer", "integer"):
-        return compute
-    if have == NULL:
-        zero: Any = "" if wanted.kind == "text" else 0
-        dtype: Any = {"float": np.float64, "text": object, "boolean": bool}.get(wanted.kind, np.int64)
-        return lambda _: Column(np.array(zero, dtype), np.ones((), dtype=bool), _NONE)
-    if wanted.kind == "float":
-        return lambda columns: _map(compute(columns), lambda values: _to_double(values, have.scale))
-    if wanted.kind == "decimal":
-        factor = 10 ** (wanted.scale - _decimal(have).scale)
-        return lambda columns: _map(compute(columns), lambda values: _times(values, np.array(factor, object)))
-    raise Untranslatable(f"{have.kind} as {wanted.kind}")
-
-
-def _to_double(values: Array, scale: int) -> Array:
-    if values.dtype != object:
-        return values.astype(np.float64) / 10.0**scale if scale else values.astype(np.float64)
-    return np.array([int(value) / 10**scale for value in values.ravel()], np.float64).reshape(values.shape)
-
-
-def _map(column: Column, function: Callable[[Array], Array]) -> Column:
-    return column._replace(values=np.asarray(function(column.values)))
-
-
-def _strict(parts: Sequence[Column], values: Array) -> Column:
-    """Null where a part is; what comes behind a part that is null is not computed, so it cannot fail."""
-    null, bad = parts[0].null, parts[0].bad
-    for part in parts[1:]:
-        bad = bad | (part.bad & ~null)
-        null = null | part.null
-    return Column(values, null, bad)
-
-
-def _failing(column: Column, where: Bools) -> Column:
-    """The column, failed where ``where`` says so and it is not null anyway."""
-    return column._replace(bad=column.bad | (where & ~column.null))
-
-
-# --- arithmetic
-
-
-def _times(a: Array, b: Array) -> Array:
-    """Products of whole numbers, as wide as they need to be."""
-    if object in (a.dtype, b.dtype) or _largest(a) * _largest(b) > _HIGHEST:
-        return _narrow(a.astype(object) * b.astype(object))
-    return a * b
-
-
-def _sum(a: Array, b: Array) -> Array:
-    if object in (a.dtype, b.dtype) or _largest(a) + _largest(b) > _HIGHEST:
-        return _narrow(a.astype(object) + b.astype(object))
-    return a + b
-
-
-def _difference(a: Array, b: Array) -> Array:
-    if object in (a.dtype, b.dtype) or _largest(a) + _largest(b) > _HIGHEST:
-        return _narrow(a.astype(object) - b.astype(object))
-    return a - b
-
-
-def _largest(values: Array) -> int:
-    """The largest amount among whole numbers."""
-    return max(abs(int(values.max())), abs(int(values.min()))) if values.size else 0
-
-
-def _narrow(values: Any) -> Array:
-    """Whole numbers of any size as 64-bit ones, if they are."""
-    array = np.asarray(values, object)
-    if array.size and (max(array.ravel()) > _HIGHEST or min(array.ravel()) < _LOWEST):
-        return array
-    return array.astype(np.int64)
-
-
-def _fit(column: Column, size: int) -> Column:
-    """Integers of so many bits: those that are larger have failed."""
-    low, high = -(1 << (size - 1)), (1 << (size - 1)) - 1
-    values = column.values
-    if values.dtype != object and size == 64:
-        return column
-    over = (values > high) | (values < low)
-    return _failing(column, np.asarray(over, bool))._replace(values=np.where(over, 0, values).astype(np.int64))
+        return [brought_to(TEXT, type_, compute) for type_, compute in found]
 
 
 # --- one rule for each kind of node: its type, and what computes it
@@ -306,25 +153,32 @@ def _strictly(type_: Type, parts: Sequence[Function], operation: Callable[..., A
 
     def compute(columns: Mapping[str, Column]) -> Column:
         found = [part(columns) for part in parts]
-        return _strict(found, np.asarray(operation(*(part.values for part in found))))
+        return strict(found, np.asarray(operation(*(part.values for part in found))))
 
     return type_, compute
 
 
 def _constant(type_: Type, value: Any) -> tuple[Type, Function]:
-    dtype: Any = {"float": np.float64, "text": object, "boolean": bool}.get(type_.kind, np.int64)
-    made = Column(np.array(value, dtype), _NONE, _NONE)
+    dtype = dtype_of(type_.kind)
+    made = Column(np.array(value, dtype), NONE, NONE)
     return type_, lambda _: made
 
 
 @_rule(exp.Column)
 def _column(self: _Translator, node: exp.Column) -> tuple[Type, Function]:
-    return self.column(node)
+    name = f"{node.table}.{node.name}" if node.table else node.name
+    if name.lower() not in self.schema:
+        raise Untranslatable(name)
+    own, kind = self.schema[name.lower()]
+    self.used.add(own)
+    if kind == "boolean":
+        return BOOLEAN, lambda columns: columns[own]._replace(values=columns[own].values == 1)
+    return OF_COLUMN[kind], lambda columns: columns[own]
 
 
 @_rule(exp.Null)
 def _null(_: _Translator, __: exp.Null) -> tuple[Type, Function]:
-    return NULL, lambda _: Column(np.zeros((), np.int64), np.ones((), dtype=bool), _NONE)
+    return NULL, lambda _: Column(np.zeros((), np.int64), np.ones((), dtype=bool), NONE)
 
 
 @_rule(exp.Boolean)
@@ -339,7 +193,7 @@ def _literal(self: _Translator, node: exp.Literal) -> tuple[Type, Function]:
     if node.is_string:
         return _constant(TEXT, text)
     if text.isdigit():
-        if int(text) > _HIGHEST:
+        if int(text) > HIGHEST:
             raise Untranslatable(text)
         return _constant(INT if int(text) < 1 << 31 else LONG, int(text))
     if "e" in text.lower():
@@ -348,7 +202,7 @@ def _literal(self: _Translator, node: exp.Literal) -> tuple[Type, Function]:
     digits = (whole.lstrip("0") + part) or "0"
     if len(digits) > 18:
         raise Untranslatable(text)
-    return _constant(_bounded(max(len(digits), len(part)), len(part)), int(digits))
+    return _constant(bounded(max(len(digits), len(part)), len(part)), int(digits))
 
 
 @_rule(exp.Pi)
@@ -357,9 +211,9 @@ def _pi(_: _Translator, __: exp.Pi) -> tuple[Type, Function]:
 
 
 _EXACT: dict[type[exp.Expr], Callable[[Array, Array], Array]] = {
-    exp.Add: _sum,
-    exp.Sub: _difference,
-    exp.Mul: _times,
+    exp.Add: total,
+    exp.Sub: difference,
+    exp.Mul: product,
 }
 _ROUNDED: dict[type[exp.Expr], Callable[[Array, Array], Array]] = {
     exp.Add: np.add,
@@ -371,17 +225,17 @@ _ROUNDED: dict[type[exp.Expr], Callable[[Array, Array], Array]] = {
 @_rule(*_EXACT)
 def _arithmetic(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
     (a, one), (b, two) = self.value(node.this), self.value(node.expression)
-    type_ = _numeric(_wider(a, b))
+    type_ = _numeric(wider(a, b))
     if type_.kind == "decimal" and isinstance(node, exp.Mul):
-        a, b = _decimal(a), _decimal(b)
-        return _strictly(_bounded(a.size + b.size + 1, a.scale + b.scale), (one, two), _times)
-    parts = (_as(type_, a, one), _as(type_, b, two))
+        a, b = as_decimal(a), as_decimal(b)
+        return _strictly(bounded(a.size + b.size + 1, a.scale + b.scale), (one, two), product)
+    parts = (brought_to(type_, a, one), brought_to(type_, b, two))
     if type_.kind == "float":
         return _strictly(DOUBLE, parts, _ROUNDED[type(node)])
     if type_.kind == "decimal":
-        return _strictly(_bounded(type_.size + 1, type_.scale), parts, _EXACT[type(node)])
+        return _strictly(bounded(type_.size + 1, type_.scale), parts, _EXACT[type(node)])
     _, exact = _strictly(type_, parts, _EXACT[type(node)])
-    return type_, lambda columns: _fit(exact(columns), type_.size)
+    return type_, lambda columns: fit(exact(columns), type_.size)
 
 
 @_rule(exp.Neg, exp.Negative)
@@ -390,8 +244,8 @@ def _negative(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     _numeric(type_)
     if type_.kind == "float":
         return _strictly(type_, [of], np.negative)
-    _, exact = _strictly(type_, [of], lambda values: _difference(np.zeros((), np.int64), values))
-    return type_, (lambda columns: _fit(exact(columns), type_.size)) if type_.kind == "integer" else exact
+    _, exact = _strictly(type_, [of], lambda values: difference(np.zeros((), np.int64), values))
+    return type_, (lambda columns: fit(exact(columns), type_.size)) if type_.kind == "integer" else exact
 
 
 def _numeric(type_: Type) -> Type:
@@ -406,14 +260,14 @@ def _quotient(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
     (a, one), (b, two) = self.value(node.this), self.value(node.expression)
     if "decimal" in (a.kind, b.kind) and "float" not in (a.kind, b.kind):
         raise Untranslatable("a quotient of decimals")
-    _numeric(_wider(a, b))
-    one, two, safe = _as(DOUBLE, a, one), _as(DOUBLE, b, two), isinstance(node, exp.SafeDivide)
+    _numeric(wider(a, b))
+    one, two, safe = brought_to(DOUBLE, a, one), brought_to(DOUBLE, b, two), isinstance(node, exp.SafeDivide)
 
     def compute(columns: Mapping[str, Column]) -> Column:
         x, y = one(columns), two(columns)
         zero = y.values == 0
-        found = _strict((x, y), x.values / np.where(zero, 1.0, y.values))
-        return found._replace(null=found.null | zero) if safe else _failing(found, zero)
+        found = strict((x, y), x.values / np.where(zero, 1.0, y.values))
+        return found._replace(null=found.null | zero) if safe else failing(found, zero)
 
     return DOUBLE, compute
 
@@ -431,25 +285,20 @@ def _division(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
         zero = y.values == 0
         by = np.where(zero, 1, y.values)
         rests = np.fmod(x.values, by)
-        found = _strict((x, y), rests if rest else (x.values - rests) // by)
-        found = _failing(found, zero)
-        return found if rest else _failing(found, (x.values == _LOWEST) & (by == -1))
+        found = strict((x, y), rests if rest else (x.values - rests) // by)
+        found = failing(found, zero)
+        return found if rest else failing(found, (x.values == LOWEST) & (by == -1))
 
-    return LONG if not rest else _wider(a, b), compute
+    return LONG if not rest else wider(a, b), compute
 
 
 # --- truth
 
 
-def _bits(a: Array, b: Array) -> tuple[Array, Array]:
-    return np.isnan(a), np.isnan(b)
-
-
 def _equal(a: Array, b: Array) -> Array:
     found = a == b
     if a.dtype.kind == "f":
-        one, two = _bits(a, b)
-        found = found | (one & two)
+        found = found | (np.isnan(a) & np.isnan(b))
     return np.asarray(found, bool)
 
 
@@ -457,8 +306,7 @@ def _less(a: Array, b: Array) -> Array:
     """NaN is above all numbers."""
     found = a < b
     if a.dtype.kind == "f":
-        one, two = _bits(a, b)
-        found = found | (two & ~one)
+        found = found | (np.isnan(b) & ~np.isnan(a))
     return np.asarray(found, bool)
 
 
@@ -485,7 +333,7 @@ def _same(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
         a, b = one(columns), two(columns)
         both = a.null & b.null
         found = both | (~a.null & ~b.null & _equal(a.values, b.values))
-        return Column(np.asarray(found, bool), _NONE, a.bad | b.bad)
+        return Column(np.asarray(found, bool), NONE, a.bad | b.bad)
 
     return BOOLEAN, compute
 
@@ -517,7 +365,7 @@ def _is(self: _Translator, node: exp.Is) -> tuple[Type, Function]:
 
     def compute(columns: Mapping[str, Column]) -> Column:
         found = of(columns)
-        return Column(~found.null & (found.values == wanted), _NONE, found.bad)
+        return Column(~found.null & (found.values == wanted), NONE, found.bad)
 
     return BOOLEAN, compute
 
@@ -527,7 +375,7 @@ def _is_null(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
 
     def compute(columns: Mapping[str, Column]) -> Column:
         found = of(columns)
-        return Column(np.asarray(found.null, bool), _NONE, found.bad)
+        return Column(np.asarray(found.null, bool), NONE, found.bad)
 
     return BOOLEAN, compute
 
@@ -589,7 +437,7 @@ def _coalesce(self: _Translator, node: exp.Coalesce) -> tuple[Type, Function]:
         found = parts[-1](columns)
         for part in reversed(parts[:-1]):
             here = part(columns)
-            found = _chosen(Column(~here.null, _NONE, here.bad), here, found)
+            found = _chosen(Column(~here.null, NONE, here.bad), here, found)
         return found
 
     return type_, compute
@@ -651,9 +499,9 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
     type_, of = self.value(node.this)
     pair = (type_.kind, wanted.kind)
     if type_ in (NULL, wanted) or pair in (("integer", "float"), ("decimal", "float")):
-        return wanted, _as(wanted, type_, of)
+        return wanted, brought_to(wanted, type_, of)
     if pair == ("integer", "integer"):
-        return wanted, (lambda columns: _fit(of(columns), wanted.size)) if wanted.size < type_.size else of
+        return wanted, (lambda columns: fit(of(columns), wanted.size)) if wanted.size < type_.size else of
     if pair == ("float", "integer"):
         return wanted, lambda columns: _truncated(of(columns), wanted.size)
     if pair == ("boolean", "integer"):
@@ -668,7 +516,7 @@ def _truncated(column: Column, size: int) -> Column:
     limit = 2.0 ** (size - 1)
     whole = np.trunc(column.values)
     over = ~((whole >= -limit) & (whole < limit))
-    return _failing(column, over)._replace(values=np.where(over, 0, whole).astype(np.int64))
+    return failing(column, over)._replace(values=np.where(over, 0, whole).astype(np.int64))
 
 
 @_rule(exp.Floor, exp.Ceil)
@@ -679,7 +527,7 @@ def _floor(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     if type_.kind == "integer":
         return LONG, of
     rounded = np.floor if isinstance(node, exp.Floor) else np.ceil
-    return LONG, lambda columns: _truncated(_map(of(columns), rounded), 64)
+    return LONG, lambda columns: _truncated(mapped(of(columns), rounded), 64)
 
 
 @_rule(exp.Abs)
@@ -693,7 +541,7 @@ def _abs(self: _Translator, node: exp.Abs) -> tuple[Type, Function]:
         found = of(columns)
         low = -(1 << (type_.size - 1)) if type_.kind == "integer" else None
         made = found._replace(values=np.abs(found.values))
-        return made if low is None else _failing(made, np.asarray(found.values == low, bool))
+        return made if low is None else failing(made, np.asarray(found.values == low, bool))
 
     return type_, compute
 
@@ -743,7 +591,7 @@ def _is_nan(self: _Translator, node: exp.IsNan) -> tuple[Type, Function]:
 
     def compute(columns: Mapping[str, Column]) -> Column:
         found = of(columns)
-        return Column(np.isnan(found.values) & ~found.null, _NONE, found.bad)
+        return Column(np.isnan(found.values) & ~found.null, NONE, found.bad)
 
     return BOOLEAN, compute
 
@@ -808,11 +656,11 @@ def _own(scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Funct
         made = scalar.over(*series)
         null = made.isna().to_numpy()
         zero: Any = "" if wanted == TEXT else 0
-        dtype: Any = {"float": np.float64, "text": object, "boolean": bool}.get(wanted.kind, np.int64)
+        dtype = dtype_of(wanted.kind)
         values = (
             made.where(~made.isna(), zero).to_numpy().astype(dtype) if null.any() else made.to_numpy().astype(dtype)
         )
-        bad = reduce(np.logical_or, (part.bad for part in found), _NONE)
+        bad = reduce(np.logical_or, (part.bad for part in found), NONE)
         return Column(values, null, bad)
 
     return wanted, compute

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from slipstream.kernels import Bools, Longs
 from slipstream.network.functions import WindowFunction
@@ -38,6 +39,15 @@ def nulls(values: Values) -> Bools:
     if values.dtype.kind == "i":
         return np.asarray(values == NULL_INTEGER)
     return np.asarray(pd.isna(values))
+
+
+def encoded(values: pa.ChunkedArray, type_: str) -> Values:
+    """A column of a file or a table as it travels between boxes."""
+    if type_ == "text":
+        return np.asarray(values.to_pandas().to_numpy(dtype=object))
+    if type_ == "float":
+        return np.asarray(values.cast(pa.float64()).to_numpy())
+    return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
 
 
 def apply(function: Function, rows: pd.DataFrame, place: Longs, cuts: Longs, at: Values) -> Values:

@@ -210,9 +210,9 @@ def describe_network(
 
 def _stages(made: Plan) -> int:
     """How many operators of Spark's the boxes run in."""
-    from slipstream.network.compiler import is_one_stage
+    from slipstream.network.compiler import superbox_of
 
-    return 1 if is_one_stage(made) else made.depth
+    return made.depth if superbox_of(made) is None else 1
 
 
 def _rows(made: Plan) -> list[dict[str, Any]]:
