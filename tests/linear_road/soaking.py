@@ -19,11 +19,11 @@ from slipstream.bench.rating import own_bytes, shared_bytes
 from slipstream.beside import Ended, beside
 from slipstream.chaos.engine import Engine
 from slipstream.feeds.clock import Clock
+from slipstream.io.sources import CLOCK
 from slipstream.linear_road.answers import TOLL
 from slipstream.linear_road.compaction import FOLDER
 from slipstream.linear_road.engine import CHECKPOINT
 from slipstream.linear_road.sink import OUTPUT, journal
-from slipstream.linear_road.sources import CLOCK
 from slipstream.linear_road.summary import quantile
 from slipstream.runtime import metrics
 

@@ -22,12 +22,13 @@ from linear_road.test_exactness import worlds
 from oracles.streams import report
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream.feeds.tuples import END_MARK
+from slipstream.io.chunks import ARRIVALS_MS
+from slipstream.io.lines import LineReader, Lines
+from slipstream.io.spool import receive
 from slipstream.linear_road.answers import ANSWER, NAMES, TOLL
-from slipstream.linear_road.lines import LineReader, Lines
-from slipstream.linear_road.live import receive
 from slipstream.linear_road.schedule import Irregular
 from slipstream.linear_road.sink import AnswerWriter, Sink, journal
-from slipstream.linear_road.stages import ANSWERS, ARRIVALS_MS, Hop, to_arrow
+from slipstream.linear_road.stages import ANSWERS, Hop, to_arrow
 from slipstream.linear_road.summary import summarise
 
 
@@ -203,7 +204,7 @@ def test_what_comes_from_a_socket_is_spooled_whole_and_stamped_when_it_came(tmp_
 
 @pytest.mark.parametrize("body", ["", "[]", "null", '{"state": 5}', "{"])
 def test_a_damaged_status_is_no_finished_engine(tmp_path: Path, body: str) -> None:
-    from slipstream.linear_road.status import has_finished, reported
+    from slipstream.runtime.status import has_finished, reported
 
     (tmp_path / "status.json").write_text(body)
     assert not has_finished(tmp_path, "feed")

@@ -15,8 +15,8 @@ from typing import Any
 
 from slipstream.bench.encodings import Encoding
 from slipstream.errors import BadArgument, Unavailable
-from slipstream.feeds import kafka
 from slipstream.feeds.tuples import END_MARK
+from slipstream.io import kafka
 from slipstream.progress import say
 
 

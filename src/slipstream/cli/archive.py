@@ -90,7 +90,7 @@ def _check_instant(start: str) -> None:
 
 def _check_source(source: str, encoding: str, *, follow: bool) -> None:
     """Refuse a feed that cannot be there; what listens at an address is found out later."""
-    from slipstream.feeds.kafka import Topic
+    from slipstream.io.kafka import Topic
 
     if encoding not in ENCODINGS:
         raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
@@ -112,8 +112,8 @@ class Archived(NamedTuple):
 
 def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, str, bool, str]) -> Archived:
     """Archive a stream until it ends; what there is then."""
-    from slipstream.linear_road import sources
-    from slipstream.linear_road.chunks import LAST
+    from slipstream.io import sources
+    from slipstream.io.chunks import LAST
     from slipstream.moving import archive as archives
 
     run, speed, encoding, follow, start = how
@@ -144,7 +144,8 @@ def _archive_stream(spark: Any, source: str, out: Path, how: tuple[Any, float, s
 
 def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
     """The tuples of a run, replayed; a clock that was started is now where it would be."""
-    from slipstream.linear_road import replay, sources, stages
+    from slipstream.io import sources
+    from slipstream.linear_road import replay, stages
     from slipstream.moving import archive as archives
 
     clock = out / "checkpoint" / sources.CLOCK
@@ -152,7 +153,7 @@ def _replayed(spark: Any, run: Any, speed: float, out: Path) -> Any:
     tasks = spark.sparkContext.defaultParallelism
     path, until = str(run.path.absolute()), run.manifest.seconds
     asked = replay.Replay(path, run.copies, tuple(range(tasks)), 0, until, str(clock.absolute()), 60, tasks)
-    hops = sources.replayed(spark, asked)
+    hops = replay.replayed(spark, asked)
     wanted = hops.where(f"what IN ({stages.TRAIN}, {stages.REJECTS})")
     return archives.unpacked(wanted.withColumn("rejected", wanted.what == stages.REJECTS), until - 1)
 

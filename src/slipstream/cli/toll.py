@@ -152,8 +152,8 @@ def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, con
 
 def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
     """What to do after every look at the running query: pass committed answers on."""
-    from slipstream.feeds.kafka import Topic
-    from slipstream.linear_road.live import Publisher
+    from slipstream.io.kafka import Topic
+    from slipstream.linear_road.publisher import Publisher
 
     if sinks and not text:
         raise BadArgument("--sink needs output.csv.", hint="Leave out --no-text.")

@@ -21,7 +21,9 @@ from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
-from slipstream.linear_road import replay, sink, sources
+from slipstream.io import sources
+from slipstream.io.sources import CLOCK, at_second, has_ended, is_open, place_of, start_clock
+from slipstream.linear_road import replay, sink
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.compaction import BLOCK, compacting
 from slipstream.linear_road.forward import Forward
@@ -31,16 +33,15 @@ from slipstream.linear_road.published import Watch, prepare
 from slipstream.linear_road.query import IntakeStage, assemble, stages_of
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.sources import CLOCK, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road.stages import account_stage, by_fragment, toll_stage
-from slipstream.linear_road.status import FILE as STATUS
-from slipstream.linear_road.status import READY, RUNNING, Status, has_finished, reported
 from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
 from slipstream.linear_road.travel import Past
 from slipstream.progress import bar, say
 from slipstream.runtime import state_cache
 from slipstream.runtime.metrics import recorded
+from slipstream.runtime.status import FILE as STATUS
+from slipstream.runtime.status import READY, RUNNING, Status, has_finished, reported
 from slipstream.session import activate, keeping_state, task_errors
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, stat
     _stop_other_clock(out, settings.speed)
     with state_cache.engine() as name:
         stages = stages_of(name, layout, path, _watch(out, settings))
-        answers = assemble(sources.replayed(spark, source), name, layout, stages)
+        answers = assemble(replay.replayed(spark, source), name, layout, stages)
         return _toll(spark, answers, out, settings, _Seconds(since, until), status)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream.feeds.intake import Intake, Reject
 from slipstream.feeds.parse import PARSERS
-from slipstream.linear_road import chunks
+from slipstream.io import chunks
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment

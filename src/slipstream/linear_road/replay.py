@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
 from slipstream.linear_road.stages import COLUMNS, OPENING, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 OPTION = "replay"
 
@@ -94,6 +97,12 @@ class ReplaySource(DataSource):
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
         """The reader of one query."""
         return ReplayReader(Replay.from_json(self.options[OPTION]))
+
+
+def replayed(spark: SparkSession, asked: Replay) -> DataFrame:
+    """A recorded run as a stream of hops."""
+    spark.dataSource.register(ReplaySource)
+    return spark.readStream.format(ReplaySource.name()).option(OPTION, asked.to_json()).load()
 
 
 class ReplayReader(DataSourceStreamReader):

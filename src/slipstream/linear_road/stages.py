@@ -20,6 +20,7 @@ from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
 from slipstream.feeds.parse import Columns
 from slipstream.feeds.tuples import POSITION
+from slipstream.io.chunks import ARRIVALS_MS
 from slipstream.kernels import Ints, Longs
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.answers import ALERT, ANSWER, TOLL, Answers, table
@@ -30,9 +31,6 @@ TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED = range(7)
 
 #: the Spark columns of a hop
 COLUMNS = "key int, what int, second int, arrived long, reports int, requests int, payload binary"
-
-#: arrivals are told apart by this many milliseconds: one train for each, of a second and a fragment
-ARRIVALS_MS = 100
 
 
 #: The keys by which Spark knows the fragments or shards, in their order. Any numbers do; ``layout`` chooses them so

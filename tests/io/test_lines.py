@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream.feeds.tuples import END_MARK
-from slipstream.linear_road.lines import LineReader, Lines
+from slipstream.io.lines import LineReader, Lines
 
 
 def read(reader: LineReader, start: dict, end: dict) -> bytes:  # type: ignore[type-arg]

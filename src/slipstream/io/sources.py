@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import Clock
-from slipstream.feeds.kafka import Topic
-from slipstream.linear_road import lines, live, replay, topic
+from slipstream.io import lines, spool, topic
+from slipstream.io.kafka import Topic
 from slipstream.progress import say
 
 if TYPE_CHECKING:
@@ -31,18 +31,12 @@ def is_live(source: str) -> bool:
     return source.startswith(TCP)
 
 
-def replayed(spark: SparkSession, asked: replay.Replay) -> DataFrame:
-    """A recorded run as a stream of hops."""
-    spark.dataSource.register(replay.ReplaySource)
-    return spark.readStream.format(replay.ReplaySource.name()).option(replay.OPTION, asked.to_json()).load()
-
-
 def check(source: str, *, follow: bool) -> None:
     """Refuse a source that cannot be read, before Spark starts."""
     if source.startswith(KAFKA):
         Topic.parse(source).check_broker()
     elif source.startswith(TCP):
-        live.parse_address(source)
+        spool.parse_address(source)
     elif not Path(source).exists() and not follow:
         raise BadArgument(f"{source}: no such file or folder.", hint="Give a run, a text file, or a folder of them.")
 
@@ -68,9 +62,9 @@ def chunks(
         messages = messages.until_now(checkpoint / TOPIC)
         spark.dataSource.register(topic.TopicSource)
         return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
-    spool = is_live(source)
-    path = checkpoint / RECEIVED if spool else Path(source)
-    found = lines.Lines(str(path.absolute()), follow or spool, encoding == "train", spool, openings, alone)
+    spooled = is_live(source)
+    path = checkpoint / RECEIVED if spooled else Path(source)
+    found = lines.Lines(str(path.absolute()), follow or spooled, encoding == "train", spooled, openings, alone)
     spark.dataSource.register(lines.LineSource)
     return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, found.to_json()).load()
 
@@ -78,7 +72,7 @@ def chunks(
 def connect(source: str, checkpoint: Path, encoding: str) -> None:
     """Let a source come that does not come by itself, and wait for one that is not there yet."""
     if source.startswith(TCP):
-        live.receive(source, checkpoint / RECEIVED, encoding)
+        spool.receive(source, checkpoint / RECEIVED, encoding)
     elif source.startswith(KAFKA):
         topic.wait_for(Topic.parse(source))
     elif not Path(source).exists():

@@ -1,9 +1,4 @@
-"""What comes from a socket, and what goes to a topic.
-
-What comes from a socket cannot be read twice, so it is first put into files of a folder, and the engine follows the
-folder. What goes to a topic is read from the committed part of ``output.csv``: every line goes out once, also across a
-crash, because each transaction carries how far it got.
-"""
+"""What comes from a socket cannot be read twice: it is put into files of a folder first, and jobs follow the folder."""
 
 from __future__ import annotations
 
@@ -13,19 +8,15 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-from slipstream.errors import BadArgument, Unavailable
-from slipstream.failpoints import failpoint
-from slipstream.feeds.kafka import PATIENCE, Topic
+from slipstream.errors import BadArgument
 from slipstream.feeds.trains import whole_frames
 from slipstream.feeds.tuples import END_MARK
-from slipstream.linear_road.lines import SPOOLED
-from slipstream.linear_road.sink import TEXT, last_batch
-from slipstream.linear_road.stages import ARRIVALS_MS
+from slipstream.io.chunks import ARRIVALS_MS
+from slipstream.io.kafka import PATIENCE
+from slipstream.io.lines import SPOOLED
 from slipstream.progress import say
 
-_POSITION = "slipstream-position"
 #: seconds between looks at a socket that has nothing, and between attempts to connect
 _LOOK, _TRY_AGAIN = 0.05, 0.5
 _BLOCK = 1 << 18
@@ -129,77 +120,3 @@ def _now_ms() -> int:
 def _whole_lines(data: bytes) -> int:
     """Where the last whole line ends."""
     return data.rfind(b"\n") + 1
-
-
-class Publisher:
-    """Sends the committed lines of ``output.csv`` to a topic, each once."""
-
-    def __init__(self, topic: Topic, out: Path) -> None:
-        from confluent_kafka import KafkaException, Producer
-
-        self._topic, self._out = topic, out
-        self._error = KafkaException
-        settings = {"bootstrap.servers": topic.servers, "transactional.id": f"slipstream-{topic.name}", "log_level": 0}
-        self._producer: Any = Producer(settings)
-        try:
-            self._producer.init_transactions(PATIENCE)
-        except KafkaException as error:
-            raise Unavailable(
-                f"kafka:{topic.servers}/{topic.name}: no broker answers.", hint="Start it: scripts/kafka.sh start"
-            ) from error
-        self._position = self._sent_before()
-
-    def publish(self) -> None:
-        """Send what was committed since the last call, in one transaction."""
-        last = last_batch(self._out)
-        if last is None or last.text_bytes <= self._position:
-            return
-        with (self._out / TEXT).open("rb") as file:
-            file.seek(self._position)
-            text = file.read(last.text_bytes - self._position)
-        position = self._position + len(text)
-        try:
-            failpoint("topic.before-send")
-            self._producer.begin_transaction()
-            for line in text.splitlines():
-                self._produce(line, position)
-            failpoint("topic.before-commit")
-            self._producer.commit_transaction(PATIENCE)
-            failpoint("topic.after-commit")
-        except self._error as error:
-            raise Unavailable(
-                f"kafka:{self._topic.servers}/{self._topic.name}: the broker went away.",
-                hint="Start it and run the same command again; it goes on where it was.",
-            ) from error
-        self._position = position
-
-    def _produce(self, line: bytes, position: int) -> None:
-        headers = {_POSITION: str(position)}
-        try:
-            self._producer.produce(self._topic.name, line, partition=0, headers=headers)
-        except BufferError:
-            self._producer.flush(PATIENCE)
-            self._producer.produce(self._topic.name, line, partition=0, headers=headers)
-
-    def _sent_before(self) -> int:
-        """How far the last committed transaction in the topic got."""
-        from confluent_kafka import Consumer, TopicPartition
-
-        settings = {"bootstrap.servers": self._topic.servers, "group.id": "slipstream", "log_level": 0}
-        consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
-        try:
-            place = TopicPartition(self._topic.name, 0)
-            try:
-                low, high = consumer.get_watermark_offsets(place, timeout=PATIENCE)
-            except self._error:
-                return 0
-            # the last entries of a partition are the marks of transactions, not messages
-            for back in range(1, min(high - low, 20) + 1):
-                place.offset = high - back
-                consumer.assign([place])
-                message = consumer.poll(2.0)
-                if message is not None and not message.error():
-                    return int(dict(message.headers() or [])[_POSITION] or 0)
-            return 0
-        finally:
-            consumer.close()

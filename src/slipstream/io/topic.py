@@ -21,9 +21,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream.errors import BadInput, Unavailable
-from slipstream.feeds.kafka import PATIENCE, Topic
-from slipstream.linear_road.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
-from slipstream.linear_road.stages import ARRIVALS_MS
+from slipstream.io.chunks import ARRIVALS_MS, CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+from slipstream.io.kafka import PATIENCE, Topic
 from slipstream.progress import say
 from slipstream.staging import appearing
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream.feeds.tuples import END_MARK
-from slipstream.linear_road.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+from slipstream.io.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
 
 OPTION = "lines"
 

@@ -23,6 +23,9 @@ ARROW = pa.schema(
     [("key", pa.int32()), ("seq", pa.int64()), ("what", pa.int32()), ("arrived", pa.int64()), ("chunk", pa.binary())]
 )
 
+#: arrivals are told apart by so many milliseconds; what arrived together stays together
+ARRIVALS_MS = 100
+
 Offset = dict[str, Any]
 
 
