@@ -15,7 +15,8 @@ from slipstream.errors import BadArgument
 from slipstream.network import Network, execution, files
 from slipstream.network.arrivals import first_number
 from slipstream.network.compiler import compile_network
-from slipstream.network.execution import Execution, replay
+from slipstream.network.driving import drive
+from slipstream.network.execution import Execution
 from slipstream.network.schemas import check
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
@@ -94,18 +95,18 @@ def test_small_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.Monk
     assert {path.name: path.read_bytes() for path in run.folder.iterdir() if path.is_file()} == before
 
 
-def test_an_empty_train_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
+def test_an_opening_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=6)
     seen: list[int] = []
-    replay(spark, run, trains=1, watch=seen.append)
-    assert seen == [1, 2, 3], "batch 0 was the empty train"
+    drive(spark, run, trains=1, watch=seen.append)
+    assert seen == [1, 2, 3], "batch 0 was an opening"
     lines = SOLDIERS.read_text().split()
     names = lines[0].split(",")
     feed = [("soldiers", 0, dict(zip(names, map(int, line.split(",")), strict=True))) for line in lines[1:]]
     wanted = [event.values for event in interpret(border(), feed)["alerts"]]
     assert run.inspect("alerts") == wanted
     assert [entry["batch"] for entry in run.monitor.entries()] == [1, 2, 3]
-    # the empty batch was over before the first tuple counted as arrived
+    # the opening was over before the first tuple counted as arrived
     began = json.loads((run.folder / "recording.json").read_text())["began"]
     assert (run.folder / "checkpoint" / "commits" / "0").stat().st_mtime * 1e6 <= began
     assert sorted(path.name for path in (run.folder / "results").iterdir()) == ["batch=1", "batch=2", "batch=3"]

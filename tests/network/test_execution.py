@@ -15,7 +15,7 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.network import Builder, Network, files
 from slipstream.network.adhoc import attach, detach
 from slipstream.network.algebra import Arc
-from slipstream.network.execution import Execution
+from slipstream.network.execution import OPENINGS, Execution
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 BORDER, SOLDIERS = NETWORKS / "border.yaml", NETWORKS / "soldiers.csv"
@@ -50,9 +50,11 @@ class Attaching(Execution):
 
     def _deliver(self, batch: Any, number: int) -> None:
         super()._deliver(batch, number)
+        if number < OPENINGS:
+            return
         folder = self.folder.parent / f"query_{len(self.queries)}"
         self.queries.append(attach(batch.sparkSession, self, "crossings", far_out(), folder))
-        if number == 2:
+        if number == OPENINGS + 2:
             detach(self.queries[1])
 
 

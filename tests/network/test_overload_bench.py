@@ -14,7 +14,8 @@ import pytest
 
 from measure import machine
 from oracles.network_loads import Load, overload, predicted, reached
-from slipstream.network.execution import Execution, replay
+from slipstream.network.driving import drive
+from slipstream.network.execution import Execution
 from slipstream.network.schemas import check
 from slipstream.network.shedding import Controller, Shedding, evenly, plan
 
@@ -33,7 +34,7 @@ def overloaded(
     run = Execution.prepare(folder, load.network, {load.source: recording}, train=max(round(rate / 2), 1), rate=rate)
     if shed:
         run.shares = {str(place): share for place, share in shed.shares.items()}
-    replay(spark, run, controller=controller)
+    drive(spark, run, controller=controller)
     return run.monitor.totals()
 
 

@@ -112,6 +112,9 @@ def texts() -> st.SearchStrategy[str]:
         st.sampled_from(["s", "'abc'", "''", "null"]),
         st.just("s || 'b'"),
         st.just("concat(s, s)"),
+        st.builds("{}(s)".format, st.sampled_from(["upper", "lower", "trim", "ltrim", "rtrim"])),
+        st.builds("substring(s, {})".format, st.integers(-4, 4)),
+        st.builds("substring(s, {}, {})".format, st.integers(-4, 4), st.integers(-1, 4)),
         st.just("cast(a as string)"),
     )
 
@@ -169,7 +172,7 @@ def test_what_networks_are_made_of_is_translated(
     assert agree(found, wanted), (found, wanted)
 
 
-@pytest.mark.parametrize("text", ["upper(s)", "round(x, 1)", "a / 2.5", "md5(s)", "cast(s as bigint)", "a & 1"])
+@pytest.mark.parametrize("text", ["soundex(s)", "round(x, 1)", "a / 2.5", "md5(s)", "cast(s as bigint)", "a & 1"])
 def test_what_only_spark_can_do_is_left_to_it(text: str) -> None:
     with pytest.raises(Untranslatable):
         translate(text, SCHEMA)

@@ -18,7 +18,7 @@ from slipstream.network.algebra import Arc, Network
 from slipstream.network.compiler import Compiled, compile_network
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
-from slipstream.network.sink import STAGING, prepare
+from slipstream.network.sink import STAGING, TAKEN, prepare
 from slipstream.network.trains import SEQ, TS, arrow_schema, open_trains, write_train
 from slipstream.network.windows import NULL_INTEGER
 
@@ -76,7 +76,7 @@ def run_available(spark, network: Network, folder: Path, checkpoint: Path, **opt
     delivered: list[dict[str, Any]] = []
 
     def take(batch, number: int) -> None:
-        for output, file, _ in batch.collect():
+        for output, file, _ in batch.where(f"output <> '{TAKEN}'").collect():
             rows = pq.read_table(out / STAGING / file).to_pylist()
             delivered.extend({"output": output, **row} for row in rows)
 

@@ -117,16 +117,14 @@ class Topic(Destination):
         self._where, self._topic, self._messages = str(topic), topic.name, encoding.messages
         self._refused: str = ""
         settings = {
-            "bootstrap.servers": topic.servers,
             "enable.idempotence": True,  # acknowledged once, in order, also when a send is tried again
             "linger.ms": 5,
             "compression.type": "lz4",
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
             "message.timeout.ms": kafka.PATIENCE * 1000,
-            "log_level": 0,
         }
-        self._producer: Any = Producer(settings, logger=_silent())
+        self._producer: Any = Producer(topic.client(**settings), logger=_silent())
         try:
             self._producer.list_topics(topic.name, timeout=kafka.PATIENCE)
         except KafkaException as error:

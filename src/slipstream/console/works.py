@@ -20,8 +20,10 @@ from slipstream.console import shelf, sketch
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument, SlipstreamError
+from slipstream.io.control import PAUSE
 from slipstream.network.algebra import Arc, Network
-from slipstream.network.execution import ALL, PAUSE, Execution, query_errors
+from slipstream.network.driving import drive
+from slipstream.network.execution import ALL, Execution
 from slipstream.network.inputs import read_table
 
 if TYPE_CHECKING:
@@ -177,6 +179,7 @@ class Works:
         """End the run after its batch; what it delivered stays."""
         self._running()
         self._leave.set()
+        self._status = "stopping"
         return self.state()
 
     def _running(self) -> Execution:
@@ -194,28 +197,13 @@ class Works:
 
     def _work(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
         try:
-            with query_errors(run.network, run.folder):
-                self._drive(run, tables, trains)
+            self._status = "running"
+            drive(self.spark(), run, tables, trains=trains, rest=lambda: self._leave.wait(_REST))
             self._status = "stopped" if self._leave.is_set() else "finished"
         except SlipstreamError as error:
             self._error, self._status = (error.message, error.hint), "failed"
         except Exception as error:  # the page must learn of it, whatever it was
             self._error, self._status = (f"{type(error).__name__}: {error}"[:500], ""), "failed"
-
-    def _drive(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
-        """Let trains arrive as people say until none is left, and the query take what is there."""
-        query = run.start(self.spark(), tables, trains=trains)
-        self._status = "running"
-        try:
-            run.warm_up(query)
-            while not self._leave.is_set() and query.isActive and run.obey():
-                self._leave.wait(_REST)
-            if not self._leave.is_set() and query.isActive:
-                query.processAllAvailable()
-        finally:
-            self._status = "stopping"
-            query.stop()
-        query.awaitTermination()
 
     # --- looking
 

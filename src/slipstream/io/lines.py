@@ -18,8 +18,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from slipstream.errors import BadInput
 from slipstream.feeds.tuples import END_MARK
 from slipstream.io.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+from slipstream.io.decoding import Decoding
 
 OPTION = "lines"
 
@@ -38,10 +40,19 @@ class Lines:
     openings: int = 0
     alone: bool = False  # nobody else reads the spool: files are removed once they are committed
     most_bytes: int = 32 << 20
+    control: str = ""
+    header: str = ""  # the first line of every file, where files begin with one
+    decoding: Decoding | None = None
 
     def to_json(self) -> str:
         """As text."""
         return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Lines:
+        """From text."""
+        body = json.loads(text)
+        return cls(**{**body, "decoding": Decoding(**body["decoding"]) if body["decoding"] else None})
 
     @property
     def is_folder(self) -> bool:
@@ -68,6 +79,11 @@ class Lines:
         return file.stat().st_ctime_ns // 1_000_000
 
 
+def header_of(line: bytes) -> str:
+    """The first line of a file of CSV, without what editors put around it."""
+    return line.decode(errors="replace").strip("\r\n\ufeff")
+
+
 @dataclass
 class Pieces(InputPartition):
     """Pieces of files to read, in order: name, first byte, end, arrival; and whether nothing will follow."""
@@ -90,14 +106,14 @@ class LineSource(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
         """The reader of one query."""
-        return LineReader(Lines(**json.loads(self.options[OPTION])))
+        return LineReader(Lines.from_json(self.options[OPTION]))
 
 
 class LineReader(ChunkReader):
     """Plans batches by looking at the files, and reads them in one task, for their order."""
 
     def __init__(self, lines: Lines) -> None:
-        super().__init__(lines.openings)
+        super().__init__(lines.openings, lines.decoding, lines.control)
         self._lines = lines
         self._seen_ms = 0  # when the file was last seen without anything new
 
@@ -173,9 +189,21 @@ class LineReader(ChunkReader):
         for number, (name, first, end, arrived) in enumerate(partition.pieces):
             with Path(name).open("rb") as file:
                 file.seek(first)
-                yield row(number, CHUNK, arrived, file.read(end - first))
+                chunk = file.read(end - first)
+            yield row(number, CHUNK, arrived, chunk if first else self._without_header(name, chunk))
         if partition.last:
             yield row(len(partition.pieces), LAST)
+
+    def _without_header(self, name: str, chunk: bytes) -> bytes:
+        if not self._lines.header:
+            return chunk
+        first, _, rest = chunk.partition(b"\n")
+        if header_of(first) != self._lines.header:
+            raise BadInput(
+                f"{name}, line 1: not the header {self._lines.header!r}.",
+                hint="All files of a feed have the same columns in the same order.",
+            )
+        return rest
 
     def commit(self, end: Offset) -> None:
         """What is committed is not read again: remove it from a spool."""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipstream.documents import fitted
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
+from slipstream.io.decoding import ARROW, BINARY, CSV, PARQUET, TEXT, Decoding, encoding_of
 from slipstream.io.kafka import Topic
 from slipstream.progress import say
 
@@ -31,14 +34,144 @@ def is_live(source: str) -> bool:
     return source.startswith(TCP)
 
 
+@dataclass(frozen=True)
+class Feed:
+    """Tuples that come from elsewhere: where from, how they are written, and whether more of them will come."""
+
+    where: str
+    encoding: str
+    follow: bool = False
+    header: str = ""  # the first line of every file of CSV
+    decoding: Decoding | None = None  # what tasks make of it; without one they pass on what they read
+    tasks: int = 1  # that read a topic at once
+    settings: tuple[tuple[str, str], ...] = ()  # of Kafka's client
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; without the settings, in which there may be passwords."""
+        return {**asdict(self), "settings": ()}
+
+    @classmethod
+    def from_dict(cls, body: dict[str, Any]) -> Feed:
+        """From JSON."""
+        found: Feed = fitted(cls, {**body, "decoding": None})
+        return replace(found, decoding=Decoding(**body["decoding"])) if body["decoding"] else found
+
+    @property
+    def topic(self) -> Topic:
+        """The topic, if it is one."""
+        return Topic.parse(self.where).with_settings(self.settings)
+
+    @property
+    def is_topic(self) -> bool:
+        """Whether it is a topic."""
+        return self.where.startswith(KAFKA)
+
+    @property
+    def has_no_end(self) -> bool:
+        """Whether it has no end of its own."""
+        return self.follow or is_live(self.where)
+
+    def check(self) -> None:
+        """Refuse a feed that cannot be read, before Spark starts."""
+        if self.where.startswith(KAFKA):
+            self.topic.check_broker()
+        elif self.where.startswith(TCP):
+            spool.parse_address(self.where)
+        elif not Path(self.where).exists() and not self.follow:
+            raise BadArgument(
+                f"{self.where}: no such file or folder.", hint="Give a run, a text file, or a folder of them."
+            )
+
+    def open(
+        self, spark: SparkSession, folder: Path, *, openings: int = 0, alone: bool = False, control: str = ""
+    ) -> DataFrame:
+        """A stream of chunks, of what is there or of all that comes; ``folder`` remembers what it must of the feed.
+
+        What comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
+        query ``alone`` reads it. ``control`` is the file in which people pause it.
+        """
+        self.check()
+        if self.where.startswith(KAFKA):
+            found = topic.Subscription(
+                self.topic,
+                self.follow,
+                self.encoding,
+                openings=openings,
+                tasks=self.tasks,
+                control=control,
+                decoding=self.decoding,
+            )
+            messages = found.until_now(folder / TOPIC)
+            spark.dataSource.register(topic.TopicSource)
+            return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
+        spooled = is_live(self.where)
+        files = lines.Lines(
+            str((folder / RECEIVED if spooled else Path(self.where)).absolute()),
+            self.has_no_end,
+            whole_files=self.encoding in BINARY,
+            spool=spooled,
+            openings=openings,
+            alone=alone,
+            control=control,
+            header=self.header,
+            decoding=self.decoding,
+        )
+        spark.dataSource.register(lines.LineSource)
+        return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, files.to_json()).load()
+
+    def connect(self, folder: Path) -> None:
+        """Let a feed come that does not come by itself, and wait for one that is not there yet."""
+        if self.where.startswith(TCP):
+            spool.receive(self.where, folder / RECEIVED, self.encoding)
+        elif self.where.startswith(KAFKA):
+            topic.wait_for(self.topic)
+        elif not Path(self.where).exists():
+            say(f"Waiting for {self.where}: it is not there yet.")
+
+
+def feed_of(
+    where: str,
+    schema: Mapping[str, str],
+    *,
+    encoding: str = "",
+    columns: Mapping[str, str] | None = None,
+    fields: Sequence[str] = (),
+    follow: bool = False,
+    settings: tuple[tuple[str, str], ...] = (),
+) -> Feed:
+    """The feed that people mean by ``where``, decoded to the columns of a schema; refused if it cannot be that."""
+    encoding = encoding or encoding_of(_first_file(where))
+    header = _header(where) if encoding == CSV and not fields and not where.startswith((KAFKA, TCP)) else ""
+    named = [name.strip().strip('"') for name in header.split(",")] if header else list(fields)
+    feed = Feed(
+        where, encoding, follow, header, Decoding(encoding, dict(schema), dict(columns or {}), named), settings=settings
+    )
+    if where.startswith(TCP) and encoding in (ARROW, PARQUET):
+        raise BadArgument(f"{where}: a socket cannot carry {encoding}.", hint="Send csv, json, text or train.")
+    feed.check()
+    return feed
+
+
+def _first_file(where: str) -> str:
+    """The name of a file, or of the first one in a folder."""
+    if where.startswith((KAFKA, TCP)) or not Path(where).is_dir():
+        return where
+    return next(iter(sorted(file.name for file in Path(where).iterdir() if not file.name.startswith("."))), "")
+
+
+def _header(where: str) -> str:
+    """The first line of a file of CSV, or of the first one in a folder."""
+    path = Path(where)
+    first = path / _first_file(where) if path.is_dir() else path
+    if not first.is_file():
+        raise BadArgument(f"{where}: no file to read the header of.", hint="Name the fields: --fields id,time,x,y.")
+    with first.open("rb") as file:
+        return lines.header_of(file.readline())
+
+
 def check(source: str, *, follow: bool) -> None:
-    """Refuse a source that cannot be read, before Spark starts."""
-    if source.startswith(KAFKA):
-        Topic.parse(source).check_broker()
-    elif source.startswith(TCP):
-        spool.parse_address(source)
-    elif not Path(source).exists() and not follow:
-        raise BadArgument(f"{source}: no such file or folder.", hint="Give a run, a text file, or a folder of them.")
+    """Refuse a feed that cannot be read, before Spark starts."""
+    Feed(source, TEXT, follow).check()
 
 
 def chunks(
@@ -51,32 +184,13 @@ def chunks(
     openings: int = 0,
     alone: bool = False,
 ) -> DataFrame:
-    """Anything else as a stream of chunks: what is there, or with ``follow`` all that comes.
-
-    What comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
-    query ``alone`` reads it.
-    """
-    check(source, follow=follow)
-    if source.startswith(KAFKA):
-        messages = topic.Subscription(Topic.parse(source), follow, encoding, openings=openings)
-        messages = messages.until_now(checkpoint / TOPIC)
-        spark.dataSource.register(topic.TopicSource)
-        return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
-    spooled = is_live(source)
-    path = checkpoint / RECEIVED if spooled else Path(source)
-    found = lines.Lines(str(path.absolute()), follow or spooled, encoding == "train", spooled, openings, alone)
-    spark.dataSource.register(lines.LineSource)
-    return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, found.to_json()).load()
+    """A feed as a stream of chunks."""
+    return Feed(source, encoding, follow).open(spark, checkpoint, openings=openings, alone=alone)
 
 
 def connect(source: str, checkpoint: Path, encoding: str) -> None:
-    """Let a source come that does not come by itself, and wait for one that is not there yet."""
-    if source.startswith(TCP):
-        spool.receive(source, checkpoint / RECEIVED, encoding)
-    elif source.startswith(KAFKA):
-        topic.wait_for(Topic.parse(source))
-    elif not Path(source).exists():
-        say(f"Waiting for {source}: it is not there yet.")
+    """Let a feed come."""
+    Feed(source, encoding).connect(checkpoint)
 
 
 def start_clock(file: Path, speed: float, since: int = 0) -> None:
@@ -87,11 +201,14 @@ def start_clock(file: Path, speed: float, since: int = 0) -> None:
 
 
 def follow(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look: Callable[[int], None]) -> None:
-    """Wait until the finished batches of a query reach an end; ``look`` hears the second they are at, -1 if unknown."""
+    """Wait until the finished batches of a query reach an end; ``look`` hears the second they are at, -1 if unknown.
+
+    Of several sources all must have reached it.
+    """
     while query.isActive:
-        place = place_of(query)
-        look(int(place.get("second", -1)))
-        if place and ended(place):
+        places = places_of(query)
+        look(int(places[0].get("second", -1)) if places else -1)
+        if places and all(place and ended(place) for place in places):
             return
         time.sleep(0.1)
     if error := query.exception():
@@ -114,8 +231,16 @@ def at_second(until: int) -> Callable[[dict[str, Any]], bool]:
 
 
 def place_of(query: StreamingQuery) -> dict[str, Any]:
-    """The offset up to which the batches of a query are finished; empty before the first."""
+    """The offset of the first source up to which the batches of a query are finished; empty before the first."""
+    return next(iter(places_of(query)), {})
+
+
+def places_of(query: StreamingQuery) -> list[dict[str, Any]]:
+    """The offsets of all sources up to which the batches of a query are finished; nothing before the first."""
     progress = query.lastProgress
-    offset = progress["sources"][0]["endOffset"] if progress else None
-    found: Any = json.loads(offset) if isinstance(offset, str) else offset
+    return [_offset(source["endOffset"]) for source in progress["sources"]] if progress else []
+
+
+def _offset(given: Any) -> dict[str, Any]:
+    found = json.loads(given) if isinstance(given, str) else given
     return found if isinstance(found, dict) else {}

@@ -2,8 +2,8 @@
 
 Offsets are Kafka's own, kept in Spark's offset log, so what was read is read again after a crash and only that; no
 consumer group commits anything. Spark's JVM connector would need jars that match Spark to the digit; this needs none.
-A feed has one order, and Kafka keeps order within a partition: a feed belongs on one partition. Of several, messages
-are taken in the order of their timestamps. A message arrived at its timestamp.
+A message arrived at its timestamp. Kafka keeps order within a partition; of several, messages are taken in the order of
+their arrival: one task reads them all, or several tasks some of the partitions each.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream.errors import BadInput, Unavailable
+from slipstream.errors import BadArgument, BadInput, Unavailable
 from slipstream.io.chunks import ARRIVALS_MS, CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
+from slipstream.io.decoding import BINARY, Decoding
 from slipstream.io.kafka import PATIENCE, Topic
 from slipstream.progress import say
 from slipstream.staging import appearing
@@ -47,6 +48,9 @@ class Subscription:
     encoding: str
     until: dict[str, int] | None = None
     openings: int = 0
+    tasks: int = 1  # that read at once
+    control: str = ""
+    decoding: Decoding | None = None
 
     def until_now(self, file: Path) -> Subscription:
         """Unless it follows, a subscription ends where the topic ended at its first start."""
@@ -67,28 +71,29 @@ class Subscription:
     def from_json(cls, text: str) -> Subscription:
         """From text."""
         body = json.loads(text)
-        return cls(**{**body, "topic": Topic(**body["topic"])})
+        decoding = Decoding(**body["decoding"]) if body["decoding"] else None
+        return cls(**{**body, "topic": Topic.from_dict(body["topic"]), "decoding": decoding})
 
 
 @cache
 def consumer(topic: Topic) -> Any:
     """A consumer that belongs to no group and remembers nothing; connected once per process."""
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, KafkaException
 
-    return Consumer(
-        {
-            "bootstrap.servers": topic.servers,
-            "group.id": "slipstream",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            # what is not there any more must not be skipped without a word
-            "auto.offset.reset": "error",
-            # a fetch that still waits for more when a batch has ended would keep the next one waiting
-            "fetch.wait.max.ms": 10,
-            "log_level": 0,
-        }
-    )
+    settings = {
+        "group.id": "slipstream",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        # what is not there any more must not be skipped without a word
+        "auto.offset.reset": "error",
+        # a fetch that still waits for more when a batch has ended would keep the next one waiting
+        "fetch.wait.max.ms": 10,
+    }
+    try:
+        return Consumer(topic.client(**settings))
+    except KafkaException as error:
+        raise BadArgument(f"--kafka-config: {error.args[0].str()}.", hint="The names are librdkafka's.") from error
 
 
 def watermarks(topic: Topic) -> Marks | None:
@@ -127,7 +132,7 @@ def wait_for(topic: Topic) -> None:
 
 @dataclass
 class Stretch(InputPartition):
-    """From where to where to read each partition, and whether that is all there will be."""
+    """What a task reads: from where to where of each partition, and whether that is all there will be."""
 
     stretches: list[tuple[int, int, int]]
     last: bool
@@ -151,10 +156,10 @@ class TopicSource(DataSource):
 
 
 class TopicReader(ChunkReader):
-    """Plans batches by the topic's watermarks, and reads them in one task, for their order."""
+    """Plans batches by the topic's watermarks."""
 
     def __init__(self, subscription: Subscription) -> None:
-        super().__init__(subscription.openings)
+        super().__init__(subscription.openings, subscription.decoding, subscription.control)
         self._subscription = subscription
 
     def begin(self) -> Offset:
@@ -193,11 +198,12 @@ class TopicReader(ChunkReader):
         return max(place, min(end, place + MOST_MESSAGES))
 
     def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task reads all, in order."""
+        """Some partitions for each task."""
         stretches = [(int(n), start["at"].get(n, last), last) for n, last in end["at"].items()]
         wanted = [stretch for stretch in stretches if stretch[2] > stretch[1]]
+        tasks = [part for k in range(self._subscription.tasks) if (part := wanted[k :: self._subscription.tasks])]
         last = bool(end["ended"]) and not start["ended"]
-        return [Stretch(wanted, last)] if wanted or last else []
+        return [Stretch(part, last and k == 0) for k, part in enumerate(tasks or [[]] * last)]
 
     def chunks(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
         """The messages that arrived together as a chunk each."""
@@ -205,11 +211,13 @@ class TopicReader(ChunkReader):
         found = [message for stretch in partition.stretches for message in messages(topic, *stretch)]
         if len(partition.stretches) > 1:
             found.sort(key=lambda message: message[0])
-        glue = b"" if self._subscription.encoding == "train" else b"\n"
-        for seq, (moment, together) in enumerate(groupby(found, lambda message: message[0] // ARRIVALS_MS)):
+        glue = b"" if self._subscription.encoding in BINARY else b"\n"
+        # tasks are told apart by the partition they begin with
+        first = partition.stretches[0][0] << 32 if partition.stretches else 0
+        for seq, (moment, together) in enumerate(groupby(found, lambda message: message[0] // ARRIVALS_MS), first):
             yield row(seq, CHUNK, moment * ARRIVALS_MS, glue.join(value for _, value in together if value))
         if partition.last:
-            yield row(len(found), LAST)
+            yield row(first + len(found), LAST)
 
 
 def messages(topic: Topic, number: int, first: int, end: int) -> list[Message]:

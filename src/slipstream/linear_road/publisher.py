@@ -24,14 +24,11 @@ class Publisher:
 
         self._topic, self._out = topic, out
         self._error = KafkaException
-        settings = {"bootstrap.servers": topic.servers, "transactional.id": f"slipstream-{topic.name}", "log_level": 0}
-        self._producer: Any = Producer(settings)
+        self._producer: Any = Producer(topic.client(**{"transactional.id": f"slipstream-{topic.name}"}))
         try:
             self._producer.init_transactions(PATIENCE)
         except KafkaException as error:
-            raise Unavailable(
-                f"kafka:{topic.servers}/{topic.name}: no broker answers.", hint="Start it: scripts/kafka.sh start"
-            ) from error
+            raise Unavailable(f"{topic}: no broker answers.", hint="Start it: scripts/kafka.sh start") from error
         self._position = self._sent_before()
 
     def publish(self) -> None:
@@ -53,7 +50,7 @@ class Publisher:
             failpoint("topic.after-commit")
         except self._error as error:
             raise Unavailable(
-                f"kafka:{self._topic.servers}/{self._topic.name}: the broker went away.",
+                f"{self._topic}: the broker went away.",
                 hint="Start it and run the same command again; it goes on where it was.",
             ) from error
         self._position = position
@@ -70,8 +67,8 @@ class Publisher:
         """How far the last committed transaction in the topic got."""
         from confluent_kafka import Consumer, TopicPartition
 
-        settings = {"bootstrap.servers": self._topic.servers, "group.id": "slipstream", "log_level": 0}
-        consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
+        settings = {"group.id": "slipstream", "isolation.level": "read_committed", "enable.auto.commit": False}
+        consumer = Consumer(self._topic.client(**settings))
         try:
             place = TopicPartition(self._topic.name, 0)
             try:

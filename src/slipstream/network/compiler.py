@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.errors import BadArgument, BadInput
-from slipstream.network import expressions
-from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Schema
-from slipstream.network.arrivals import with_arrivals
+from slipstream.network import expressions, intake
+from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Source
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.sink import COLUMNS, Sink
@@ -72,6 +71,7 @@ class Compiled:
     plan: Plan
     rows: DataFrame
     warm: ExitStack
+    fused: bool  # one operator, with one key
 
     def output(self, name: str) -> DataFrame:
         """One output's tuples with their own columns, and the hidden ones."""
@@ -87,12 +87,12 @@ class Compiled:
     ) -> StreamingQuery:
         """Start the query: ``deliver`` gets each batch and its number.
 
-        ``partitions`` is how many tasks a new query has for each stage, unless as many as the session says.
+        ``partitions`` is how many tasks a new query in levels has for each, unless as many as the session says.
         """
         writer = self.rows.writeStream.foreachBatch(deliver).option("checkpointLocation", str(checkpoint))
         if available_now:
             writer = writer.trigger(availableNow=True)
-        with self._settings(partitions):
+        with self._settings(1 if self.fused else partitions):
             query = writer.queryName(self.plan.checked.network.name).start()
         # a query is stopped by whoever started it; its warm state is of no use to any other
         weakref.finalize(query, self.warm.close)
@@ -114,19 +114,51 @@ def compile_network(
     *,
     folder: Path | None = None,
     buckets: int = 4,
-    taps: dict[str, Arc] | None = None,
-    drops: Mapping[tuple[str, int, bool], int] | None = None,
 ) -> Compiled:
     """Compile a checked network over its input streams, any DataFrames with the sources' columns.
 
     A stream may bring arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples count
-    as they come. With a ``folder`` its tasks write what it delivers there. ``drops`` gives a bit to a side of a box or
-    (True) to an output: tuples that have it in ``_shed`` go no further.
+    as they come. With a ``folder`` its tasks write what it delivers there.
+    """
+    rows = {}
+    for place, source in enumerate(checked.network.sources):
+        if source.name not in inputs:
+            raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame for each source.")
+        rows[place] = intake.packed(inputs[source.name], source.name, source.schema, place)
+    return compile_rows(checked, rows, tables, folder=folder, buckets=buckets)
+
+
+def compile_rows(
+    checked: Checked,
+    inputs: Mapping[int, DataFrame],
+    tables: Mapping[str, DataFrame] | None = None,
+    *,
+    folder: Path | None = None,
+    buckets: int = 4,
+    taps: dict[str, Arc] | None = None,
+    drops: Mapping[tuple[str, int, bool], int] | None = None,
+    shared: bool = False,
+    live: bool = False,
+) -> Compiled:
+    """Compile a checked network over rows that carry the trains of its sources (``intake``), by the sources' numbers.
+
+    ``drops`` gives a bit to a side of a box or (True) to an output: tuples that have it in ``_shed`` go no further.
+    When reading is ``shared`` by several tasks, they hand over to the one in which the boxes are. A ``live`` network
+    must be one stage: what its feeds bring that is no tuple has no way through levels.
     """
     made, warm = plan(checked, taps), ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
     compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), warm, sink)
-    return Compiled(made, compiler.run(inputs), warm)
+    superbox = compiler.superbox()
+    if superbox is None and live:
+        raise BadArgument(
+            f"network {checked.network.name}: {only_in_spark(made)} needs Spark itself, and a network on feeds runs "
+            "outside of it.",
+            hint="Use a function that `slipstream network describe` shows in one stage, or one of your own "
+            "(--functions).",
+        )
+    rows = compiler.fused(inputs, superbox, shared) if superbox else compiler.in_levels(inputs)
+    return Compiled(made, rows, warm, fused=superbox is not None)
 
 
 def superbox_of(made: Plan, drops: Mapping[tuple[str, int, bool], int] | None = None) -> Superbox | None:
@@ -135,6 +167,15 @@ def superbox_of(made: Plan, drops: Mapping[tuple[str, int, bool], int] | None = 
         return Superbox(made, {}, drops or {})
     except Untranslatable:
         return None
+
+
+def only_in_spark(made: Plan) -> str:
+    """What keeps a network from being one operator."""
+    try:
+        Superbox(made)
+    except Untranslatable as error:
+        return str(error)
+    return f"a table of more than {MOST_ROWS:,} rows"
 
 
 class _Compiler:
@@ -155,11 +196,10 @@ class _Compiler:
         self._tables = tables
         self._buckets = buckets
 
-    def run(self, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        rows = self._sources(inputs)
-        superbox = self._superbox()
-        if superbox is not None:
-            return self._fused(rows, superbox)
+    def in_levels(self, inputs: Mapping[int, DataFrame]) -> DataFrame:
+        """The network with a stage for each level of its boxes."""
+        sources = self._checked.network.sources
+        rows = intake.all_rows({place: self._source(inputs[place], sources[place], place) for place in inputs})
         rows = self._route(rows, 0)
         for level in range(1, self._plan.depth + 1):
             runners = [r for r in self._plan.runners if self._plan.levels[r.node.name] == level]
@@ -174,7 +214,7 @@ class _Compiler:
 
     # --- everything in one operator
 
-    def _superbox(self) -> Superbox | None:
+    def superbox(self) -> Superbox | None:
         """The network as one operator, with its stored tables, if they are not too large to go with it."""
         superbox = superbox_of(self._plan, self._drops)
         if superbox is None:
@@ -187,36 +227,26 @@ class _Compiler:
             tables[table.name] = {name: encoded(stored[name], type_) for name, type_ in table.schema.items()}
         return replace(superbox, tables=tables)
 
-    def _fused(self, rows: DataFrame, superbox: Superbox) -> DataFrame:
-        """One partition from the source to the sink: an exchange would cost a batch more than it gains."""
+    def fused(self, inputs: Mapping[int, DataFrame], superbox: Superbox, shared: bool) -> DataFrame:
+        """All boxes in one stage; with one task from the source to the sink, unless reading is ``shared`` by several.
+
+        An exchange would cost a small batch more than it gains.
+        """
+        rows = intake.all_rows(inputs)
         stage = SuperboxStage(self._warm.enter_context(state_cache.engine()), superbox, self._sink)
         schema = COLUMNS if self._sink else ", ".join(f"{name} {type_}" for name, type_ in self._plan.row)
-        found = rows.coalesce(1).groupBy("bucket").transformWithStateInPandas(stage, schema, "Append", "None")
+        rows = rows if shared else rows.coalesce(1)
+        found = rows.groupBy("key").transformWithStateInPandas(stage, schema, "Append", "None")
         return found if self._sink else self._delivered(found)
 
     # --- what comes in, what goes out
 
-    def _sources(self, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        parts = []
-        for place, source in enumerate(self._checked.network.sources):
-            if source.name not in inputs:
-                raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame for each source.")
-            parts.append(self._source(inputs[source.name], source.name, source.schema, place))
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = rows.unionByName(part)
-        return rows
-
-    def _source(self, frame: DataFrame, name: str, schema: Schema, place: int) -> DataFrame:
-        missing = [column for column in schema if column not in frame.columns]
-        if missing:
-            raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
-        frame = with_arrivals(frame)
-        layout = self._plan.origins[Arc(name)]
+    def _source(self, rows: DataFrame, source: Source, place: int) -> DataFrame:
+        frame = intake.unpacked(rows, place, source.schema)
+        layout = self._plan.origins[Arc(source.name)]
         keys = dict.fromkeys(self._plan.keys, "0L") | {"q0": SEQ, self._plan.keys[-1]: f"{place}L"}
-        shed = f"coalesce({SHED}, 0L)" if SHED in frame.columns else "0L"
-        head = {"arc": str(layout.id), "bucket": "0", "ts": TS, "shed": shed, **keys}
-        return frame.selectExpr(*_aliased(self._row(head, layout, {name: name for name in schema})))
+        head = {"arc": str(layout.id), "bucket": "0", "ts": TS, "shed": f"coalesce({SHED}, 0L)", **keys}
+        return frame.selectExpr(*_aliased(self._row(head, layout, {name: name for name in source.schema})))
 
     def _delivered(self, rows: DataFrame) -> DataFrame:
         names, structs = [], []

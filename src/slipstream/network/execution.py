@@ -2,6 +2,8 @@
 
     OUT/network.yaml        what runs
     OUT/state.json          the version of the boxes' state in the checkpoint
+    OUT/sources.json        the feeds that it reads, if it reads feeds
+    OUT/status.json         starting, ready, running or stopped, and why
     OUT/recording.json      how many tuples the recorded inputs have, and when the first of them arrived
     OUT/waiting/SOURCE/     trains that have not arrived yet
     OUT/in/SOURCE/          trains that have: Spark streams this folder
@@ -9,23 +11,22 @@
     OUT/results/batch=N/    what batch N delivered (written whole, replaced when a batch is repeated)
     OUT/points/NAME/        the history of a connection point or a view, as trains
     OUT/monitor.jsonl       one line a batch: tuples, delays and utility of each output
-    OUT/checkpoint/         Spark's own
+    OUT/checkpoint/         Spark's own, and what comes from sockets until it is committed
     OUT/control             run, pause, or a number of single steps
     OUT/taps.json           arcs to record beside the outputs
     OUT/shed.json           how much to drop where, and shed.jsonl what was dropped
 
-Control works on arrivals: a train that has not been released has not arrived. So pausing, stepping and stopping never
+Control works on arrivals: a train that has not been released has not arrived, and a feed that is held is not read. So
+pausing, stepping and stopping never
 touch a running batch, and what comes out is the same however a run was interrupted.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,29 +34,34 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream import session
 from slipstream.documents import json_of
-from slipstream.errors import MALFORMED, BadArgument, BadInput, SlipstreamError, Unavailable
+from slipstream.errors import MALFORMED, BadArgument, BadInput
+from slipstream.io.control import PAUSE, RUN, Control
+from slipstream.io.sources import Feed, follow, has_ended, is_open, places_of
+from slipstream.io.topic import watermarks
 from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
-from slipstream.network.algebra import Arc, Filter, Network
-from slipstream.network.compiler import Compiled, compile_network
+from slipstream.network.algebra import Arc, Filter, Network, Source
+from slipstream.network.compiler import Compiled, compile_rows
+from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
-from slipstream.network.monitor import Measured, Monitor
+from slipstream.network.intake import REJECT_TYPES, Folder, numbered, packed
+from slipstream.network.monitor import REJECTS, Measured, Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
-from slipstream.network.trains import SHED, arriving, last_arrival, open_trains, write_empty, write_train
+from slipstream.network.trains import SHED, arriving, last_arrival, open_trains, write_train
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-RUN, PAUSE = "run", "pause"
-FILE, RECORDING = "network.yaml", "recording.json"
+FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: of what boxes keep in the state store; a folder that does not say it is of the first
-STATE, STATE_VERSION = "state.json", 2
+STATE, STATE_VERSION = "state.json", 3
+#: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
+OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
@@ -69,6 +75,7 @@ class Execution:
     folder: Path
     network: Network
     known: Checked | None = None
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
 
     @classmethod
@@ -105,6 +112,14 @@ class Execution:
         return made
 
     @classmethod
+    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed]) -> Execution:
+        """Lay out a folder for feeds, one for each source."""
+        made = cls._begun(folder, network)
+        made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
+        made._replace(FILE, files.dumps(network))
+        return made
+
+    @classmethod
     def _begun(cls, folder: Path, network: Network) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         for source in network.sources:
@@ -127,26 +142,25 @@ class Execution:
     # --- control
 
     @property
+    def _controls(self) -> Control:
+        return Control(self.folder / "control")
+
+    @property
     def control(self) -> str:
         """What people want: run, pause, or a number of steps."""
-        place = self.folder / "control"
-        return place.read_text(encoding="utf-8").strip() if place.exists() else RUN
-
-    @control.setter
-    def control(self, wanted: str) -> None:
-        self._replace("control", wanted)
+        return self._controls.wanted
 
     def pause(self) -> None:
-        """Let no more trains arrive; the batch under way ends normally."""
-        self.control = PAUSE
+        """Let nothing more arrive; the batch under way ends normally."""
+        self._controls.want(PAUSE)
 
     def resume(self) -> None:
-        """Let trains arrive again."""
-        self.control = RUN
+        """Let tuples arrive again."""
+        self._controls.want(RUN)
 
     def step(self, trains: int = 1) -> None:
-        """Let so many trains of each source arrive, then pause."""
-        self.control = str(trains)
+        """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
+        self._controls.want(str(trains))
 
     def waiting(self) -> list[Path]:
         """The trains that have not arrived, in order."""
@@ -161,13 +175,11 @@ class Execution:
 
     def obey(self) -> bool:
         """Do what ``control`` says, once; whether anything is still to come."""
-        wanted = self.control
-        if wanted == RUN:
+        if self.control == RUN:
             self.release()
-        elif wanted.isdigit() and int(wanted) > 0:
+        elif self._controls.steps:
             self.release(step=True)
-            left = int(wanted) - 1
-            self.control = str(left) if left else PAUSE
+            self._controls.step_done()
         return bool(self.waiting())
 
     def release(self, *, step: bool = False) -> int:
@@ -194,6 +206,38 @@ class Execution:
         train.unlink()
         if shares:
             self._log_shed(source, train.stem, tuples)
+
+    # --- feeds
+
+    @cached_property
+    def feeds(self) -> dict[str, Feed]:
+        """The feeds of the sources; none if they are recorded, or come from a connection point."""
+        place = self.folder / SOURCES
+        found = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+        return {name: Feed.from_dict(body) for name, body in found.items()}
+
+    @property
+    def source(self) -> str:
+        """What the status says of where tuples come from."""
+        return ", ".join(f"{name}={feed.where}" for name, feed in self.feeds.items()) or "a recording"
+
+    def _received(self, source: str) -> Path:
+        return self.folder / "checkpoint" / "feeds" / source
+
+    def connect(self, query: StreamingQuery) -> None:
+        """Let the feeds come, now that the query is ready."""
+        if self.feeds and not self._have_ended(query):
+            for name, feed in self.feeds.items():
+                replace(feed, settings=self.kafka).connect(self._received(name))
+
+    def is_coming(self, query: StreamingQuery) -> bool:
+        """Let arrive what may; whether anything is still to come."""
+        return not self._have_ended(query) if self.feeds else self.obey()
+
+    @staticmethod
+    def _have_ended(query: StreamingQuery) -> bool:
+        places = places_of(query)
+        return bool(places) and all(place and has_ended(place) for place in places)
 
     # --- the recording
 
@@ -287,15 +331,41 @@ class Execution:
     def compile(
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> Compiled:
-        """The network over this folder's trains; connection points are tapped beside the outputs."""
-        checked, inputs = self.checked(spark), {}
-        for source in self.network.sources:
-            frame = open_trains(spark, self.folder / "in" / source.name, source.schema, per_batch=trains)
-            wanted = wanted_of(self.network, source.name, self.taps.values())
-            inputs[source.name] = frame.where(wanted) if wanted else frame
+        """The network over what arrives in this folder; connection points are tapped beside the outputs."""
+        inputs = {place: self._input(spark, source, place, trains) for place, source in enumerate(self.network.sources)}
         taps = {point.name: point.arc for point in self.network.points} | self.taps
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
-        return compile_network(checked, inputs, tables, folder=self.folder, taps=taps, drops=drops)
+        shared = any(self._readers(spark, name) > 1 for name in self.feeds)
+        return compile_rows(
+            self.checked(spark),
+            inputs,
+            tables,
+            folder=self.folder,
+            taps=taps,
+            drops=drops,
+            shared=shared,
+            live=bool(self.feeds),
+        )
+
+    def _readers(self, spark: SparkSession, source: str) -> int:
+        """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
+        feed = replace(self.feeds[source], settings=self.kafka)
+        partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
+        return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
+
+    def _input(self, spark: SparkSession, source: Source, place: int, trains: int) -> DataFrame:
+        """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
+        if source.name in self.feeds:
+            tasks = self._readers(spark, source.name)
+            feed = replace(self.feeds[source.name], settings=self.kafka, tasks=tasks)
+            received, control = self._received(source.name), str((self.folder / "control").absolute())
+            return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
+        folder = self.folder / "in" / source.name
+        if self.recording:
+            return Folder(str(folder.absolute()), trains, OPENINGS).open(spark, place)
+        frame = open_trains(spark, folder, source.schema, per_batch=trains)
+        wanted = wanted_of(self.network, source.name, self.taps.values())
+        return packed(frame.where(wanted) if wanted else frame, source.name, source.schema, place)
 
     def start(
         self,
@@ -315,15 +385,9 @@ class Execution:
         return made.start(self._deliver, self.folder / "checkpoint", available_now=available_now, partitions=partitions)
 
     def warm_up(self, query: StreamingQuery) -> None:
-        """Take an empty train through a query, so that what Spark's start takes is not a delay of the first tuples.
-
-        Only before the recording begins to arrive: after that, times are fixed.
-        """
-        if self.has_begun:
-            return
-        for source in self.network.sources:
-            write_empty(self.folder / "in" / source.name, source.schema)
-        query.processAllAvailable()
+        """Wait for a query's openings to pass, so that what Spark's start takes is not a delay of the first tuples."""
+        if self.recording or self.feeds:
+            follow(query, is_open(REHEARSALS if self.feeds else OPENINGS), lambda _: None)
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
@@ -333,15 +397,18 @@ class Execution:
 
     def _deliver(self, batch: DataFrame, number: int) -> None:
         """Make visible what the tasks of a batch wrote."""
-        words = batch.collect()
-        files = {word["output"]: str(word["file"]) for word in words}
-        if not self.has_begun:  # the empty train of ``warm_up``: it only has to pass
-            sink.discard(self.folder, files)
+        words = {word["output"]: word for word in batch.collect()}
+        taken = words.pop(sink.TAKEN, None)
+        if taken is None:  # an opening: it only has to pass
             return
+        files = {output: str(word["file"]) for output, word in words.items()}
         sink.commit(self.folder, {point.name: self.history(point.name) for point in self.network.kept}, files, number)
         assert self.known is not None
         share = shedding.delivered(self.known, self.places, self.shares)
-        self.monitor.note({word["output"]: Measured(**json.loads(word["measured"])) for word in words}, number, share)
+        measured = {output: Measured(**json.loads(word["measured"])) for output, word in words.items()}
+        self.monitor.note(measured, number, share, json.loads(taken["measured"]))
+        if self.feeds:
+            self._controls.step_done()
         self.watch(number)
 
     def history(self, point: str) -> History:
@@ -362,6 +429,8 @@ class Execution:
 
     def inspect(self, name: str, last: int = 20) -> list[dict[str, Any]]:
         """The newest tuples on an output, a view, a connection point or a tapped arc, in order; needs no Spark."""
+        if name == REJECTS:
+            return looking.newest_results(self.folder / "results", name, last)
         self._arc(name)
         if name in {point.name for point in self.network.kept}:
             return looking.newest_kept([span.path for span in self.history(name).spans()], last)
@@ -369,6 +438,8 @@ class Execution:
 
     def results(self, spark: SparkSession, output: str) -> DataFrame:
         """Everything an output has delivered, or what a view or a connection point keeps, in order."""
+        if output == REJECTS:
+            return looking.results(spark, self.folder / "results", output, REJECT_TYPES)
         schema = self.checked(spark).schemas[self._arc(output)]
         if output in {point.name for point in self.network.kept}:
             return looking.kept(spark, [span.path for span in self.history(output).spans()], schema)
@@ -420,68 +491,3 @@ def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
     if any(arc.origin == source for arc in ends) or any(map(expressions.calls, predicates)):
         return ""  # everything is looked at, or it would be dear to look twice
     return " or ".join(f"({predicate})" for predicate in predicates)
-
-
-@contextmanager
-def query_errors(network: Network, folder: Path | None = None) -> Iterator[None]:
-    """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
-
-    ``folder`` is where what it delivered is kept, if it is.
-    """
-    from pyspark.errors import StreamingQueryException
-
-    try:
-        yield
-    except StreamingQueryException as error:
-        raise _failure(network, folder, error) from error
-
-
-def _failure(network: Network, folder: Path | None, error: Exception) -> SlipstreamError:
-    resumes = f"Results so far are in {folder}: `slipstream network run FILE --out {folder}`, without --input, resumes"
-    again = f"{resumes} there." if folder else session.NOTHING_KEPT
-    found = session.for_people(error, again, folder and folder / "checkpoint")
-    if isinstance(found, BadInput):
-        return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
-    if found is not None and not found.message.startswith(session.TASK_FAILED):
-        return found
-    causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
-    if not causes:
-        what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
-        return Unavailable(f"network {network.name} stopped: {what}", hint=again)
-    fixed = f" {resumes} after a fix of --functions." if folder else ""
-    return BadInput(
-        f"network {network.name} stopped: {causes[-1][:300]}",
-        hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
-    )
-
-
-def replay(
-    spark: SparkSession,
-    execution: Execution,
-    tables: Mapping[str, DataFrame] | None = None,
-    *,
-    controller: shedding.Controller | None = None,
-    trains: int = ALL,
-    rest: float = 0.05,
-    watch: Callable[[int], None] = lambda _: None,
-) -> None:
-    """Run a recording at its own pace: trains arrive when their time has come, the query takes what is there.
-
-    A batch takes at most ``trains`` of each source; ``watch`` is called with the number of each that was delivered.
-    With a ``controller`` load is shed while outputs are late.
-    """
-    execution.watch = watch
-    query = execution.start(spark, tables, trains=trains)
-    with query_errors(execution.network, execution.folder):
-        try:
-            execution.warm_up(query)
-            while execution.obey() and query.isActive:
-                shares = controller.adjust(execution.monitor.entries()) if controller else None
-                if shares is not None:
-                    execution.shares = shares
-                time.sleep(rest)
-            if query.isActive:
-                query.processAllAvailable()
-        finally:
-            query.stop()
-        query.awaitTermination()

@@ -27,17 +27,17 @@ _JSON = (".jsonl", ".ndjson", ".json")
 
 def read_inputs(network: Network, paths: Mapping[str, Path]) -> dict[str, pa.Table]:
     """The recordings of all sources of a network; whatever is missing is named at once."""
-    _check_given(network.name, "--input", "source", [source.name for source in network.sources], paths)
+    check_given(network.name, "--input", "source", [source.name for source in network.sources], paths)
     return {source.name: read_table(paths[source.name], source.schema) for source in network.sources}
 
 
 def read_tables(network: Network, paths: Mapping[str, Path]) -> dict[str, pa.Table]:
     """The stored tables of a network."""
-    _check_given(network.name, "--table", "table", [table.name for table in network.tables], paths)
+    check_given(network.name, "--table", "table", [table.name for table in network.tables], paths)
     return {table.name: read_table(paths[table.name], table.schema) for table in network.tables}
 
 
-def _check_given(network: str, option: str, kind: str, names: list[str], paths: Mapping[str, Path]) -> None:
+def check_given(network: str, option: str, kind: str, names: list[str], paths: Mapping[str, Path | str]) -> None:
     """Refuse files for what the network does not have, and sources or tables without a file."""
     if unknown := [name for name in paths if name not in names]:
         raise BadArgument(

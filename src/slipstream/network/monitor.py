@@ -22,6 +22,8 @@ from slipstream.logs import add_lines, whole_lines
 from slipstream.network.algebra import Output
 from slipstream.network.qos import Graph
 
+#: the output that gets the lines of feeds that are no tuples
+REJECTS = "rejects"
 #: what is averaged over a run
 _MEANS = ("delay", "good", "delivered", "utility")
 #: so many quantiles stand for a distribution; the driver need not see every tuple
@@ -59,13 +61,23 @@ class Monitor:
     file: Path
     outputs: tuple[Output, ...]
 
-    def note(self, measured: Mapping[str, Measured], number: int, delivered: Mapping[str, float]) -> None:
-        """Add a batch's line; ``delivered`` is the share of each output that load shedding leaves."""
+    def note(
+        self,
+        measured: Mapping[str, Measured],
+        number: int,
+        delivered: Mapping[str, float],
+        taken: Mapping[str, int] | None = None,
+    ) -> None:
+        """Add a batch's line.
+
+        ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples that sources brought.
+        """
         now = time.time_ns() // 1000
         wanted = {output.name: output for output in self.outputs}
         line = {
             "batch": number,
             "at": now,
+            "taken": dict(taken or {}),
             "outputs": {n: _line(wanted[n], one, now, delivered[n]) for n, one in measured.items() if n in wanted},
             "arcs": {name: _counts(one, now) for name, one in measured.items() if name not in wanted},
         }
@@ -74,6 +86,11 @@ class Monitor:
     def entries(self) -> list[dict[str, Any]]:
         """The lines so far; of a repeated batch the last."""
         return list({entry["batch"]: entry for entry in whole_lines(self.file)}.values())
+
+    def rejected(self) -> tuple[int, int]:
+        """How many lines of feeds were rejected, and how many there were in all."""
+        taken = [entry.get("taken", {}) for entry in self.entries()]
+        return sum(one.get(REJECTS, 0) for one in taken), sum(sum(one.values()) for one in taken)
 
     def totals(self) -> dict[str, dict[str, float]]:
         """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""

@@ -21,7 +21,8 @@ import pyarrow as pa
 from slipstream import temporary
 from slipstream.network import shedding
 from slipstream.network.analysis import analyse
-from slipstream.network.execution import Execution, query_errors
+from slipstream.network.execution import Execution
+from slipstream.network.failures import query_errors
 from slipstream.network.inputs import cut
 from slipstream.network.schemas import Checked
 from slipstream.network.statistics import Figures, Statistics, measure

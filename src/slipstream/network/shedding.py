@@ -215,6 +215,17 @@ def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, 
     return found
 
 
+def rates_of(
+    monitor: Sequence[Mapping[str, Any]], rates: Mapping[str, float], seconds: float = 10.0
+) -> dict[str, float]:
+    """The tuples per second that each source of ``rates`` brought lately."""
+    entries = [entry for entry in monitor if monitor[-1]["at"] - entry["at"] <= seconds * 1e6]
+    span = (entries[-1]["at"] - entries[0]["at"]) / 1e6 if len(entries) > 1 else 0.0
+    if not span:
+        return dict(rates)
+    return {name: sum(entry["taken"].get(name, 0) for entry in entries[1:]) / span for name in rates}
+
+
 @dataclass
 class Controller:
     """Dynamic shedding: believes in less capacity when outputs are late, in more when they are not.

@@ -5,7 +5,8 @@
     OUT/points/NAME/                    what connection points and views remember
     OUT/monitor.jsonl                   one line a batch
 
-Between the two goes a row for each output that got something: the file, and what is to be said of its tuples.
+Between the two goes a row for each output that got something: the file, and what is to be said of its tuples. One more
+row says what the batch took; a batch without it was an opening.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.failpoints import failpoint
+from slipstream.io.decoding import TYPES
 from slipstream.network.algebra import ConnectionPoint, Network
 from slipstream.network.monitor import Measured
 from slipstream.network.points import History
-from slipstream.network.trains import ARROW, SEQ, TS
+from slipstream.network.trains import SEQ, TS
 from slipstream.network.windows import nulls
 
 Array = npt.NDArray[Any]
@@ -35,6 +37,8 @@ Array = npt.NDArray[Any]
 #: the Spark columns of the word that something was written
 COLUMNS = "output string, file string, measured string"
 STAGING = "staging"
+#: stands for an output in the word that a batch brought something, and how much
+TAKEN = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Tuples:
 
 
 def _arrow(values: Array, type_: str) -> pa.Array:
-    return pa.array(values == 1 if type_ == "boolean" else values, ARROW[type_], mask=nulls(values))
+    return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from slipstream.network.algebra import Arc
+from slipstream.network import intake
 from slipstream.network.kernels import TRIGGER, TS, Kernel, State
+from slipstream.network.monitor import REJECTS
 from slipstream.network.plan import Layout, Plan
-from slipstream.network.sink import Sink, Tuples
+from slipstream.network.sink import TAKEN, Sink, Tuples
 from slipstream.network.superbox import Superbox, Train
 from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
@@ -60,19 +61,18 @@ class SuperboxStage(FrameStage[dict[str, State]]):
 
     def take(self, state: dict[str, State], rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples of the sources in; what the outputs get is passed on, or written, and then a word of it passed on."""
-        plan, before = self._superbox.plan, dict(state)
-        batch = pd.concat(rows, ignore_index=True) if len(rows) > 1 else rows[0]
-        arcs = batch["arc"].to_numpy()
-        sources = {}
-        for source in plan.checked.network.sources:
-            layout = plan.origins[Arc(source.name)]
-            here = arcs == layout.id
-            sources[source.name] = _train(batch if here.all() else batch[here], layout, plan.keys)
-        released = self._superbox.step(state, sources)
+        plan, before, batch = self._superbox.plan, dict(state), batch_number()
+        arrived = intake.take(plan, rows, batch)
+        if arrived.is_opening:
+            return
+        released = self._superbox.step(state, arrived.trains)
         if self._sink is None:
             yield from (_rows(train, plan.outputs[name].layout, plan) for name, train in released)
         else:
-            yield _words([self._write(name, train, self._sink) for name, train in released])
+            written = [self._write(name, train, self._sink) for name, train in released]
+            if arrived.rejects is not None:
+                written.append(self._sink.write(REJECTS, arrived.rejects, batch))
+            yield _words([(TAKEN, "", json.dumps(arrived.counts)), *written])
         self._ran = {name: now for name, now in state.items() if before.get(name) is not now}
 
     def _write(self, name: str, train: Train, sink: Sink) -> tuple[str, str, str]:
@@ -86,12 +86,6 @@ class SuperboxStage(FrameStage[dict[str, State]]):
         for number, runner in enumerate(self._superbox.plan.runners):
             if runner.node.name in self._ran:
                 stores[0].put(number, packed(self._ran[runner.node.name]))
-
-
-def _train(batch: pd.DataFrame, layout: Layout, keys: Sequence[str]) -> Train:
-    order = np.column_stack([batch[key].to_numpy() for key in keys])
-    columns = {name: batch[slot].to_numpy() for name, slot in layout.slots.items()}
-    return Train(batch[TS].to_numpy(), batch["shed"].to_numpy(), order, columns)
 
 
 def _rows(train: Train, layout: Layout, plan: Plan) -> pd.DataFrame:
@@ -116,7 +110,7 @@ def write_outputs(plan: Plan, sink: Sink, batches: Iterator[pd.DataFrame]) -> It
             columns = {column: mine[slot].to_numpy() for column, slot in layout.slots.items()}
             tuples = Tuples(mine[TS].to_numpy(), keys, columns, layout.types)
             written.append(sink.write(name, tuples, batch_number()))
-    yield _words(written)
+    yield _words([(TAKEN, "", "{}"), *written] if parts else [])
 
 
 def _words(written: list[tuple[str, str, str]]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from slipstream.io.decoding import TYPES as ARROW
 from slipstream.network.algebra import TYPES, Schema
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ SEQ, TS = "_seq", "_ts"
 #: and, when load is shed, at which places it is to be dropped, a bit each
 SHED = "_shed"
 
-#: how the values of a column lie in files
-ARROW = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
 #: Spark takes files in the order of their times; one second apart is apart on every file system
 _EPOCH = 1_000_000_000
 
@@ -36,17 +35,14 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema(hidden + [(name, ARROW[type_]) for name, type_ in schema.items()])
 
 
+def train_file(folder: Path, number: int) -> Path:
+    """The file of a train."""
+    return folder / f"train-{number:08d}.parquet"
+
+
 def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     """Put one train into the folder."""
-    return _put(folder / f"train-{number:08d}.parquet", number, tuples)
-
-
-def write_empty(folder: Path, schema: Schema) -> Path:
-    """Put a train without tuples into the folder, before all others."""
-    return _put(folder / "train-empty.parquet", 0, arrow_schema(schema).empty_table())
-
-
-def _put(place: Path, number: int, tuples: pa.Table) -> Path:
+    place = train_file(folder, number)
     place.parent.mkdir(parents=True, exist_ok=True)
     stage = place.with_name(f".{place.name}.partial")
     pq.write_table(tuples, stage)

@@ -607,6 +607,63 @@ def _concat(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     return _strictly(TEXT, parts, np.vectorize(lambda *texts: "".join(texts), otypes=[object]))
 
 
+_OF_TEXT: dict[type[exp.Expr], Callable[[str], str]] = {exp.Upper: str.upper, exp.Lower: str.lower}
+
+
+@_rule(*_OF_TEXT)
+def _of_text(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+    return _strictly(TEXT, self.texts([node.this]), np.vectorize(_OF_TEXT[type(node)], otypes=[object]))
+
+
+_STRIPS: dict[str, Callable[[str, str], str]] = {"": str.strip, "LEADING": str.lstrip, "TRAILING": str.rstrip}
+
+
+@_rule(exp.Trim)
+def _trim(self: _Translator, node: exp.Trim) -> tuple[Type, Function]:
+    """Without the blanks around it, and only those: Spark leaves tabs."""
+    strip = _STRIPS.get(str(node.args.get("position") or ""))
+    if strip is None or node.args.get("expression"):
+        raise Untranslatable(node.sql())
+    return _strictly(TEXT, self.texts([node.this]), np.vectorize(lambda text: strip(text, " "), otypes=[object]))
+
+
+_TESTS: dict[type[exp.Expr], Callable[[str, str], bool]] = {
+    exp.StartsWith: str.startswith,
+    exp.EndsWith: str.endswith,
+    exp.Contains: str.__contains__,
+}
+
+
+@_rule(*_TESTS)
+def _text_test(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+    test = np.vectorize(_TESTS[type(node)], otypes=[bool])
+    return _strictly(BOOLEAN, self.texts([node.this, node.expression]), test)
+
+
+@_rule(exp.Substring)
+def _substring(self: _Translator, node: exp.Substring) -> tuple[Type, Function]:
+    """Part of a text by fixed places: from the left, counted from one, or from the right, counted from minus one."""
+    start, length = (_whole(node.args.get(name)) for name in ("start", "length"))
+    if start is None or (length is None and node.args.get("length") is not None):
+        raise Untranslatable(node.sql())
+
+    def part(text: str) -> str:
+        first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+        end = len(text) if length is None else first + length
+        return text[max(first, 0) : max(end, 0)]
+
+    return _strictly(TEXT, self.texts([node.this]), np.vectorize(part, otypes=[object]))
+
+
+def _whole(node: exp.Expr | None) -> int | None:
+    """The whole number that stands there, if one does."""
+    sign = -1 if isinstance(node, exp.Neg) else 1
+    literal = node.this if isinstance(node, exp.Neg) else node
+    if isinstance(literal, exp.Literal) and not literal.is_string and literal.this.isdigit():
+        return sign * int(literal.this)
+    return None
+
+
 @_rule(exp.Anonymous)
 def _named(self: _Translator, node: exp.Anonymous) -> tuple[Type, Function]:
     name, arguments = str(node.this).lower(), node.expressions

@@ -17,6 +17,7 @@ from slipstream.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from slipstream.io.sources import Feed
     from slipstream.network.algebra import Network
     from slipstream.network.schemas import Checked
     from slipstream.network.statistics import Statistics
@@ -29,7 +30,39 @@ Functions = Annotated[
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option("--input", help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. Once per source."),
+    typer.Option(
+        "--input",
+        help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. `network run` also takes feeds: "
+        "SOURCE=kafka:HOST:PORT/TOPIC, SOURCE=tcp:HOST:PORT. Once per source.",
+    ),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        help="Encoding of feeds: csv, json, arrow, parquet, text or train. By the file's name, otherwise json.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="COLUMN=FIELD,...",
+        help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
+        "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
+    ),
+]
+Fields = Annotated[
+    str, typer.Option(help="The fields of a CSV feed without a header, in order: id,time,x,y.", show_default=False)
+]
+KafkaConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka-config",
+        metavar="KEY=VALUE|FILE",
+        help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them.",
+    ),
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
 
@@ -37,14 +70,69 @@ Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE fo
 SAMPLE = 100_000
 
 
-def pairs(option: str, given: list[str] | None) -> dict[str, Path]:
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     """NAME=FILE options."""
     found = {}
     for pair in given or []:
         name, separator, path = pair.partition("=")
         if not separator:
             raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
-        found[name] = Path(path)
+        found[name] = path
+    return found
+
+
+def paths(option: str, given: list[str] | None) -> dict[str, Path]:
+    """NAME=FILE options of files."""
+    return {name: Path(path) for name, path in pairs(option, given).items()}
+
+
+def is_feed(where: str, *, follow: bool) -> bool:
+    """Whether --input names a feed, not a recording."""
+    return follow or where.startswith(("kafka:", "tcp:"))
+
+
+def feeds(
+    network: Network,
+    given: Mapping[str, str],
+    *,
+    follow: bool,
+    encoding: str,
+    columns: list[str] | None,
+    fields: str,
+    settings: tuple[tuple[str, str], ...],
+) -> dict[str, Feed]:
+    """The feeds that --input names, one for each source."""
+    from slipstream.io.decoding import parse_columns
+    from slipstream.io.sources import feed_of
+    from slipstream.network.inputs import check_given
+    from slipstream.network.monitor import REJECTS
+
+    check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
+    if any(end.name == REJECTS for end in network.ends):
+        raise BadArgument(f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.")
+    names = [field.strip() for field in fields.split(",")] if fields else []
+    used: set[str] = set()
+    found = {}
+    for source in network.sources:
+        mapped = parse_columns(columns or [], source.name, source.schema)
+        used |= mapped.keys()
+        where = given[source.name]
+        found[source.name] = feed_of(
+            where,
+            source.schema,
+            encoding=encoding,
+            columns=mapped,
+            fields=names,
+            follow=follow,
+            settings=settings if where.startswith("kafka:") else (),
+        )
+    for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
+        column = pair.partition("=")[0].rpartition(".")[2]
+        if column not in used:
+            raise BadArgument(
+                f"--columns {pair}: no source has a column {column!r}.",
+                hint=" ".join(f"{s.name} has: {', '.join(s.schema)}." for s in network.sources),
+            )
     return found
 
 
@@ -81,14 +169,14 @@ def recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]
     """What --input names, read whole, for every source."""
     from slipstream.network.inputs import read_inputs
 
-    return read_inputs(network, pairs("--input", given))
+    return read_inputs(network, paths("--input", given))
 
 
 def stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
     """What --table names, for every stored table."""
     from slipstream.network.inputs import read_tables
 
-    return read_tables(network, pairs("--table", given))
+    return read_tables(network, paths("--table", given))
 
 
 def frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:

@@ -12,24 +12,34 @@ import typer
 from slipstream import session
 from slipstream.cli.checks import check_new
 from slipstream.cli.network.options import (
+    Columns,
+    Encoding,
+    Fields,
     File,
     Folder,
+    Follow,
     Functions,
     Inputs,
+    KafkaConfig,
     Tables,
+    feeds,
     frames,
+    is_feed,
     load_network,
     measured,
+    pairs,
     recordings,
     stored_tables,
 )
-from slipstream.cli.options import Conf, Json, Master, show, spark_session
+from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.errors import BadArgument
+from slipstream.io.kafka import read_settings
 from slipstream.progress import Advance, bar, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from slipstream.io.sources import Feed
     from slipstream.network.algebra import Arc, Network
     from slipstream.network.execution import Execution
     from slipstream.network.schemas import Checked
@@ -57,48 +67,108 @@ def run_network(
         typer.Option(min=0.001, help="Tuples per second of each source; without it everything is there at once."),
     ] = None,
     shed: Annotated[
-        bool, typer.Option("--shed", help="Shed load while outputs are late. Needs --rate and --input.")
+        bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
     ] = False,
     optimised: Annotated[
         bool, typer.Option("--optimise", help="Measure the boxes first and run the cheaper network. Needs --input.")
     ] = False,
+    follow: Follow = False,
+    encoding: Encoding = "",
+    columns: Columns = None,
+    fields: Fields = "",
+    kafka_config: KafkaConfig = None,
+    max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Run the network over recorded inputs, train by train; run it again without --input to resume where it stopped.
+    """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
 
-    A tuple's delay counts from its arrival: with --rate when its turn comes, else when the network is ready.
-    `slipstream network pause`, `resume` and `step` steer it from another terminal, `inspect` shows what came out.
+    A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
+    comes, else when the network is ready. `slipstream network pause`, `resume` and `step` steer it from another
+    terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
+
+    Examples:
+
+    `slipstream network run net.yaml --input cars=cars.csv --out out` a recording
+
+    `slipstream network run net.yaml --input cars=kafka:127.0.0.1:9092/positions --follow --out out` a topic of JSON
+
+    `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out` a folder
+    that fills
     """
-    from slipstream.network.execution import ALL, SMALL, replay
+    from slipstream.network.execution import ANOTHER
     from slipstream.network.schemas import check
 
-    if shed and not (rate and inputs):
-        raise BadArgument("--shed needs --rate and --input.", hint="Load can only be too much for a rate.")
-    if optimised and not inputs:
-        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
+    given, settings = pairs("--input", inputs), read_settings(kafka_config or [])
+    live = any(is_feed(where, follow=follow) for where in given.values())
+    if shed and not given:
+        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
+    if shed and not (rate or live):
+        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
+    if optimised and (live or not inputs):
+        raise BadArgument("--optimise needs a recorded --input.", hint="A network that has begun continues as it is.")
+    if live and rate:
+        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
     network = load_network(file, functions)
     taps = _taps(network, tap)
     before = None if inputs else _begun(network, out)
-    recorded = {} if before else _new_inputs(network, inputs, out)
+    if before is not None and _is_complete(before, as_json):
+        return
+    if not before:
+        check_new(out, hint=ANOTHER)
+    found = (
+        feeds(network, given, follow=follow, encoding=encoding, columns=columns, fields=fields, settings=settings)
+        if live
+        else {}
+    )
+    recorded = {} if before or live else recordings(network, inputs)
     stored = stored_tables(before.network if before else network, tables)
-    rows = before.recording.get("tuples", SMALL) if before else sum(table.num_rows for table in recorded.values())
-    spark = spark_session(f"network {network.name}", master, conf, quick=rows < SMALL)
+    spark = spark_session(f"network {network.name}", master, conf, quick=_is_small(before, recorded, live=live))
     checked = check(before.network if before else network, spark)
     if optimised:
         checked = _better(spark, checked, recorded, stored)
-    controller = _controller(spark, checked, rate, recorded, stored) if shed and rate else None
-    execution = before or _recorded(checked, out, recorded, train or _train(rate), rate)
-    execution.known = checked
+    controller = _controller(spark, checked, rate, recorded, stored) if shed else None
+    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate)
+    execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
-    with bar("batches", _batches(execution)) as advance:
-        watch = partial(_advanced, advance)
-        trains = ALL if rate else 1
-        replay(spark, execution, frames(spark, stored), controller=controller, trains=trains, watch=watch)
+    _drive(spark, execution, frames(spark, stored), controller, paced=rate is not None)
     _summary(execution, as_json)
+    rejected, total = execution.monitor.rejected()
+    check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
+
+
+def _drive(
+    spark: Any, execution: Execution, tables: dict[str, Any], controller: Controller | None, *, paced: bool
+) -> None:
+    from slipstream.network.driving import drive
+    from slipstream.network.execution import ALL
+
+    with bar("batches", _batches(execution)) as advance:
+        trains = ALL if paced else 1
+        drive(spark, execution, tables, controller=controller, trains=trains, watch=partial(_advanced, advance))
+
+
+def _is_small(before: Execution | None, recorded: dict[str, pa.Table], *, live: bool) -> bool:
+    """Whether one worker is enough, so that Spark can start quickly."""
+    from slipstream.network.execution import SMALL
+
+    if before is not None:
+        return bool(before.feeds) or before.recording.get("tuples", SMALL) < SMALL
+    return live or sum(table.num_rows for table in recorded.values()) < SMALL
+
+
+def _is_complete(before: Execution, as_json: bool) -> bool:
+    """Whether all input of a folder has been processed; says so."""
+    from slipstream.runtime.status import has_finished
+
+    if not (before.feeds or before.recording) or not has_finished(before.folder, before.source) or before.waiting():
+        return False
+    say(f"{before.folder}: already complete, nothing to do.")
+    _summary(before, as_json)
+    return True
 
 
 def _advanced(advance: Advance, batch: int) -> None:  # noqa: ARG001
@@ -133,22 +203,23 @@ def _begun(network: Network, out: Path) -> Execution | None:
     return found
 
 
-def _new_inputs(network: Network, inputs: list[str] | None, out: Path) -> dict[str, pa.Table]:
-    """The recordings for a new folder."""
-    from slipstream.network.execution import ANOTHER
-
-    check_new(out, hint=ANOTHER)
-    return recordings(network, inputs)
-
-
 def _train(rate: float | None) -> int:
     """How many tuples make a train: few enough not to wait for each other, or many, since a batch costs a second."""
     return max(round(rate / 2), 1) if rate else 50_000
 
 
-def _recorded(checked: Checked, out: Path, recorded: dict[str, pa.Table], train: int, rate: float | None) -> Execution:
+def _laid_out(
+    checked: Checked,
+    out: Path,
+    found: dict[str, Feed],
+    recorded: dict[str, pa.Table],
+    train: int,
+    rate: float | None,
+) -> Execution:
     from slipstream.network.execution import Execution
 
+    if found:
+        return Execution.on_feeds(out, checked.network, found)
     return Execution.record(out, checked.network, recorded, train=train, rate=rate)
 
 
@@ -165,12 +236,14 @@ def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: d
 
 
 def _controller(
-    spark: Any, checked: Checked, rate: float, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]
+    spark: Any, checked: Checked, rate: float | None, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]
 ) -> Controller:
+    """What sheds load; of a feed neither rates nor costs are known before it comes."""
     from slipstream.network.shedding import Controller
+    from slipstream.network.statistics import Statistics
 
-    costs = measured(spark, checked, inputs, tables)
-    rates = {source.name: rate for source in checked.network.sources}
+    costs = measured(spark, checked, inputs, tables) if inputs else Statistics()
+    rates = {source.name: rate or 1.0 for source in checked.network.sources}
     return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
 
 
@@ -210,7 +283,8 @@ def attach_query(
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
     """Answer as tuples come, until someone stops it."""
-    from slipstream.network.execution import ALL, query_errors
+    from slipstream.network.execution import ALL
+    from slipstream.network.failures import query_errors
 
     query = attached.start(spark, tables, trains=ALL)
     try:

@@ -1,0 +1,411 @@
+"""From the bytes of a feed to columns: which fields become which columns, and why a line that does not fit is rejected.
+
+A chunk is read as a whole. Only if something in it does not fit is it looked at line by line, so that one bad line
+costs that line and not the feed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from slipstream.errors import BadArgument
+from slipstream.feeds.parse import PARSERS, Parsed
+from slipstream.feeds.tuples import FIELDS
+
+CSV, JSON, ARROW, PARQUET, TEXT, TRAIN = "csv", "json", "arrow", "parquet", "text", "train"
+#: how the tuples of a feed may be written
+ENCODINGS = (CSV, JSON, ARROW, PARQUET, TEXT, TRAIN)
+#: those that are no lines: files of them are read whole, messages are put together as they are
+BINARY = (ARROW, PARQUET, TRAIN)
+#: what the names of files say
+_SUFFIXES = {
+    ".csv": CSV,
+    ".json": JSON,
+    ".jsonl": JSON,
+    ".ndjson": JSON,
+    ".arrow": ARROW,
+    ".arrows": ARROW,
+    ".parquet": PARQUET,
+    ".dat": TEXT,
+}
+
+#: how the values of each type of column lie in Arrow
+TYPES = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
+
+#: what a field that holds a time counts, and how many of them make a second; ISO 8601 is text
+UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000}
+ISO = "iso"
+
+#: why a line was rejected, and the line
+REJECTS = pa.schema([("reason", pa.string()), ("line", pa.string())])
+
+_NUMBER = {
+    "integer": r"^[ \t]*-?[0-9]{1,19}[ \t]*$",
+    "float": r"^[ \t]*[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]+\.|inf|nan|NaN)[ \t]*$",
+}
+_TRUE, _FALSE = ["1", "true", "True", "TRUE"], ["0", "false", "False", "FALSE"]
+_NULLS = ["", "NULL", "null", "NaN", "nan", "N/A", "NA", "n/a", "#N/A"]
+
+Reject = tuple[str, str]
+
+
+class Decoded(NamedTuple):
+    """The tuples of a chunk, in their order, and the lines that are none, each with its reason."""
+
+    tuples: pa.Table
+    rejects: pa.Table
+
+
+class Place(NamedTuple):
+    """Where a column's values stand in a feed: the field, and the unit if they are times."""
+
+    field: str
+    unit: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Read ``FIELD`` or ``FIELD:UNIT``.
+
+        >>> Place.parse("ts:ms")
+        Place(field='ts', unit='ms')
+        >>> Place.parse("urn:vin")
+        Place(field='urn:vin', unit='')
+        """
+        name, _, unit = text.rpartition(":")
+        return cls(name, unit) if name and unit in (*UNITS, ISO) else cls(text)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a feed is written, and which of its fields are the columns of a source; travels to tasks as JSON."""
+
+    encoding: str
+    schema: Mapping[str, str]  # the types of the columns
+    columns: Mapping[str, str] = field(default_factory=dict)  # where a column stands if not under its own name
+    fields: Sequence[str] = ()  # the names of CSV's fields, in order; the columns themselves unless they are given
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS:
+            raise BadArgument(f"--encoding {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
+        for name in self.columns:
+            if name not in self.schema:
+                raise BadArgument(
+                    f"--columns {name}={self.columns[name]}: there is no column {name!r}.",
+                    hint=f"There are: {', '.join(self.schema)}.",
+                )
+        known = FIELDS if self.encoding in (TEXT, TRAIN) else self.names if self.encoding == CSV else None
+        for name, place in self.places.items():
+            if place.unit and self.schema[name] not in ("integer", "float"):
+                raise BadArgument(
+                    f"--columns {name}={self.columns[name]}: {name} is {self.schema[name]}, a time is a number."
+                )
+            if known is not None and place.field not in known:
+                raise BadArgument(
+                    f"column {name!r}: there is no field {place.field!r}.",
+                    hint=f"The fields are {', '.join(known)}. Say which one it is: --columns {name}=FIELD.",
+                )
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Where each column stands."""
+        return {name: Place.parse(self.columns.get(name, name)) for name in self.schema}
+
+    @property
+    def names(self) -> list[str]:
+        """The fields of a line of CSV."""
+        return list(self.fields or (place.field for place in self.places.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    def decode(self, chunk: bytes) -> Decoded:
+        """Read whole lines, Arrow streams or trains.
+
+        >>> found = Decoding("csv", {"id": "text", "speed": "integer"}).decode(b"a,50\\nb,fast\\n")
+        >>> found.tuples.to_pylist(), found.rejects.to_pylist()
+        ([{'id': 'a', 'speed': 50}], [{'reason': 'integer:speed', 'line': 'b,fast'}])
+        """
+        raw, rejects = _READERS[self.encoding](self, chunk)
+        return self._mapped(raw, rejects)
+
+    def _mapped(self, raw: pa.Table, rejects: list[Reject]) -> Decoded:
+        """The columns under their names, times in seconds; what is no time is rejected."""
+        columns, fits = {}, np.ones(raw.num_rows, np.bool_)
+        for name, place in self.places.items():
+            columns[name], good = _in_seconds(raw[place.field], place.unit, TYPES[self.schema[name]])
+            if not good.all():
+                lines = raw.filter(pa.array(~good & fits)).to_pylist()
+                rejects += [(f"time:{place.field}", json.dumps(line)) for line in lines]
+                fits &= good
+        tuples = pa.table(columns, pa.schema([(name, TYPES[type_]) for name, type_ in self.schema.items()]))
+        return Decoded(tuples if fits.all() else tuples.filter(pa.array(fits)), _rejects(rejects))
+
+    def raw_types(self) -> dict[str, str]:
+        """The type in which each field is read."""
+        return {
+            place.field: "text" if place.unit == ISO else "float" if place.unit == "s" else self.schema[name]
+            for name, place in self.places.items()
+        }
+
+
+def _rejects(rejects: list[Reject]) -> pa.Table:
+    return pa.table([[reason for reason, _ in rejects], [line for _, line in rejects]], schema=REJECTS)
+
+
+def _in_seconds(
+    column: pa.ChunkedArray, unit: str, type_: pa.DataType
+) -> tuple[pa.ChunkedArray, npt.NDArray[np.bool_]]:
+    """A column of times in seconds since 1970, and which of its values are times."""
+    whole = np.ones(len(column), np.bool_)
+    if not unit:
+        return column.cast(type_), whole
+    if unit == ISO:
+        moments = pd.to_datetime(column.to_pandas(), utc=True, format="ISO8601", errors="coerce")
+        good = np.asarray(moments.notna() | column.is_null().to_pandas())
+        seconds = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        numbers = pa.chunked_array([pa.array(seconds, from_pandas=True)])
+    else:
+        good, numbers = whole, pc.divide(column.cast(pa.float64()), float(UNITS[unit]))
+    return (pc.floor(numbers) if pa.types.is_integer(type_) else numbers).cast(type_), good
+
+
+# --- the encodings
+
+
+def _read_csv(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    types = how.raw_types()
+    wanted = {name: TYPES[type_] for name, type_ in types.items()}
+    try:
+        return _csv_table(chunk, how.names, wanted), []
+    except pa.ArrowInvalid:
+        return _csv_lines(how, chunk, types)
+
+
+def _csv_table(chunk: bytes, names: list[str], types: dict[str, pa.DataType], **parsing: Any) -> pa.Table:
+    if not chunk.strip():
+        return pa.schema(list(types.items())).empty_table()
+    return csv.read_csv(
+        pa.BufferReader(chunk),
+        read_options=csv.ReadOptions(column_names=names, block_size=max(len(chunk), 1 << 20)),
+        parse_options=csv.ParseOptions(**parsing),
+        convert_options=csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=_NULLS,
+            true_values=_TRUE,
+            false_values=_FALSE,
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _csv_lines(how: Decoding, chunk: bytes, types: dict[str, str]) -> tuple[pa.Table, list[Reject]]:
+    """The lines that fit, and the others: all fields are read as text first."""
+    rejects: list[Reject] = []
+
+    def reject(row: csv.InvalidRow) -> str:
+        rejects.append(("fields", row.text))
+        return "skip"
+
+    chunk = _decodable(chunk, rejects)
+    text = _csv_table(chunk, how.names, dict.fromkeys(how.names, pa.string()), invalid_row_handler=reject)
+    fits = np.ones(text.num_rows, np.bool_)
+    for name, type_ in types.items():
+        bad = ~_fitting(text[name], type_) & fits
+        if bad.any():
+            rows = text.filter(pa.array(bad)).to_pylist()
+            rejects += [(f"{type_}:{name}", ",".join(str(row[n] or "") for n in how.names)) for row in rows]
+            fits &= ~bad
+    kept = text.filter(pa.array(fits))
+    return pa.table({name: _typed(kept[name], type_) for name, type_ in types.items()}), rejects
+
+
+def _decodable(chunk: bytes, rejects: list[Reject]) -> bytes:
+    """The lines of a chunk that are UTF-8."""
+    try:
+        chunk.decode()
+        return chunk
+    except UnicodeDecodeError:
+        kept = []
+        for line in chunk.splitlines():
+            try:
+                line.decode()
+                kept.append(line)
+            except UnicodeDecodeError:
+                rejects.append(("utf-8", line.decode(errors="replace")))
+        return b"\n".join(kept)
+
+
+def _fitting(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
+    """Which values of a column of text are of a type."""
+    if type_ == "text":
+        return np.ones(len(column), np.bool_)
+    if type_ == "boolean":
+        good = pc.is_in(column, value_set=pa.array([*_TRUE, *_FALSE]))
+    else:
+        good = pc.match_substring_regex(column, _NUMBER[type_])
+    found = np.asarray(pc.or_(pc.fill_null(good, False), column.is_null()))
+    if type_ == "integer":
+        # nineteen digits may be too many
+        long = np.asarray(pc.fill_null(pc.greater(pc.utf8_length(column), 18), False)) & found
+        for row in np.flatnonzero(long):
+            found[row] = -(2**63) < int(column[int(row)].as_py()) < 2**63
+    return found
+
+
+def _typed(column: pa.ChunkedArray, type_: str) -> pa.ChunkedArray:
+    if type_ == "boolean":
+        return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(column, value_set=pa.array(_TRUE)))
+    return column if type_ == "text" else pc.utf8_trim_whitespace(column).cast(TYPES[type_])
+
+
+def _read_json(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    types = how.raw_types()
+    schema = pa.schema([(name, TYPES[type_]) for name, type_ in types.items()])
+    if not chunk.strip():
+        return schema.empty_table(), []
+    parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    reading = pj.ReadOptions(block_size=max(len(chunk) + 1, 1 << 20))
+    try:
+        return pj.read_json(pa.BufferReader(chunk), parse_options=parsing, read_options=reading), []
+    except pa.ArrowInvalid:
+        return _json_lines(chunk, types, schema)
+
+
+def _json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple[pa.Table, list[Reject]]:
+    rows, rejects = [], []
+    for line in chunk.splitlines():
+        if not line.strip():
+            continue
+        found = _json_row(line, types)
+        if isinstance(found, str):
+            rejects.append((found, line.decode(errors="replace")))
+        else:
+            rows.append(found)
+    return pa.Table.from_pylist(rows, schema), rejects
+
+
+def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
+    """The values of a line, or why it has none."""
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        return "json"
+    if not isinstance(body, dict):
+        return "json"
+    for name, type_ in types.items():
+        if not _is(body.get(name), type_):
+            return f"{type_}:{name}"
+    return {name: body.get(name) for name in types}
+
+
+def _is(value: Any, type_: str) -> bool:
+    """Whether a JSON value is of a type; null is of every type."""
+    if value is None:
+        return True
+    if type_ == "text":
+        return isinstance(value, str)
+    if type_ == "boolean":
+        return isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return type_ == "float" or (isinstance(value, int) and -(2**63) < value < 2**63)
+
+
+def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    """Arrow streams, one after the other, or a Parquet file; one that does not fit is rejected whole."""
+    schema = pa.schema([(name, TYPES[type_]) for name, type_ in how.raw_types().items()])
+    parts, rejects = [schema.empty_table()], []
+    for stream in _streams(chunk) if how.encoding == ARROW else _parquet(chunk):
+        if isinstance(stream, str):
+            rejects.append((how.encoding, stream))
+            continue
+        missing = next((name for name in schema.names if name not in stream.column_names), None)
+        try:
+            if missing is not None:
+                raise KeyError(missing)
+            parts.append(stream.select(schema.names).cast(schema))
+        except (pa.ArrowException, KeyError) as error:
+            rejects.append((how.encoding, f"{stream.num_rows} tuples: {str(error).splitlines()[0]}"))
+    return pa.concat_tables(parts), rejects
+
+
+def _streams(chunk: bytes) -> Iterator[pa.Table | str]:
+    """The tables of Arrow streams; what cannot be read as one ends them."""
+    source = pa.BufferReader(chunk)
+    while source.tell() < len(chunk):
+        try:
+            yield pa.ipc.open_stream(source).read_all()
+        except (pa.ArrowException, OSError) as error:
+            yield str(error).splitlines()[0]
+            return
+
+
+def _parquet(chunk: bytes) -> Iterator[pa.Table | str]:
+    try:
+        yield pq.read_table(pa.BufferReader(chunk))
+    except (pa.ArrowException, OSError) as error:
+        yield str(error).splitlines()[0]
+
+
+def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    """Linear Road's own lines and trains."""
+    parsed: Parsed = PARSERS[how.encoding]([chunk])
+    wanted = dict.fromkeys(place.field for place in how.places.values())
+    table = pa.table({name: parsed.tuples[name] for name in wanted})
+    return table, [(reason, line.decode(errors="replace")) for line, reason in parsed.rejects]
+
+
+_READERS = {
+    CSV: _read_csv,
+    JSON: _read_json,
+    ARROW: _read_tables,
+    PARQUET: _read_tables,
+    TEXT: _read_tuples,
+    TRAIN: _read_tuples,
+}
+
+
+def encoding_of(name: str) -> str:
+    """How a file is written, by its name; JSON lines unless that says otherwise.
+
+    >>> encoding_of("cars.csv"), encoding_of("positions")
+    ('csv', 'json')
+    """
+    return _SUFFIXES.get(PurePath(name).suffix, JSON)
+
+
+_PAIR = re.compile(r"(?:(?P<source>\w+)\.)?(?P<column>\w+)=(?P<field>.+)")
+
+
+def parse_columns(texts: Sequence[str], source: str, schema: Mapping[str, str]) -> dict[str, str]:
+    """What ``--columns`` says of a source: ``column=field`` pairs, separated by commas; ``source.column`` names one.
+
+    >>> parse_columns(["id=vin,time=ts:ms"], "cars", {"id": "text", "time": "integer"})
+    {'id': 'vin', 'time': 'ts:ms'}
+    >>> parse_columns(["cars.id=vin,bikes.id=no"], "bikes", {"id": "text"})
+    {'id': 'no'}
+    """
+    found = {}
+    for pair in (pair.strip() for text in texts for pair in text.split(",")):
+        match = _PAIR.fullmatch(pair)
+        if not match:
+            raise BadArgument(f"--columns {pair}: not a pair.", hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.")
+        if match["source"] == source or (match["source"] is None and match["column"] in schema):
+            found[match["column"]] = match["field"]
+    return found

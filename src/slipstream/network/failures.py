@@ -1,0 +1,45 @@
+"""A query that failed: whether the network, its tuples or the machine is to blame, without Spark's stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from slipstream import session
+from slipstream.errors import BadInput, SlipstreamError, Unavailable
+from slipstream.network.algebra import Network
+
+
+@contextmanager
+def query_errors(network: Network, folder: Path | None = None) -> Iterator[None]:
+    """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
+
+    ``folder`` is where what it delivered is kept, if it is.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        yield
+    except StreamingQueryException as error:
+        raise _failure(network, folder, error) from error
+
+
+def _failure(network: Network, folder: Path | None, error: Exception) -> SlipstreamError:
+    resumes = f"Results so far are in {folder}: `slipstream network run FILE --out {folder}`, without --input, resumes"
+    again = f"{resumes} there." if folder else session.NOTHING_KEPT
+    found = session.for_people(error, again, folder and folder / "checkpoint")
+    if isinstance(found, BadInput):
+        return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
+    if found is not None and not found.message.startswith(session.TASK_FAILED):
+        return found
+    causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
+    if not causes:
+        what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
+        return Unavailable(f"network {network.name} stopped: {what}", hint=again)
+    fixed = f" {resumes} after a fix of --functions." if folder else ""
+    return BadInput(
+        f"network {network.name} stopped: {causes[-1][:300]}",
+        hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
+    )

@@ -1,0 +1,241 @@
+"""How tuples get into a network: each row carries a train, and a batch's rows become the trains of its sources.
+
+Rows are the expensive part of Spark, so tuples travel packed, as an Arrow stream with everything that one task read
+together. A train may bring arrival numbers and times with its tuples; one of a feed does not: its tuples arrived when
+the row says, and are numbered by the batch, in the order of their arrival.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+from slipstream.errors import BadInput
+from slipstream.io import chunks
+from slipstream.io.chunks import CHUNK, OPENING, REJECTED, ChunkReader, Offset, as_stream, from_stream
+from slipstream.network.algebra import TYPES, Arc, Schema
+from slipstream.network.arrivals import first_number
+from slipstream.network.monitor import REJECTS
+from slipstream.network.plan import Plan
+from slipstream.network.sink import Tuples
+from slipstream.network.superbox import Train
+from slipstream.network.trains import SEQ, SHED, TS, arrow_schema, train_file
+from slipstream.network.windows import encoded
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: the columns of a row, besides those of a chunk: the number of the source
+_COLUMNS = ("key", "source", "seq", "what", "arrived", "chunk")
+#: the columns of what is rejected
+REJECT_TYPES = {"source": "text", "reason": "text", "line": "text"}
+#: bits for the number of a tuple in its batch
+_TUPLE = 40
+OPTION = "trains"
+
+
+class Arrived(NamedTuple):
+    """What a batch brought: a train for each source, and what was rejected, if anything was."""
+
+    trains: dict[str, Train]
+    rejects: Tuples | None
+    is_opening: bool
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tuples each source brought, and how many lines were rejected."""
+        counts = {name: len(train) for name, train in self.trains.items()}
+        return counts if self.rejects is None else {**counts, REJECTS: len(self.rejects.ts)}
+
+
+def numbered(feed: DataFrame, source: int) -> DataFrame:
+    """A stream of chunks, decoded, as the rows of a source."""
+    from pyspark.sql import functions as sf
+
+    return feed.withColumn("source", sf.lit(source)).select(*_COLUMNS)
+
+
+def packed(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
+    """Any DataFrame with the columns of a source as the rows of that source."""
+    missing = [column for column in schema if column not in frame.columns]
+    if missing:
+        raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
+    hidden = [column for column in (SEQ, SHED) if column in frame.columns]
+    # Spark's time of a batch, not the worker's: a repeated batch has the same
+    arrival = TS if TS in frame.columns else f"unix_micros(current_timestamp()) AS {TS}"
+    typed = [f"cast(`{column}` AS {TYPES[type_]}) AS `{column}`" for column, type_ in schema.items()]
+    return numbered(frame.selectExpr(*hidden, arrival, *typed).mapInArrow(_pack, chunks.COLUMNS), source)
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The tuples of one task as trains; those without numbers are numbered."""
+    first = first_number(TaskContext.get())
+    for batch in batches:
+        if batch.num_rows:
+            table = pa.Table.from_batches([batch])
+            if SEQ not in table.column_names:
+                table = table.add_column(0, SEQ, pa.array(np.arange(first, first + batch.num_rows)))
+            yield chunks.row(first, CHUNK, 0, as_stream(table))
+            first += batch.num_rows
+
+
+def unpacked(rows: DataFrame, source: int, schema: Schema) -> DataFrame:
+    """The tuples of a source as rows, with arrival numbers, times and marks."""
+    wanted = pa.schema([*arrow_schema(schema), (SHED, pa.int64())])
+    ddl = ", ".join(f"`{n}` {t}" for n, t in {SEQ: "bigint", TS: "bigint", **_spark(schema), SHED: "bigint"}.items())
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch.column("chunk").to_pylist():
+                table = from_stream(data)
+                if SHED not in table.column_names:
+                    table = table.append_column(SHED, pa.nulls(table.num_rows, pa.int64()))
+                yield from table.select(wanted.names).cast(wanted).to_batches()
+
+    return rows.where(f"source = {source} AND what = {CHUNK}").select("chunk").mapInArrow(unpack, ddl)
+
+
+def _spark(schema: Schema) -> dict[str, str]:
+    return {name: TYPES[type_] for name, type_ in schema.items()}
+
+
+def take(plan: Plan, frames: Sequence[pd.DataFrame], batch: int) -> Arrived:
+    """The trains in the rows of a batch."""
+    rows = pd.concat(list(frames), ignore_index=True) if len(frames) > 1 else frames[0]
+    rows = rows.sort_values(["arrived", "source", "seq"], kind="stable")
+    sources = plan.checked.network.sources
+    parts: dict[str, list[Train]] = {source.name: [] for source in sources}
+    rejects, count = [], batch << _TUPLE
+    for place, what, arrived, data in zip(rows["source"], rows["what"], rows["arrived"], rows["chunk"], strict=True):
+        if what == CHUNK:
+            source, tuples = sources[place], from_stream(data)
+            parts[source.name].append(_train(plan, source.name, place, tuples, int(arrived), count))
+            count += tuples.num_rows
+        elif what == REJECTED:
+            table = from_stream(data)
+            named = table.add_column(0, "source", pa.array([sources[place].name] * table.num_rows))
+            rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, int(arrived) * 1000))))
+    trains = {name: Train.concat(found) for name, found in parts.items() if found}
+    opening = bool((rows["what"] == OPENING).any())
+    return Arrived(trains, _rejected(plan, rejects, batch) if rejects else None, opening)
+
+
+def _train(plan: Plan, source: str, place: int, tuples: pa.Table, arrived: int, first: int) -> Train:
+    layout, count = plan.origins[Arc(source)], tuples.num_rows
+    given = set(tuples.column_names)
+    order = np.zeros((count, len(plan.keys)), np.int64)
+    order[:, 0] = tuples[SEQ].to_numpy() if SEQ in given else np.arange(first, first + count)
+    order[:, -1] = place
+    ts = tuples[TS].to_numpy() if TS in given else np.full(count, arrived * 1000)
+    shed = tuples[SHED].fill_null(0).to_numpy() if SHED in given else np.zeros(count, np.int64)
+    return Train(ts, shed, order, {name: encoded(tuples[name], layout.types[name]) for name in layout.columns})
+
+
+def _rejected(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:
+    table = pa.concat_tables(tables)
+    keys = {key: np.zeros(table.num_rows, np.int64) for key in plan.keys}
+    keys[plan.keys[0]] = (batch << _TUPLE) + np.arange(table.num_rows)
+    columns = {name: encoded(table[name], type_) for name, type_ in REJECT_TYPES.items()}
+    return Tuples(table[TS].to_numpy(), keys, columns, REJECT_TYPES)
+
+
+# --- the trains of a folder
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Recorded trains that arrive in a folder, numbered; travels to Spark as an option."""
+
+    path: str
+    per_batch: int
+    openings: int = 0
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    def open(self, spark: SparkSession, source: int) -> DataFrame:
+        """The trains as the rows of a source."""
+        spark.dataSource.register(TrainSource)
+        return numbered(spark.readStream.format(TrainSource.name()).option(OPTION, self.to_json()).load(), source)
+
+
+@dataclass
+class Trains(InputPartition):
+    """The trains that a task reads."""
+
+    first: int
+    end: int
+
+
+class TrainSource(DataSource):
+    """The source under the name ``slipstream-trains``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name for Spark."""
+        return "slipstream-trains"
+
+    def schema(self) -> str:
+        """Chunks, each a train."""
+        return chunks.COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """The reader of one query."""
+        return TrainReader(Folder(**json.loads(self.options[OPTION])))
+
+
+class TrainReader(ChunkReader, SupportsTriggerAvailableNow):
+    """Reads trains in the order of their numbers."""
+
+    def __init__(self, folder: Folder) -> None:
+        super().__init__(folder.openings)
+        self._folder = folder
+        self._until: int | None = None  # where a query ends that takes only what is there
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember what is there now."""
+        self._until = len(list(Path(self._folder.path).glob("train-*.parquet")))
+
+    def begin(self) -> Offset:
+        """Before the first."""
+        return {"train": 0}
+
+    def reach(self, start: Offset) -> Offset:
+        """As many as there are, up to the size of a batch."""
+        end, most = start["train"], start["train"] + self._folder.per_batch
+        while end < most and end != self._until and self._file(end).exists():
+            end += 1
+        return {"train": end}
+
+    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One task reads all."""
+        return [Trains(start["train"], end["train"])] if end["train"] > start["train"] else []
+
+    def chunks(self, partition: Trains) -> Iterator[pa.RecordBatch]:
+        """A row for each train."""
+        for number in range(partition.first, partition.end):
+            yield chunks.row(number, CHUNK, 0, as_stream(pq.read_table(self._file(number))))
+
+    def _file(self, number: int) -> Path:
+        return train_file(Path(self._folder.path), number)
+
+
+def all_rows(parts: Mapping[int, DataFrame]) -> DataFrame:
+    """The rows of all sources."""
+    rest = iter(parts.values())
+    rows = next(rest)
+    for part in rest:
+        rows = rows.unionAll(part)
+    return rows
