@@ -26,6 +26,7 @@ from slipstream.network.driving import drive
 from slipstream.network.execution import Execution
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
+from slipstream.network.shedding import Marker, places
 from slipstream.runtime.status import has_finished
 
 CAR = {"id": "text", "time": "integer", "seg": "integer", "spd": "float"}
@@ -124,6 +125,7 @@ def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert [row.asDict() for row in again.results(spark, output).collect()] == everything[output]
     assert again.inspect("rejects") == [{"source": "cars", "reason": "fields", "line": "oops"}]
     assert again.monitor.rejected() == (1, 301)
+    assert again.shed() == []
     assert all(entry["outputs"][name]["worst"] < 300 for entry in again.monitor.entries() for name in entry["outputs"])
 
 
@@ -155,8 +157,24 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
     assert found.trains["right"].order[:, 0].tolist() == [first + 1]
     assert found.trains["left"].ts.tolist() == [100_000, 200_000, 200_000]
     assert found.rejects is not None
-    assert found.counts == {"left": 3, "right": 1, "rejects": 1}
+    assert found.counts == {"taken": {"left": 3, "right": 1, "rejects": 1}, "dropped": {}}
     assert intake.take(made, [rows_of((0, -1, OPENING, 0, b""))], 0).is_opening
+
+
+def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> None:
+    net = Builder("one")
+    net.source("cars", n="integer").filter("n >= 0", name="all").to("out")
+    network = net.build()
+    made, marker = plan(check(network, None)), Marker(str(tmp_path), network)
+    row = rows_of((0, 0, CHUNK, 100, as_stream(pa.table({"n": pa.array(range(1000), pa.int64())}))))
+    assert not intake.take(made, [row], 1, marker).trains["cars"].shed.any()
+    (tmp_path / "shed.json").write_text(json.dumps({str(places(network)[0]): 0.25}))
+    found = intake.take(made, [row], 1, marker)
+    lost = int((found.trains["cars"].shed & 1).sum())
+    assert 200 < lost < 300
+    assert found.counts["dropped"] == {"cars": {str(places(network)[0]): lost}}
+    again = intake.take(made, [row], 1, marker)
+    assert (again.trains["cars"].shed == found.trains["cars"].shed).all(), "a batch that is repeated drops the same"
 
 
 def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:

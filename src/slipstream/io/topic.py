@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
@@ -24,6 +25,7 @@ from slipstream.errors import BadArgument, BadInput, Unavailable
 from slipstream.io.chunks import ARRIVALS_MS, CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
 from slipstream.io.decoding import BINARY, Decoding
 from slipstream.io.kafka import PATIENCE, Topic
+from slipstream.kernels import Longs
 from slipstream.progress import say
 from slipstream.staging import appearing
 
@@ -35,8 +37,13 @@ _TRY_AGAIN = 0.5
 
 #: first and next offset of every partition
 Marks = dict[int, tuple[int, int]]
-#: when a message arrived, and what it says
-Message = tuple[int, bytes]
+
+
+class Messages(NamedTuple):
+    """When each message arrived, in milliseconds since 1970, and what it says."""
+
+    times: list[int]
+    values: list[bytes]
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,8 @@ def consumer(topic: Topic) -> Any:
         "auto.offset.reset": "error",
         # a fetch that still waits for more when a batch has ended would keep the next one waiting
         "fetch.wait.max.ms": 10,
+        # to catch up in few answers
+        "fetch.message.max.bytes": 8 << 20,
     }
     try:
         return Consumer(topic.client(**settings))
@@ -181,7 +190,7 @@ class TopicReader(ChunkReader):
         """Whether the newest message of a partition is empty, which says that nothing more will come."""
         ends = [(int(n), place) for n, place in at.items() if place > before.get(n, place)]
         topic = self._subscription.topic
-        return any(not value for n, place in ends for _, value in messages(topic, n, place - 1, place))
+        return any(not value for n, place in ends for value in messages(topic, n, place - 1, place).values)
 
     def _next(self, place: int | None, end: int, number: str, low: int) -> int:
         """Where a batch ends that starts at a partition's ``place``; the first one only finds out where to start.
@@ -208,19 +217,31 @@ class TopicReader(ChunkReader):
     def chunks(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
         """The messages that arrived together as a chunk each."""
         topic = self._subscription.topic
-        found = [message for stretch in partition.stretches for message in messages(topic, *stretch)]
-        if len(partition.stretches) > 1:
-            found.sort(key=lambda message: message[0])
+        times, values = _in_order([messages(topic, *stretch) for stretch in partition.stretches])
         glue = b"" if self._subscription.encoding in BINARY else b"\n"
         # tasks are told apart by the partition they begin with
-        first = partition.stretches[0][0] << 32 if partition.stretches else 0
-        for seq, (moment, together) in enumerate(groupby(found, lambda message: message[0] // ARRIVALS_MS), first):
-            yield row(seq, CHUNK, moment * ARRIVALS_MS, glue.join(value for _, value in together if value))
+        seq = partition.stretches[0][0] << 32 if partition.stretches else 0
+        moments = times // ARRIVALS_MS
+        cuts = np.flatnonzero(np.diff(moments)) + 1
+        for begin, end in pairwise([0, *cuts.tolist(), len(values)]) if values else ():
+            together = glue.join(filter(None, values[begin:end]))
+            yield row(seq, CHUNK, int(moments[begin]) * ARRIVALS_MS, together)
+            seq += 1
         if partition.last:
-            yield row(first + len(found), LAST)
+            yield row(seq, LAST)
 
 
-def messages(topic: Topic, number: int, first: int, end: int) -> list[Message]:
+def _in_order(parts: list[Messages]) -> tuple[Longs, list[bytes]]:
+    """The messages of several partitions in the order of their arrival."""
+    times = np.array([moment for part in parts for moment in part.times], np.int64)
+    values = [value for part in parts for value in part.values]
+    if len(parts) < 2:
+        return times, values
+    order = np.argsort(times, kind="stable")
+    return times[order], [values[place] for place in order.tolist()]
+
+
+def messages(topic: Topic, number: int, first: int, end: int) -> Messages:
     """The messages of a partition from ``first`` up to before ``end``: they are there, so nothing is waited for."""
     from confluent_kafka import TopicPartition
 
@@ -232,24 +253,27 @@ def messages(topic: Topic, number: int, first: int, end: int) -> list[Message]:
         reader.unassign()
 
 
-def _consume(reader: Any, topic: Topic, first: int, end: int) -> list[Message]:
-    found: list[Message] = []
+def _consume(reader: Any, topic: Topic, first: int, end: int) -> Messages:
+    times: list[int] = []
+    values: list[bytes] = []
     place, patience = first, time.monotonic() + PATIENCE
     while place < end:
         # asking for more than there is would wait for it
-        for message in reader.consume(num_messages=min(end - place, 20_000), timeout=0.5):
-            patience = time.monotonic() + PATIENCE
-            if message.error() is not None:
-                if _at_the_end(message):
-                    return found
-                raise Unavailable(f"{topic}: {message.error().str()}.", hint="Run the same command again.")
-            if message.offset() >= end:
-                return found
-            found.append((message.timestamp()[1], message.value() or b""))
-            place = message.offset() + 1
+        found = reader.consume(num_messages=min(end - place, 20_000), timeout=0.5)
+        errors = [message for message in found if message.error() is not None]
+        good = [message for message in found if message.error() is None] if errors else found
+        if good:
+            patience, place = time.monotonic() + PATIENCE, good[-1].offset() + 1
+            wanted = good if place <= end else [message for message in good if message.offset() < end]
+            times += [message.timestamp()[1] for message in wanted]
+            values += [message.value() or b"" for message in wanted]
+        for error in errors:
+            if _at_the_end(error):
+                return Messages(times, values)
+            raise Unavailable(f"{topic}: {error.error().str()}.", hint="Run the same command again.")
         if time.monotonic() > patience:
             raise Unavailable(f"{topic}: the broker went away.", hint="Start it and run the same command again.")
-    return found
+    return Messages(times, values)
 
 
 def _at_the_end(message: Any) -> bool:

@@ -49,7 +49,7 @@ from slipstream.network.intake import REJECT_TYPES, Folder, numbered, packed
 from slipstream.network.monitor import REJECTS, Measured, Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
-from slipstream.network.trains import SHED, arriving, last_arrival, open_trains, write_train
+from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Execution:
         write_train(self.folder / "in" / source, number, entering)
         train.unlink()
         if shares:
-            self._log_shed(source, train.stem, tuples)
+            self._log_shed(source, train.stem, tuples.num_rows, shedding.counted(tuples, self.places))
 
     # --- feeds
 
@@ -298,8 +298,7 @@ class Execution:
     @property
     def shares(self) -> dict[str, float]:
         """How much of the tuples to come is dropped at each place; nothing unless told."""
-        place = self.folder / "shed.json"
-        return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
+        return shedding.read_shares(self.folder)
 
     @shares.setter
     def shares(self, wanted: Mapping[str, float]) -> None:
@@ -307,13 +306,11 @@ class Execution:
         for name, share in wanted.items():
             if name not in known or not 0 <= share <= 1:
                 raise BadArgument(f"cannot drop {share} at {name!r}.", hint=f"Places: {'; '.join(sorted(known))}.")
-        self._replace("shed.json", json.dumps({name: share for name, share in wanted.items() if share}))
+        self._replace(shedding.SHARES, json.dumps({name: share for name, share in wanted.items() if share}))
 
-    def _log_shed(self, source: str, train: str, stamped: pa.Table) -> None:
+    def _log_shed(self, source: str, train: str, tuples: int, dropped: Mapping[str, int]) -> None:
         """What was marked, for people to see: how many tuples of a train go at each place."""
-        mask = stamped[SHED].to_numpy()
-        lost = {str(p): int(((mask >> bit) & 1).sum()) for bit, p in enumerate(self.places)}
-        line = {"source": source, "train": train, "tuples": len(mask), "dropped": {p: n for p, n in lost.items() if n}}
+        line = {"source": source, "train": train, "tuples": tuples, "dropped": dict(dropped)}
         add_lines(self.folder / "shed.jsonl", [line])
 
     def shed(self) -> list[dict[str, Any]]:
@@ -406,7 +403,10 @@ class Execution:
         assert self.known is not None
         share = shedding.delivered(self.known, self.places, self.shares)
         measured = {output: Measured(**json.loads(word["measured"])) for output, word in words.items()}
-        self.monitor.note(measured, number, share, json.loads(taken["measured"]))
+        counts = json.loads(taken["measured"])
+        self.monitor.note(measured, number, share, counts["taken"])
+        for source, dropped in counts["dropped"].items():
+            self._log_shed(source, f"batch-{number}", counts["taken"][source], dropped)
         if self.feeds:
             self._controls.step_done()
         self.watch(number)

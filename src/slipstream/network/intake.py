@@ -8,6 +8,7 @@ the row says, and are numbered by the batch, in the order of their arrival.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
 from slipstream.network.monitor import REJECTS
 from slipstream.network.plan import Plan
+from slipstream.network.shedding import Marker
 from slipstream.network.sink import Tuples
 from slipstream.network.superbox import Train
 from slipstream.network.trains import SEQ, SHED, TS, arrow_schema, train_file
@@ -51,12 +53,15 @@ class Arrived(NamedTuple):
     trains: dict[str, Train]
     rejects: Tuples | None
     is_opening: bool
+    dropped: dict[str, dict[str, int]]  # of each source: how many tuples are to be dropped, by places
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How many tuples each source brought, and how many lines were rejected."""
-        counts = {name: len(train) for name, train in self.trains.items()}
-        return counts if self.rejects is None else {**counts, REJECTS: len(self.rejects.ts)}
+    def counts(self) -> dict[str, Any]:
+        """How many tuples each source brought, how many lines were rejected, and how many tuples are dropped where."""
+        taken = {name: len(train) for name, train in self.trains.items()}
+        if self.rejects is not None:
+            taken[REJECTS] = len(self.rejects.ts)
+        return {"taken": taken, "dropped": self.dropped}
 
 
 def numbered(feed: DataFrame, source: int) -> DataFrame:
@@ -110,17 +115,23 @@ def _spark(schema: Schema) -> dict[str, str]:
     return {name: TYPES[type_] for name, type_ in schema.items()}
 
 
-def take(plan: Plan, frames: Sequence[pd.DataFrame], batch: int) -> Arrived:
-    """The trains in the rows of a batch."""
+def take(plan: Plan, frames: Sequence[pd.DataFrame], batch: int, marker: Marker | None = None) -> Arrived:
+    """The trains in the rows of a batch; tuples of feeds get marks from the ``marker``, if load is to be shed."""
     rows = pd.concat(list(frames), ignore_index=True) if len(frames) > 1 else frames[0]
     rows = rows.sort_values(["arrived", "source", "seq"], kind="stable")
     sources = plan.checked.network.sources
     parts: dict[str, list[Train]] = {source.name: [] for source in sources}
+    dropped: dict[str, Counter[str]] = {source.name: Counter() for source in sources}
     rejects, count = [], batch << _TUPLE
     for place, what, arrived, data in zip(rows["source"], rows["what"], rows["arrived"], rows["chunk"], strict=True):
         if what == CHUNK:
-            source, tuples = sources[place], from_stream(data)
-            parts[source.name].append(_train(plan, source.name, place, tuples, int(arrived), count))
+            source, tuples = sources[place].name, from_stream(data)
+            if SEQ not in tuples.column_names:
+                tuples = _arrived(tuples, int(arrived), count)
+                if marker is not None:
+                    tuples, lost = marker.mark(tuples)
+                    dropped[source].update(lost)
+            parts[source].append(_train(plan, source, place, tuples))
             count += tuples.num_rows
         elif what == REJECTED:
             table = from_stream(data)
@@ -128,18 +139,24 @@ def take(plan: Plan, frames: Sequence[pd.DataFrame], batch: int) -> Arrived:
             rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, int(arrived) * 1000))))
     trains = {name: Train.concat(found) for name, found in parts.items() if found}
     opening = bool((rows["what"] == OPENING).any())
-    return Arrived(trains, _rejected(plan, rejects, batch) if rejects else None, opening)
+    shed = {name: dict(counts) for name, counts in dropped.items() if counts}
+    return Arrived(trains, _rejected(plan, rejects, batch) if rejects else None, opening, shed)
 
 
-def _train(plan: Plan, source: str, place: int, tuples: pa.Table, arrived: int, first: int) -> Train:
+def _arrived(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
+    """Tuples of a feed with their arrival numbers and times."""
+    numbers, times = np.arange(first, first + tuples.num_rows), np.full(tuples.num_rows, arrived * 1000)
+    return tuples.add_column(0, SEQ, pa.array(numbers)).add_column(1, TS, pa.array(times))
+
+
+def _train(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
     layout, count = plan.origins[Arc(source)], tuples.num_rows
-    given = set(tuples.column_names)
     order = np.zeros((count, len(plan.keys)), np.int64)
-    order[:, 0] = tuples[SEQ].to_numpy() if SEQ in given else np.arange(first, first + count)
-    order[:, -1] = place
-    ts = tuples[TS].to_numpy() if TS in given else np.full(count, arrived * 1000)
-    shed = tuples[SHED].fill_null(0).to_numpy() if SHED in given else np.zeros(count, np.int64)
-    return Train(ts, shed, order, {name: encoded(tuples[name], layout.types[name]) for name in layout.columns})
+    order[:, 0], order[:, -1] = tuples[SEQ].to_numpy(), place
+    marked = SHED in tuples.column_names
+    shed = tuples[SHED].fill_null(0).to_numpy() if marked else np.zeros(count, np.int64)
+    columns = {name: encoded(tuples[name], layout.types[name]) for name in layout.columns}
+    return Train(tuples[TS].to_numpy(), shed, order, columns)
 
 
 def _rejected(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:

@@ -6,14 +6,16 @@ the capacity gained, until the load fits.
 
 Which tuples go is decided when a train is released, and written into it: bit i of a tuple's ``_shed`` says that it
 is to be dropped at place i. So a restart drops the same tuples again, the shares can change with every train without
-touching the query, and with no shares nothing is dropped.
+touching the query, and with no shares nothing is dropped. Tuples of feeds are marked as they enter the boxes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ from slipstream.network.schemas import Checked
 from slipstream.network.statistics import Statistics
 from slipstream.network.trains import SEQ, SHED
 
+#: in a folder: how much to drop where
+SHARES = "shed.json"
 STEP = 0.02
 #: an output is late when less than GOOD of it is in its good zone, and in time when more than ALL_GOOD is
 GOOD, ALL_GOOD = 0.9, 0.99
@@ -213,6 +217,36 @@ def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, 
             if value and place in wanted and source and column in source.schema:
                 found[str(place)] = (column, value)
     return found
+
+
+def read_shares(folder: Path) -> dict[str, float]:
+    """How much of the tuples to come is dropped at each place of the network in a folder; nothing unless told."""
+    place = folder / SHARES
+    return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Marks the tuples of feeds that are to be dropped, by the shares that hold when a batch begins."""
+
+    folder: str
+    network: Network
+
+    def mark(self, tuples: pa.Table) -> tuple[pa.Table, dict[str, int]]:
+        """Tuples with their marks, and how many go at each place."""
+        shares = read_shares(Path(self.folder))
+        if not shares:
+            return tuples, {}
+        wanted = places(self.network)
+        marked = stamp(tuples, wanted, shares, by_value(self.network, wanted))
+        return marked, counted(marked, wanted)
+
+
+def counted(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
+    """How many tuples of a stamped train go at each place."""
+    mask = stamped[SHED].to_numpy()
+    lost = {str(place): int(((mask >> bit) & 1).sum()) for bit, place in enumerate(wanted)}
+    return {place: count for place, count in lost.items() if count}
 
 
 def rates_of(

@@ -20,6 +20,7 @@ from slipstream.network import intake
 from slipstream.network.kernels import TRIGGER, TS, Kernel, State
 from slipstream.network.monitor import REJECTS
 from slipstream.network.plan import Layout, Plan
+from slipstream.network.shedding import Marker
 from slipstream.network.sink import TAKEN, Sink, Tuples
 from slipstream.network.superbox import Superbox, Train
 from slipstream.runtime.stage import FrameStage, batch_number
@@ -48,6 +49,7 @@ class SuperboxStage(FrameStage[dict[str, State]]):
         super().__init__(engine)
         self._superbox = superbox
         self._sink = sink
+        self._marker = Marker(sink.folder, sink.network) if sink else None
         self._ran: dict[str, State] = {}
 
     def fresh(self) -> dict[str, State]:
@@ -62,7 +64,7 @@ class SuperboxStage(FrameStage[dict[str, State]]):
     def take(self, state: dict[str, State], rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples of the sources in; what the outputs get is passed on, or written, and then a word of it passed on."""
         plan, before, batch = self._superbox.plan, dict(state), batch_number()
-        arrived = intake.take(plan, rows, batch)
+        arrived = intake.take(plan, rows, batch, self._marker)
         if arrived.is_opening:
             return
         released = self._superbox.step(state, arrived.trains)
@@ -110,7 +112,7 @@ def write_outputs(plan: Plan, sink: Sink, batches: Iterator[pd.DataFrame]) -> It
             columns = {column: mine[slot].to_numpy() for column, slot in layout.slots.items()}
             tuples = Tuples(mine[TS].to_numpy(), keys, columns, layout.types)
             written.append(sink.write(name, tuples, batch_number()))
-    yield _words([(TAKEN, "", "{}"), *written] if parts else [])
+    yield _words([(TAKEN, "", json.dumps({"taken": {}, "dropped": {}})), *written] if parts else [])
 
 
 def _words(written: list[tuple[str, str, str]]) -> pd.DataFrame:
