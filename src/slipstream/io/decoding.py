@@ -279,12 +279,21 @@ def _read_json(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     schema = pa.schema([(name, TYPES[type_]) for name, type_ in types.items()])
     if not chunk.strip():
         return schema.empty_table(), []
-    parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     reading = pj.ReadOptions(block_size=max(len(chunk) + 1, 1 << 20))
+    parsing = pj.ParseOptions(explicit_schema=_as_written(chunk, types), unexpected_field_behavior="ignore")
     try:
-        return pj.read_json(pa.BufferReader(chunk), parse_options=parsing, read_options=reading), []
+        return pj.read_json(pa.BufferReader(chunk), parse_options=parsing, read_options=reading).cast(schema), []
     except pa.ArrowInvalid:
         return _json_lines(chunk, types, schema)
+
+
+def _as_written(chunk: bytes, types: dict[str, str]) -> pa.Schema:
+    """The types in which fields are written, as far as the first line shows: a text may be written as a number."""
+    first = _json_row(chunk.lstrip().partition(b"\n")[0], dict.fromkeys(types, "any"))
+    numbers = {name for name, value in first.items() if type(value) is int} if isinstance(first, dict) else set()
+    return pa.schema(
+        [(name, TYPES["integer" if type_ == "text" and name in numbers else type_]) for name, type_ in types.items()]
+    )
 
 
 def _json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple[pa.Table, list[Reject]]:
@@ -311,15 +320,19 @@ def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
     for name, type_ in types.items():
         if not _is(body.get(name), type_):
             return f"{type_}:{name}"
-    return {name: body.get(name) for name in types}
+    return {name: _text(body.get(name)) if type_ == "text" else body.get(name) for name, type_ in types.items()}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None else str(value)
 
 
 def _is(value: Any, type_: str) -> bool:
-    """Whether a JSON value is of a type; null is of every type."""
-    if value is None:
+    """Whether a JSON value is of a type; null is of every type, and a whole number is a text, too: as an id may be."""
+    if value is None or type_ == "any":
         return True
     if type_ == "text":
-        return isinstance(value, str)
+        return isinstance(value, str | int) and not isinstance(value, bool)
     if type_ == "boolean":
         return isinstance(value, bool)
     if isinstance(value, bool) or not isinstance(value, int | float):
