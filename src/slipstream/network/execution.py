@@ -55,7 +55,7 @@ RUN, PAUSE = "run", "pause"
 FILE, RECORDING = "network.yaml", "recording.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: of what boxes keep in the state store; a folder that does not say it is of the first
-STATE, STATE_VERSION = "state.json", 2
+STATE, STATE_VERSION = "state.json", 3
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
