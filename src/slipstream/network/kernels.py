@@ -20,7 +20,7 @@ import numpy.typing as npt
 from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network.groups import Columns, Groups, Waiting, hashes, in_groups
 from slipstream.network.partners import Partners, pair_all
-from slipstream.network.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream.network.tables import FLOAT, INTEGER, NONE, TEXT, Table
 from slipstream.network.windows import NULL_INTEGER, Function, Sorted, Windows, apply, expand, nulls
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -630,24 +630,44 @@ def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Nu
     return first, last
 
 
+_ALONE: Longs = np.zeros(1, np.int64)
+
+
 class _Side(NamedTuple):
-    """Tuples of a side: those that waited, then the new ones that are in order."""
+    """Tuples of a side in some groups: those that waited, then the new ones that are in order."""
 
     columns: dict[str, Numbers]
     codes: Longs
+    local: Longs  # the place of each one's group among those
     slots: Longs  # of those that waited
     arrival: Longs  # of new ones, -1 of others
 
-    def __len__(self) -> int:
-        return int(self.codes.size)
-
 
 class _Pairs(NamedTuple):
-    """Left tuples and right groups that are to be answered, and when that became due."""
+    """Left tuples and right groups that are to be answered."""
+
+    left: Longs
+    code: Longs
+    touched: Longs  # the group's place among those that got something, NONE if it got nothing
+    passed: Numbers  # its horizon before the batch
+
+
+class _Answers(NamedTuple):
+    """Pairs in the order in which their answers leave."""
 
     left: Longs
     code: Longs
     trigger: Longs
+
+
+class _Passing(NamedTuple):
+    """The right arrivals of a batch."""
+
+    arrival: Longs
+    local: Longs  # the place of each one's group among those that got something
+    after: Numbers  # the horizon of its group after it
+    groups: int
+    ahead: Numbers  # the largest value before the batch, and after each arrival
 
 
 @dataclass(frozen=True)
@@ -688,23 +708,25 @@ class ResampleKernel:
         assert isinstance(left, Waiting)
         assert isinstance(right, Waiting)
         one, two = self._horizons
-        codes = state.groups.codes(inputs[1])
-        known = np.arange(len(state.groups))
-        passed = two.of(state.groups)[known, 0]
-        nowhere = np.zeros(len(inputs[0][ON]), np.int64)
-        fine, _ = one.pass_by(whole.groups, nowhere, inputs[0][ON])
-        lefts = _side(left, np.zeros(1, np.int64), inputs[0], nowhere, fine, (TS, ON))
-        fine, after = two.pass_by(state.groups, codes, inputs[1][ON])
-        rights = _side(right, known, inputs[1], codes, fine, self._columns)
-        ahead = self._ahead(whole.groups, inputs[1][ON])
-        passing = two.of(state.groups)[known, 0]
-        pairs = self._due(lefts, inputs[1], codes, after, passed, passing, ahead)
-        result = self._results(lefts, rights, pairs, state.groups)
+        beat, new = inputs
+        alone = np.zeros(beat[ON].size, np.int64)
+        in_order, _ = one.pass_by(whole.groups, alone, beat[ON])
+        lefts = _side(left, _ALONE, beat, alone, alone, in_order, (TS, ON))
+        codes = state.groups.codes(new)
+        touched, local = state.groups.distinct(codes)
+        passed = two.of(state.groups)[touched, 0]
+        in_order, after = two.pass_by(state.groups, codes, new[ON])
+        ahead = self._ahead(whole.groups, new[ON])
         retired = self._retired(lefts, ahead[-1])
-        horizon = one.of(whole.groups)[0, 0]
-        needed = self._needed(rights, lefts.columns[ON][~retired], horizon, passing)
-        _settle(left, np.zeros(1, np.int64), lefts, ~retired)
-        _settle(right, known, rights, needed)
+        horizons = two.of(state.groups)[: len(state.groups), 0]
+        due = self._due(lefts, retired, touched, passed, horizons)
+        answers = self._answers(due, lefts, _Passing(new[ARRIVAL], local, after, touched.size, ahead))
+        wanted, where = state.groups.distinct(np.concatenate([touched, answers.code]))
+        rights = _side(right, wanted, new, codes, where[local], in_order, self._columns)
+        result = self._results(lefts, rights, answers, where[touched.size :], wanted, state.groups)
+        least = self._needed(lefts.columns[ON][~retired], one.of(whole.groups)[0, 0], horizons[wanted])
+        _settle(left, _ALONE, lefts, ~retired)
+        _settle(right, wanted, rights, rights.columns[ON] >= least[rights.local])
         return result
 
     @staticmethod
@@ -719,49 +741,67 @@ class ResampleKernel:
     def _retired(self, lefts: _Side, ahead: Any) -> Bools:
         """Left tuples that wait no longer, so far ahead is the right."""
         if self.lag is None:
-            return np.zeros(len(lefts), dtype=bool)
+            return np.zeros(lefts.codes.size, dtype=bool)
         return np.asarray(lefts.columns[ON] + _exact(self.size) + _exact(self.lag) < ahead)
 
-    def _due(
-        self,
-        lefts: _Side,
-        new: Columns,
-        codes: Longs,
-        after: Numbers,
-        passed: Numbers,
-        passing: Numbers,
-        ahead: Numbers,
-    ) -> _Pairs:
-        """The (left tuple, group) pairs to answer now, and the arrival at which each became due."""
-        far = lefts.columns[ON] + _exact(self.size)
-        left, group = (grid.ravel() for grid in np.indices((len(lefts), len(passed))))
-        answered = (lefts.arrival[left] < 0) & (passed[group] > far[left])
-        retired = self._retired(lefts, ahead[-1])[left]
-        wanted = ~answered & ((passing[group] > far[left]) | retired)
-        left, group = left[wanted], group[wanted]
-        when = np.append(new[ARRIVAL], _LAST)
-        order, starts = in_groups(codes, len(passed))
-        place = between(group, far[left], far[left], starts, after[order])[1]
-        closed = np.where(place < starts[group + 1], when[np.append(order, codes.size)[place]], _LAST)
-        closed = np.where(passed[group] > far[left], -1, closed)
-        if self.lag is not None:
-            limit = far[left] + _exact(self.lag)
-            over = np.searchsorted(ahead, limit, "right")
-            closed = np.minimum(closed, np.where(over == 0, -1, when[np.maximum(over, 1) - 1]))
-        return _Pairs(left, group, np.maximum(lefts.arrival[left], closed))
+    def _due(self, lefts: _Side, retired: Bools, touched: Longs, passed: Numbers, horizons: Numbers) -> _Pairs:
+        """The (left tuple, group) pairs to answer now.
 
-    def _results(self, lefts: _Side, rights: _Side, pairs: _Pairs, groups: Groups) -> Released:
+        One that waited gets the groups that have just passed it, and when it retires all that have not. A new one gets
+        all that are beyond it, and the others too if it retires at once.
+        """
+        far = lefts.columns[ON] + _exact(self.size)
+        old = lefts.slots.size
+        waiting = np.argsort(far[:old], kind="stable")
+        bounds = (np.searchsorted(far[waiting], limit, "left") for limit in (passed, horizons[touched]))
+        place, which = expand(*bounds)
+        is_new = np.arange(far.size) >= old
+        some = np.flatnonzero(is_new | retired)
+        if not some.size:
+            return _Pairs(waiting[which], touched[place], place, passed[place])
+        left, code = (grid.ravel() for grid in np.indices((some.size, horizons.size)))
+        left = some[left]
+        is_beyond = horizons[code] > far[left]
+        wanted = np.where(is_new[left], is_beyond | retired[left], ~is_beyond)
+        left, code = left[wanted], code[wanted]
+        among, before = np.full(horizons.size, NONE), horizons.copy()
+        among[touched], before[touched] = np.arange(touched.size), passed
+        left, code = np.concatenate([waiting[which], left]), np.concatenate([touched[place], code])
+        return _Pairs(left, code, among[code], before[code])
+
+    def _answers(self, pairs: _Pairs, lefts: _Side, new: _Passing) -> _Answers:
+        """The pairs with the arrival at which each became due, in the order of emission."""
+        far = lefts.columns[ON][pairs.left] + _exact(self.size)
+        order, starts = in_groups(new.local, new.groups)
+        when = np.append(new.arrival, _LAST)
+        # a group that got nothing is like one more, without arrivals
+        starts = np.append(starts, starts[-1])
+        among = np.where(pairs.touched == NONE, new.groups, pairs.touched)
+        place = between(among, far, far, starts, new.after[order])[1]
+        closed = np.where(place < starts[among + 1], when[np.append(order, order.size)[place]], _LAST)
+        closed = np.where(pairs.passed > far, -1, closed)
+        if self.lag is not None:
+            over = np.searchsorted(new.ahead, far + _exact(self.lag), "right")
+            closed = np.minimum(closed, np.where(over == 0, -1, when[np.maximum(over, 1) - 1]))
+        trigger = np.maximum(lefts.arrival[pairs.left], closed)
+        emitted = np.lexsort((pairs.code, pairs.left, trigger))
+        return _Answers(pairs.left[emitted], pairs.code[emitted], trigger[emitted])
+
+    def _results(
+        self, lefts: _Side, rights: _Side, pairs: _Answers, where: Longs, wanted: Longs, groups: Groups
+    ) -> Released:
+        """An answer for each pair that has right tuples near enough; ``where`` is its group's place in ``wanted``."""
         values = rights.columns[ON]
-        order, starts = in_groups(rights.codes, len(groups))
+        order, starts = in_groups(rights.local, wanted.size)
         order = sort_groups(order, starts, values)
         at = lefts.columns[ON][pairs.left]
         low, high = at - _exact(self.size), at + _exact(self.size)
-        first, last = between(pairs.code, low, high, starts, values[order])
+        first, last = between(where, low, high, starts, values[order])
         pair, place = expand(first, last)
         place = order[place]
         known = rights.arrival[place] <= pairs.trigger[pair]
         pair, place = pair[known], place[known]
-        counts = np.bincount(pair, minlength=pairs.left.size)
+        counts = np.bincount(pair, minlength=at.size)
         last = np.cumsum(counts)
         some = np.flatnonzero(counts)
         codes = pairs.code[some]
@@ -769,18 +809,16 @@ class ResampleKernel:
         rows = Sorted(rights.columns, place)
         result |= _finished(self.functions, rows, (last - counts)[some], last[some], at[some])
         result[TS] = np.minimum(result[TS], lefts.columns[TS][pairs.left[some]])
-        result[TRIGGER] = pairs.trigger[some]
-        emitted = np.lexsort((codes, pairs.left[some], result[TRIGGER]))
-        return {name: column[emitted] for name, column in result.items()}
+        return result | {TRIGGER: pairs.trigger[some]}
 
-    def _needed(self, rights: _Side, waiting: Numbers, left: Any, passed: Numbers) -> Bools:
-        """Right tuples that a left tuple to come, or one that waits for their group, may still want."""
+    def _needed(self, waiting: Numbers, left: Any, passed: Numbers) -> Numbers:
+        """The least right value of each group that a left tuple to come, or one that waits for it, may still want."""
         oldest = np.full(len(passed), left, dtype=passed.dtype)
         values = np.sort(waiting)
         place = np.searchsorted(values, _minus(passed, self.size), "left")
         some = place < values.size
         oldest[some] = np.minimum(oldest[some], values[place[some]])
-        return np.asarray(rights.columns[ON] >= _minus(oldest, self.size)[rights.codes])
+        return _minus(oldest, self.size)
 
 
 @dataclass
@@ -797,13 +835,22 @@ class _Whole:
         self.groups.restore()
 
 
-def _side(waiting: Waiting, groups: Longs, new: Columns, codes: Longs, in_order: Bools, names: Sequence[str]) -> _Side:
-    """All tuples of a side, those that waited group by group."""
+def _side(
+    waiting: Waiting,
+    groups: Longs,
+    new: Columns,
+    codes: Longs,
+    local: Longs,
+    in_order: Bools,
+    names: Sequence[str],
+) -> _Side:
+    """The tuples of a side in some groups, those that waited group by group; new ones are all in these."""
     slots, owner = waiting.of(groups)
     taken = np.flatnonzero(in_order)
     columns = {name: _both(waiting.table, slots, new, name, taken) for name in names}
     arrival = np.concatenate([np.full(slots.size, -1), new[ARRIVAL][taken]])
-    return _Side(columns, np.concatenate([groups[owner], codes[taken]]), slots, arrival)
+    local = np.concatenate([owner, local[taken]])
+    return _Side(columns, np.concatenate([groups[owner], codes[taken]]), local, slots, arrival)
 
 
 def _settle(waiting: Waiting, groups: Longs, side: _Side, kept: Bools) -> None:
