@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from slipstream.network import expressions, functions
+from slipstream.network.aggregate import AggregateKernel
 from slipstream.network.algebra import (
     TUP,
     Aggregate,
@@ -27,7 +28,8 @@ from slipstream.network.algebra import (
     Schema,
     Union,
 )
-from slipstream.network.kernels import ON, TS, AggregateKernel, BSortKernel, JoinKernel, Kernel, ResampleKernel
+from slipstream.network.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream.network.resample import ResampleKernel
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.windows import Function
 
