@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from collections.abc import Callable
@@ -21,16 +20,20 @@ from slipstream.linear_road.cars import CAR, VISITS
 from slipstream.linear_road.layout import STATE_VERSION
 from slipstream.network.execution import STATE, Execution
 from slipstream.network.files import load
-from slipstream.network.stage import unpacked
+from slipstream.network.tables import FLOAT, INTEGER, TEXT, Log, Table
+from slipstream.runtime.store import MemoryStore
 
 BORDER = Path(__file__).parents[1] / "examples" / "networks" / "border.yaml"
 
-#: a box's state as version 1 of networks wrote it
-BOX_STATE = (
-    "c-nPPF$%&!5S(113E{vLA{G{s$})`>Hd^`+L2Oh|R1on4KE>x)So#b*o!hJ$4jtIro87&=*#*!z<h%J|y4>Z%Zhuf5pTrG728R?Db<~jXMg$Q#"
-    "$P%8Bo<K-j(F)}k_F!?%^=NBMp3`Q+BZ*zhy6{)smj5QSx<m~1G=;~aAX9yTalTV|YiOIb(`ae2Xmo{R&Aa&?^iAa!EuGLxXM~Yxnc$6-+{(0W2"
-    "WQ=l!51<9BlCQqzU{?(UcUI~D>3%+(7hY)KjYQ;{9nApeN_6#sTvO|b^FR5oqqu$$0SG"
-)
+#: a box's table in the store, as version 3 of networks wrote it: three rows, then the last of them removed
+BOX_STATE = {
+    0: "000000000000000000000000000000000000000000000000000000002f0000000000000000000000000000001f0000000000"
+    "0000600000000000000028b52ffd2060f50000a00001020001020300e0f81c3f7f4000ff0900ff0003003a2f050fa101110e"
+    "0000000000000028b52ffd200e7100000100000078000000000100000079",
+    1: "0100000000000000000000000000000001000000000000000000000027000000000000001900000000000000160000000000"
+    "0000200000000000000028b52ffd2020b500007000000100e03f0000000000000000020080e3016001080000000000000028"
+    "b52ffd20084100000200000000000000050000000000000028b52ffd20052900000100000078",
+}
 
 
 def changed(file: Path, version: Any) -> None:
@@ -71,11 +74,13 @@ def test_a_network_from_before_versions_is_of_the_first(tmp_path: Path) -> None:
 
 
 def test_state_of_a_network_that_was_written_long_ago_is_read() -> None:
-    state = unpacked(zlib.decompress(base64.b85decode(BOX_STATE)))["window"]
-    assert state.ts.tolist() == [1, 2]
-    assert state.v[0] == 0.5
-    assert np.isnan(state.v[1])
-    assert state.g[0] == "x"
+    table = Table({"ts": INTEGER, "v": FLOAT, "g": TEXT})
+    Log([table]).load(MemoryStore({number: bytes.fromhex(blob) for number, blob in BOX_STATE.items()}))
+    ts, v, g = (table.take(name, table.slots()) for name in table.columns)
+    assert ts.tolist() == [1, 2]
+    assert v[0] == 0.5
+    assert np.isnan(v[1])
+    assert g.tolist() == ["x", None]
 
 
 def test_the_layout_of_tolling_state_goes_with_its_version() -> None:

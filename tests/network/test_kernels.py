@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from oracles.network import interpret
 from oracles.network_engines import Feed, in_memory
 from slipstream.network import TUP, Builder, Network, Order, WindowFunction, register
-from slipstream.network.kernels import expand
-from slipstream.network.stage import packed, unpacked
+from slipstream.network.windows import expand
 
 register(WindowFunction("trail", str, lambda s, x: f"{s},{x}", lambda s: s, "text"))
 
@@ -67,7 +66,8 @@ def same(got: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
 
 def agree(network: Network, case: tuple[Feed, list[int]]) -> None:
     feed, cuts = case
-    same(in_memory(None, network, feed, cuts)["out"], expected(network, feed))
+    for restarts in (False, True):
+        same(in_memory(None, network, feed, cuts, restarts)["out"], expected(network, feed))
 
 
 @given(feeds(), orders)
@@ -139,6 +139,7 @@ def test_join_is_the_oracles(
     feed, cuts = case
     got = in_memory(SPARKLESS, network, feed, cuts)["out"]
     assert bag(got) == bag(expected(network, feed))
+    assert in_memory(SPARKLESS, network, feed, cuts, restarts=True)["out"] == got
 
 
 @given(feeds(("l", "r")), st.integers(0, 2), orders, st.integers(0, 5), st.sampled_from([None, 0, 3]))
@@ -152,7 +153,8 @@ def test_resample_is_the_oracles(
     one.resample(two, functions, size=size, left=Order("a", slack), right=order, lag=lag).to("out")
     network = net.build()
     feed, cuts = case
-    assert in_memory(None, network, feed, cuts)["out"] == expected(network, feed)
+    for restarts in (False, True):
+        assert in_memory(None, network, feed, cuts, restarts)["out"] == expected(network, feed)
 
 
 class _Sparkless:
@@ -236,16 +238,6 @@ def test_join_with_slack_is_join_without_after_bsorts(
         return [(source, row.pop("_ts"), row) for row in in_memory(None, net.build(), mine, [])["out"]]
 
     assert joined(ordered("l", left) + ordered("r", right), 0, 0) == joined(feed + rest, left, right)
-
-
-def test_a_state_survives_its_packing() -> None:
-    import pandas as pd
-
-    state = {"rows": pd.DataFrame({"a": [1, 2], "g": ["x", None]}), "empty": pd.DataFrame({"v": [1.5]})[:0]}
-    again = unpacked(packed(state))
-    assert again.keys() == state.keys()
-    for name, table in state.items():
-        pd.testing.assert_frame_equal(again[name], table)
 
 
 def test_expand_takes_empty_ranges() -> None:

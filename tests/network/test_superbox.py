@@ -15,11 +15,11 @@ from network.test_streaming import NAMES, bag, everything, random_feed
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of, plain
 from slipstream.network.algebra import Schema
-from slipstream.network.kernels import State
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
-from slipstream.network.stage import packed, unpacked
-from slipstream.network.superbox import Superbox, Train, in_order, sorting
+from slipstream.network.stage import Boxes
+from slipstream.network.superbox import Superbox, Train, in_order, merging, sorting
+from slipstream.runtime.store import MemoryStore
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +47,18 @@ def train(made: Plan, feed: Feed, first: int, source: str, place: int) -> Train:
 
 
 def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> dict[str, list[dict[str, Any]]]:
-    made, states = superbox.plan, dict[str, State]()
+    made, boxes, store = superbox.plan, Boxes.fresh(superbox), MemoryStore()
     found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in made.outputs}
     for start, end in itertools.pairwise([0, *cuts, len(feed)]):
         if start in restarts:
-            states = {name: unpacked(packed(state)) for name, state in states.items()}
+            boxes = Boxes.load(superbox, store)
         sources = made.checked.network.sources
         trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
-        for name, out in superbox.step(states, trains):
+        for name, out in superbox.step(boxes.states, trains):
             for i in range(len(out)):
                 row = {column: plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
                 found[name].append((out.order[i].tolist(), {"_ts": int(out.ts[i]), **row}))
+        boxes.log.save(store)
     return {name: [row for _, row in sorted(rows, key=lambda row: row[0])] for name, rows in found.items()}
 
 
@@ -79,3 +80,12 @@ def test_rows_are_sorted_as_tuples_are(rows: list[tuple[int, ...]]) -> None:
     order = np.array(rows, np.int64).reshape(-1, 3)
     assert in_order(order) == (rows == sorted(rows))
     assert [rows[i] for i in sorting(order, np.zeros(len(rows), np.int64))] == sorted(rows)
+
+
+@given(parts=st.lists(st.lists(st.tuples(*[st.integers(0, 2)] * 2), max_size=5), min_size=1, max_size=4))
+def test_parts_are_merged_as_their_sum_is_sorted(parts: list[list[tuple[int, ...]]]) -> None:
+    for trains in (parts, [sorted(part) for part in parts]):
+        rows = [row for part in trains for row in part]
+        found = merging([np.array(part, np.int64).reshape(-1, 2) for part in trains])
+        wanted = sorted(range(len(rows)), key=lambda place: rows[place])
+        assert (list(range(len(rows))) if found is None else found.tolist()) == wanted

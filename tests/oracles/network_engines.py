@@ -19,8 +19,10 @@ from slipstream.network.compiler import Compiled, compile_network
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.sink import STAGING, TAKEN, prepare
+from slipstream.network.tables import Log
 from slipstream.network.trains import SEQ, TS, arrow_schema, open_trains, write_train
 from slipstream.network.windows import NULL_INTEGER
+from slipstream.runtime.store import MemoryStore
 
 Feed = list[tuple[str, int, dict[str, Any]]]
 Results = dict[str, list[dict[str, Any]]]
@@ -100,30 +102,36 @@ def stream(spark, network: Network, feed: Feed, cuts: Iterable[int], folder: Pat
     return by_output(network, run_available(spark, network, folder / "in", folder / "checkpoint", **options))
 
 
-def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int]) -> Results:
-    """The kernel of a network's only box, fed directly, batch by batch."""
+def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int], restarts: bool = False) -> Results:
+    """The kernel of a network's only box, fed directly, batch by batch; its state is loaded anew before each or not."""
     runner = plan(check(network, spark)).runners[0]
-    state: dict[str, pd.DataFrame] = {}
+    log, store = None, MemoryStore()
     out = []
     bounds = [0, *cuts, len(feed)]
     for start, end in itertools.pairwise(bounds):
         batch = feed[start:end]
         inputs = [_input(side, runner.node.inputs[i].origin, batch) for i, side in enumerate(runner.sides)]
-        if not any(len(part) for part in inputs):
+        if not any(len(part["ts"]) for part in inputs):
             continue
-        state, released = runner.kernel.step(state, inputs)
-        trigger = released["trigger"].to_numpy()
+        if restarts or log is None:
+            state = runner.kernel.fresh()
+            log = Log(state.tables)
+            log.load(store)
+            state.restore()
+        released = runner.kernel.step(state, inputs)
+        log.save(store)
+        trigger = released["trigger"]
         assert (np.diff(trigger) >= 0).all()
         assert len(trigger) == 0 or (trigger.min() >= 0 and trigger.max() < len(batch))
         names = dict(zip(runner.results, runner.origin.columns, strict=True))
         out += [
             {"_ts": row["ts"], **{new: plain(row[old]) for old, new in names.items()}}
-            for row in released.to_dict("records")
+            for row in pd.DataFrame(released).to_dict("records")
         ]
     return {network.outputs[0].name: out}
 
 
-def _input(side, source: str, batch: Feed) -> pd.DataFrame:
+def _input(side, source: str, batch: Feed) -> dict[str, np.ndarray]:
     here = [(i, ts, values) for i, (name, ts, values) in enumerate(batch) if name == source]
     columns: dict[str, Any] = {
         "ts": np.array([ts for _, ts, _ in here], dtype=np.int64),
@@ -132,7 +140,7 @@ def _input(side, source: str, batch: Feed) -> pd.DataFrame:
     for name, text in side.layout.columns.items():
         values = [0 if text == "0L" else values[text] for _, _, values in here]
         columns[name] = array_of(values, side.layout.types[name])
-    return pd.DataFrame(columns)
+    return columns
 
 
 def array_of(values: list[Any], type_: str) -> np.ndarray:

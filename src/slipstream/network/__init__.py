@@ -23,7 +23,8 @@ from slipstream.network.algebra import (
     Stream,
     Union,
 )
-from slipstream.network.functions import ScalarFunction, WindowFunction, register
+from slipstream.network.functions import ScalarFunction, VectorFunction, WindowFunction, register
+from slipstream.network.windows import Windows
 
 __all__ = [
     "TUP",
@@ -39,6 +40,8 @@ __all__ = [
     "ScalarFunction",
     "Stream",
     "Union",
+    "VectorFunction",
     "WindowFunction",
+    "Windows",
     "register",
 ]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
+    from slipstream.network.windows import Windows
+
 #: the types a column can have, and what Spark calls them
 SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
 
@@ -36,6 +38,20 @@ class WindowFunction:
     init: Callable[[float], Any]
     incr: Callable[..., Any]
     final: Callable[[Any], Any]
+    returns: str
+
+
+@dataclass(frozen=True)
+class VectorFunction:
+    """A user-defined window function over all windows of a batch at once, many times quicker than tuple by tuple.
+
+    ``whole`` gets the ``Windows`` (the arguments of their tuples as arrays, where each window begins and ends, and its
+    position on the order attribute) and returns an array with a value a window. What is masked in it is null. A null
+    argument is NaN, None or the lowest integer: ``Windows.known`` tells.
+    """
+
+    name: str
+    whole: Callable[[Windows], Any]
     returns: str
 
 
@@ -64,7 +80,7 @@ class ScalarFunction:
         return pd.Series(results)
 
 
-_registered: dict[str, WindowFunction] = {}
+_registered: dict[str, WindowFunction | VectorFunction] = {}
 _scalars: dict[str, ScalarFunction] = {}
 
 #: aggregate -> the type of its result, None when that is its argument's
@@ -83,7 +99,7 @@ SQL_AGGREGATES: dict[str, str | None] = {
 }
 
 
-AnyFunction = TypeVar("AnyFunction", WindowFunction, ScalarFunction)
+AnyFunction = TypeVar("AnyFunction", WindowFunction, VectorFunction, ScalarFunction)
 
 
 def register(function: AnyFunction) -> AnyFunction:
@@ -150,7 +166,7 @@ def is_python(names: Iterable[str]) -> bool:
     return not _scalars.keys().isdisjoint(names)
 
 
-def registered(name: str) -> WindowFunction | None:
+def registered(name: str) -> WindowFunction | VectorFunction | None:
     """The user's window function of that name, if there is one."""
     return _registered.get(name.lower())
 

@@ -1,39 +1,82 @@
 """The order-sensitive boxes as vectorised kernels: one micro-batch of tuples in, what they release out.
 
-A kernel keeps its state as plain tables and never looks at batch boundaries, so its output is the same however the
-stream is cut. Tuples come in arrival order, ``ts`` beside the box's own columns; the result names for each tuple the
+A kernel keeps its state in tables and never looks at batch boundaries, so its output is the same however the stream is
+cut. Tuples come as columns in arrival order, ``ts`` beside the box's own; the result names for each tuple the
 ``trigger``, the place in the batch of the arrival that released it.
 
 All four boxes rest on one number per group, the *horizon*: the (slack + 1)-th largest order value seen. A tuple below
 it is out of order; a window that ends at or below it can never change again.
+
+What all have in common is here, with BSort and Join; ``aggregate`` and ``resample`` have the two with windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from slipstream.kernels import Bools, Longs, compiled
-from slipstream.network.windows import NULL_INTEGER, Function, apply, nulls
+from slipstream.network.groups import Columns, Groups, Waiting, hashes
+from slipstream.network.partners import Partners, pair_all
+from slipstream.network.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream.network.windows import NULL_INTEGER, Function, Sorted, Windows, apply, nulls
 
-State: TypeAlias = dict[str, pd.DataFrame]
 Numbers: TypeAlias = npt.NDArray[Any]
+Released: TypeAlias = dict[str, Numbers]
 
 TS = "ts"
 TRIGGER = "trigger"
+ARRIVAL = "arrival"
 ON = "on"
+
+LAST = np.iinfo(np.int64).max
+
+
+class Part(Protocol):
+    """Something that a box keeps in a table."""
+
+    @property
+    def table(self) -> Table:
+        """The rows."""
+
+    def restore(self) -> None:
+        """Make again what follows from a table that was loaded."""
+
+
+@dataclass
+class State:
+    """What a box keeps."""
+
+    groups: Groups
+    parts: tuple[Part, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Everything that is to be stored."""
+        return [self.groups.table, *(part.table for part in self.parts)]
+
+    def restore(self) -> None:
+        """Make again what follows from tables that were loaded."""
+        self.groups.restore()
+        for part in self.parts:
+            part.restore()
 
 
 class Kernel(Protocol):
     """What every order-sensitive box is at run time."""
 
-    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
-        """Take one batch; give the new state and what the batch released."""
+    def fresh(self) -> State:
+        """The state before the first tuple."""
+
+    def step(self, state: State, inputs: Sequence[Columns]) -> Released:
+        """Take one batch: bring the state up to date and give what the batch released."""
+
+
+# --- horizons
 
 
 @compiled
@@ -52,6 +95,109 @@ def horizons(groups: Longs, values: Numbers, tops: Numbers) -> tuple[Numbers, Nu
             top[k] = values[i]
         after[i] = top[0]
     return before, after
+
+
+def kind(type_: str) -> str:
+    """How a column of a type is stored."""
+    return type_ if type_ in (FLOAT, TEXT) else INTEGER
+
+
+def kinds(types: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """How some columns are stored."""
+    return {name: kind(types[name]) for name in names}
+
+
+def tops(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
+    """The columns of a group's largest values; see ``horizons``."""
+    lowest: Any = -np.inf if type_ == FLOAT else NULL_INTEGER
+    return {f"{name} {i}": (kind(type_), lowest) for i in range(slack + 1)}
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """A group's largest values as columns of its table."""
+
+    name: str
+    slack: int
+    type: str
+
+    @property
+    def columns(self) -> dict[str, tuple[str, Any]]:
+        """The columns, and what is in them before anything has come."""
+        return tops(self.name, self.slack, self.type)
+
+    def of(self, groups: Groups) -> Numbers:
+        """The largest values of each group, ascending: the first is the horizon."""
+        return groups.table.block(f"{self.name} 0", self.slack + 1, kind(self.type))
+
+    def pass_by(self, groups: Groups, codes: Longs, values: Numbers) -> tuple[Bools, Numbers]:
+        """Which arrivals are in order, and the horizon of its group after each."""
+        before, after = horizons(codes, values, self.of(groups))
+        groups.table.touch(codes)
+        # a tuple without an order attribute is nowhere in the order
+        return (values >= before) & ~nulls(values), after
+
+
+# --- rows of groups
+
+
+@compiled
+def sort_groups(order: Longs, starts: Longs, values: Numbers) -> Longs:
+    """Rows that lie group by group, each group's sorted by value; what arrived in order has few to pass."""
+    found = order.copy()
+    for group in range(starts.size - 1):
+        for i in range(starts[group] + 1, starts[group + 1]):
+            row, k = found[i], i
+            while k > starts[group] and values[found[k - 1]] > values[row]:
+                found[k] = found[k - 1]
+                k -= 1
+            found[k] = row
+    return found
+
+
+@compiled
+def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Numbers) -> tuple[Longs, Longs]:
+    """The range of places in sorted ``values`` of each row's own code that lie in [low, high]."""
+    first, last = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        a, b = starts[codes[i]], starts[codes[i] + 1]
+        first[i] = a + np.searchsorted(values[a:b], low[i], "left")
+        last[i] = a + np.searchsorted(values[a:b], high[i], "right")
+    return first, last
+
+
+def finished(functions: Sequence[Function], rows: Sorted, first: Longs, last: Longs, at: Numbers) -> Released:
+    """What the window functions give, and the arrival time of each window's oldest tuple."""
+    windows = Windows((), first, last, at)
+    result = {function.name: apply(function, rows, windows) for function in functions}
+    result[TS] = windows.reduce(np.minimum, rows.column(TS))
+    return result
+
+
+def lowest(values: Numbers) -> Any:
+    """The horizon of a group that has passed nothing yet."""
+    return NULL_INTEGER if values.dtype.kind == "i" else -np.inf
+
+
+def exact(number: float) -> float:
+    """Whole numbers stay whole, so that 64-bit order values keep all their digits."""
+    return int(number) if float(number).is_integer() else number
+
+
+def minus(values: Numbers, size: float) -> Numbers:
+    """``values - size`` that stays at the bottom for groups that have passed nothing yet."""
+    if values.dtype.kind == "i":
+        return np.where(values == NULL_INTEGER, NULL_INTEGER, values - exact(size))
+    return values - size
+
+
+def both(table: Table, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
+    """A column of rows that were kept, with the new ones, or some of these, after them."""
+    added = new[name] if which is None or which.size == new[name].size else new[name][which]
+    return np.concatenate([table.take(name, slots), added]) if slots.size else added
+
+
+# --- BSort
 
 
 @compiled
@@ -78,456 +224,99 @@ def evictions(groups: Longs, values: Numbers, buffers: Longs) -> Longs:
     return out
 
 
-@compiled
-def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Numbers) -> tuple[Longs, Longs]:
-    """The range of places in sorted ``values`` of each row's own code that lie in [low, high]."""
-    first, last = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
-    for i in range(codes.size):
-        a, b = starts[codes[i]], starts[codes[i] + 1]
-        first[i] = a + np.searchsorted(values[a:b], low[i], "left")
-        last[i] = a + np.searchsorted(values[a:b], high[i], "right")
-    return first, last
-
-
-def expand(first: Longs, last: Longs) -> tuple[Longs, Longs]:
-    """All (row, place) pairs with place in the row's range [first, last).
-
-    >>> [part.tolist() for part in expand(np.array([0, 5]), np.array([2, 6]))]
-    [[0, 0, 1], [0, 1, 5]]
-    """
-    counts = np.maximum(last - first, 0)
-    rows = np.repeat(np.arange(first.size), counts)
-    offsets = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, first[rows] + offsets
-
-
-class Grouping:
-    """The groups seen so far, numbered in the order of their first tuple."""
-
-    def __init__(self, known: pd.DataFrame | None, tables: Sequence[pd.DataFrame]) -> None:
-        names = list(tables[0].columns)
-        parts = [*([] if known is None else [known]), *tables]
-        rows = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0].reset_index(drop=True)
-        if names:
-            codes = rows.groupby(names, sort=False, dropna=False).ngroup().to_numpy(dtype=np.int64)
-        else:
-            codes = np.zeros(len(rows), dtype=np.int64)
-        self.count = int(codes.max(initial=-1)) + 1 if names else 1
-        self.known = rows[~pd.Series(codes).duplicated().to_numpy()].reset_index(drop=True) if names else rows[:0]
-        cuts = np.cumsum([len(part) for part in parts])
-        pieces: list[Any] = np.split(codes, cuts[:-1])
-        self.codes: list[Longs] = pieces[0 if known is None else 1 :]
-
-
-def _lowest(values: Numbers) -> Any:
-    return NULL_INTEGER if values.dtype.kind == "i" else -np.inf
-
-
-def _tops(state: State, name: str, groups: int, slack: int, values: Numbers) -> Numbers:
-    """The largest values of each group, from the state and grown to all groups."""
-    tops = np.full((groups, slack + 1), _lowest(values), dtype=values.dtype)
-    if name in state:
-        kept = state[name]["value"].to_numpy().reshape(-1, slack + 1)
-        tops[: len(kept)] = kept
-    return tops
-
-
-def _kept(tops: Numbers) -> pd.DataFrame:
-    return pd.DataFrame({"value": tops.ravel()})
-
-
-def _rows(state: State, name: str, new: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The rows kept, with the new ones after them, and how many were kept."""
-    old = state.get(name)
-    if old is None or old.empty:
-        return new.reset_index(drop=True), 0
-    return pd.concat([old, new], ignore_index=True), len(old)
-
-
-def _starts(sorted_codes: Longs, count: int) -> Longs:
-    return np.searchsorted(sorted_codes, np.arange(count + 1)).astype(np.int64)
-
-
-def _present(rows: pd.DataFrame) -> Bools:
-    """Tuples whose order attribute is not null; the others are nowhere in the order and are ignored."""
-    return ~nulls(rows[ON].to_numpy())
-
-
-def _in_order(new: pd.DataFrame, codes: Longs, tops: Numbers) -> tuple[Bools, Numbers]:
-    """Which arrivals are in order, and the horizon of its group after each; ``tops`` learns of all of them."""
-    values = new[ON].to_numpy()
-    before, after = horizons(codes, values, tops)
-    return (values >= before) & _present(new), after
-
-
 @dataclass(frozen=True)
 class BSortKernel:
     """Input: the order attribute ``on``, group columns, and everything the tuple carries."""
 
+    types: Mapping[str, str] = field(repr=False)
     slack: int
     group_by: tuple[str, ...]
     payload: tuple[str, ...]
 
-    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
+    def fresh(self) -> State:
+        """Empty buffers."""
+        groups = Groups(kinds(self.types, self.group_by), lists=("rows",))
+        return State(groups, (Waiting(groups, "rows", kinds(self.types, (TS, ON, *self.payload))),))
+
+    def step(self, state: State, inputs: Sequence[Columns]) -> Released:
         """Buffer the new tuples, and release one for each that finds its group's buffer full."""
-        rows, old = _rows(state, "rows", inputs[0])
-        groups = Grouping(None, [rows[list(self.group_by)]])
-        buffers = np.zeros((groups.count, self.slack + 2), dtype=np.int64)
-        out = evictions(groups.codes[0], rows[ON].to_numpy(), buffers)
+        (new,), (waiting,) = inputs, state.parts
+        assert isinstance(waiting, Waiting)
+        codes = state.groups.codes(new)
+        touched, local = state.groups.distinct(codes)
+        slots, owner = waiting.of(touched)
+        buffers = np.zeros((touched.size, self.slack + 2), dtype=np.int64)
+        out = evictions(np.concatenate([owner, local]), both(waiting.table, slots, new, ON), buffers)
         triggers = np.flatnonzero(out >= 0)
-        released = rows[[TS, *self.payload]].take(out[triggers]).reset_index(drop=True)
-        released[TRIGGER] = triggers - old
-        waiting = np.ones(len(rows), dtype=bool)
-        waiting[out[triggers]] = False
-        return {"rows": rows[waiting]}, released
+        gone = out[triggers]
+        released = {name: both(waiting.table, slots, new, name)[gone] for name in (TS, *self.payload)}
+        kept = np.ones(out.size, dtype=bool)
+        kept[gone] = False
+        waiting.keep(touched, slots, kept[: slots.size])
+        stay = kept[slots.size :]
+        waiting.add(codes[stay], {name: new[name][stay] for name in (TS, ON, *self.payload)})
+        return released | {TRIGGER: triggers - slots.size}
 
 
-@dataclass(frozen=True)
-class AggregateKernel:
-    """Input: ``on`` (ignored for windows of tuples), group columns, and the functions' arguments."""
-
-    slack: int
-    group_by: tuple[str, ...]
-    by_tuple: bool
-    size: float
-    advance: float
-    timeout: float | None
-    functions: tuple[Function, ...]
-    column: str
-
-    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
-        """Take the new tuples that are in order, and close the windows that nothing can change any more."""
-        groups = Grouping(state.get("groups"), [inputs[0][list(self.group_by)]])
-        codes = groups.codes[0]
-        tops = self._tops(state, groups.count, inputs[0])
-        passed = self._horizon(tops)
-        new, after, in_order = self._ordered(inputs[0], codes, tops)
-        rung = _clocks(state, groups.count)
-        clock = np.maximum(new[TS].to_numpy(), rung[codes])
-        clock = pd.Series(clock).groupby(codes).cummax().to_numpy(dtype=np.int64)
-        rows, _ = _rows(state, "rows", new.assign(code=codes, clock=clock)[in_order])
-        pairs = self._windows(rows)
-        pairs = pairs[pairs["end"].to_numpy() > passed[pairs["code"].to_numpy()]]
-        closed = self._closed(self._in_time(pairs, rows, rung), _Arrivals(codes, after, clock, groups.count))
-        keep = self._end_of_last(rows) > self._horizon(tops)[rows["code"].to_numpy()]
-        np.maximum.at(rung, codes, clock)
-        clocks = pd.DataFrame({"clock": rung})
-        kept = {"groups": groups.known, "tops": _kept(tops), "clocks": clocks, "rows": rows[keep]}
-        return kept, self._results(rows, closed, groups.known)
-
-    def _tops(self, state: State, groups: int, new: pd.DataFrame) -> Numbers:
-        if self.by_tuple:
-            return np.maximum(_tops(state, "tops", groups, 0, np.zeros(0, np.int64)), 0)
-        return _tops(state, "tops", groups, self.slack, new[ON].to_numpy())
-
-    def _horizon(self, tops: Numbers) -> Numbers:
-        """What each group has passed for good; when tuples are numbered, all up to the last one."""
-        return np.asarray(tops[:, 0] + self.by_tuple)
-
-    def _ordered(self, new: pd.DataFrame, codes: Longs, tops: Numbers) -> tuple[pd.DataFrame, Numbers, Bools]:
-        """Number the tuples or look at the horizon: the horizon after each, and which are in order."""
-        if self.by_tuple:
-            on = tops[codes, 0] + 1 + pd.Series(codes).groupby(codes).cumcount().to_numpy(dtype=np.int64)
-            np.maximum.at(tops[:, 0], codes, on)
-            return new.assign(on=on), on + 1, np.ones(len(new), dtype=bool)
-        in_order, after = _in_order(new, codes, tops)
-        return new, after, in_order
-
-    def _number(self, values: Numbers) -> Longs:
-        """The last window that holds a value."""
-        return np.asarray(np.floor_divide(values - self.by_tuple, _exact(self.advance)), dtype=np.int64)
-
-    def _end_of_last(self, rows: pd.DataFrame) -> Numbers:
-        """Where the last window that holds a tuple ends."""
-        return np.asarray(self._number(rows[ON].to_numpy()) * _exact(self.advance) + self.by_tuple + _exact(self.size))
-
-    def _windows(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """All (tuple, window) pairs."""
-        values = rows[ON].to_numpy()
-        first = self._number(values - _exact(self.size)) + 1
-        first = np.maximum(first, 0) if self.by_tuple else first
-        place, number = expand(first, self._number(values) + 1)
-        start = number * _exact(self.advance) + self.by_tuple
-        code = rows["code"].to_numpy()[place]
-        return pd.DataFrame({"place": place, "code": code, "start": start, "end": start + _exact(self.size)})
-
-    def _in_time(self, pairs: pd.DataFrame, rows: pd.DataFrame, rung: Longs) -> pd.DataFrame:
-        """Leave out windows whose time had run out before, and the tuples that came too late for theirs."""
-        if self.timeout is None:
-            return pairs
-        clocks = rows["clock"].to_numpy()
-        opened = pairs.groupby(["code", "start"])["place"].transform("min").to_numpy()
-        due = clocks[opened] + round(self.timeout * 1e6)
-        in_time = (clocks[pairs["place"].to_numpy()] <= due) & (rung[pairs["code"].to_numpy()] <= due)
-        kept: pd.DataFrame = pairs.assign(due=due)[in_time]
-        return kept
-
-    def _closed(self, pairs: pd.DataFrame, arrivals: _Arrivals) -> pd.DataFrame:
-        """The pairs whose window closes in this batch, with the arrival that closes it and whether that passed it.
-
-        Of the windows that one arrival closes, those whose time had run out go before those that it passes.
-        """
-        codes = pairs["code"].to_numpy()
-        passing = arrivals.passing(codes, pairs["end"].to_numpy())
-        if self.timeout is None:
-            return pairs.assign(trigger=passing, passed=True)[passing < arrivals.end]
-        late = arrivals.after(codes, pairs["due"].to_numpy())
-        trigger = np.minimum(passing, late)
-        return pairs.assign(trigger=trigger, passed=passing < late)[trigger < arrivals.end]
-
-    def _results(self, rows: pd.DataFrame, pairs: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
-        """One tuple a window, in the order of emission; in a window, tuples in the order of their values."""
-        place = pairs["place"].to_numpy()
-        values = rows[ON].to_numpy()[place]
-        emitted = (pairs[key].to_numpy() for key in ("start", "passed", "trigger"))
-        order = np.lexsort((place, values, *emitted))
-        pairs, place = pairs.take(order), place[order]
-        trigger, start = pairs["trigger"].to_numpy(), pairs["start"].to_numpy()
-        cuts = _cuts(trigger, start)
-        keys = _named(groups, pairs["code"].to_numpy()[cuts])
-        result = keys | {self.column: pd.Series(start[cuts])}
-        return _finished(result, self.functions, rows, place, cuts, start[cuts], trigger[cuts])
-
-
-def _named(groups: pd.DataFrame, codes: Longs) -> dict[str, pd.Series[Any]]:
-    """The group columns of numbered groups."""
-    return {str(name): pd.Series(column.to_numpy()[codes]) for name, column in groups.items()}
-
-
-def _exact(number: float) -> float:
-    """Whole numbers stay whole, so that 64-bit order values keep all their digits."""
-    return int(number) if float(number).is_integer() else number
-
-
-def _clocks(state: State, groups: int) -> Longs:
-    """The latest arrival time of each group before this batch."""
-    clocks = np.full(groups, NULL_INTEGER, dtype=np.int64)
-    if "clocks" in state:
-        clocks[: len(state["clocks"])] = state["clocks"]["clock"].to_numpy()
-    return clocks
-
-
-def _cuts(*keys: Numbers) -> Longs:
-    """Where a new run of equal keys begins."""
-    if not keys[0].size:
-        return np.zeros(0, dtype=np.int64)
-    changes = np.logical_or.reduce([np.diff(key) != 0 for key in keys])
-    return np.flatnonzero(np.r_[True, changes]).astype(np.int64)
-
-
-def _finished(
-    keys: dict[str, pd.Series[Any]],
-    functions: tuple[Function, ...],
-    rows: pd.DataFrame,
-    place: Longs,
-    cuts: Longs,
-    at: Numbers,
-    trigger: Longs,
-) -> pd.DataFrame:
-    """Apply the window functions to the windows that begin at ``cuts`` in ``place`` and put the result together."""
-    result = dict(keys)
-    for function in functions:
-        result[function.name] = pd.Series(apply(function, rows, place, cuts, at))
-    ts = rows[TS].to_numpy()[place]
-    result[TS] = pd.Series(np.minimum.reduceat(ts, cuts) if cuts.size else ts[:0])
-    result[TRIGGER] = pd.Series(trigger)
-    return pd.DataFrame(result)
-
-
-class _Arrivals:
-    """The new tuples of a batch by group: at which arrival did a group pass a value, or a moment?"""
-
-    def __init__(self, codes: Longs, horizon: Numbers, clock: Longs, count: int) -> None:
-        self._order = np.argsort(codes, kind="stable")
-        self._starts = _starts(codes[self._order], count)
-        self._horizon = horizon[self._order]
-        self._clock = clock[self._order]
-        self.end = len(codes)
-
-    def passing(self, codes: Longs, wanted: Numbers) -> Longs:
-        """The arrival at which the group's horizon reaches ``wanted``; ``end`` when none does."""
-        return self._arrival(codes, between(codes, wanted, wanted, self._starts, self._horizon)[0])
-
-    def after(self, codes: Longs, due: Longs) -> Longs:
-        """The group's first arrival after the moment ``due``."""
-        return self._arrival(codes, between(codes, due, due, self._starts, self._clock)[1])
-
-    def _arrival(self, codes: Longs, places: Longs) -> Longs:
-        found = places < self._starts[codes + 1]
-        arrivals = np.r_[self._order, 0][np.where(found, places, self.end)]
-        return np.where(found, arrivals, self.end).astype(np.int64)
+# --- Join
 
 
 @dataclass(frozen=True)
 class JoinKernel:
     """Inputs: ``on``, group columns, the columns the predicate equates (``keys``), and everything the tuples carry."""
 
+    types: tuple[Mapping[str, str], Mapping[str, str]] = field(repr=False)
     slack: tuple[int, int]
     group_by: tuple[str, ...]
     keys: tuple[str, ...]
     size: float
     payload: tuple[tuple[str, ...], tuple[str, ...]]
 
-    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
+    def fresh(self) -> State:
+        """No tuples."""
+        known = self._horizons[0].columns | self._horizons[1].columns
+        left, right = (kinds(side, self.group_by) for side in self.types)
+        keys = {name: FLOAT if FLOAT in (left[name], right[name]) else left[name] for name in self.group_by}
+        groups = Groups(keys, known, ("left", "right"))
+        sides = (
+            Partners(groups, name, kinds(types, (TS, ON, *payload)))
+            for name, types, payload in zip(("left", "right"), self.types, self.payload, strict=True)
+        )
+        return State(groups, tuple(sides))
+
+    @property
+    def _horizons(self) -> tuple[Horizon, Horizon]:
+        left, right = self.types
+        return Horizon("left", self.slack[0], left[ON]), Horizon("right", self.slack[1], right[ON])
+
+    def step(self, state: State, inputs: Sequence[Columns]) -> Released:
         """Pair each new tuple that is in order with the partners that came before it."""
-        groups = Grouping(state.get("groups"), [side[list(self.group_by)] for side in inputs])
-        sides, tops = [], []
-        for name, new, codes, slack in zip(("left", "right"), inputs, groups.codes, self.slack, strict=True):
-            top = _tops(state, f"{name}_tops", groups.count, slack, new[ON].to_numpy())
-            in_order, _ = _in_order(new, codes, top)
-            sides.append(_rows(state, name, new.assign(group=codes)[in_order])[0])
-            tops.append(top)
-        result = self._pairs(*sides)
-        kept = {"groups": groups.known, "left_tops": _kept(tops[0]), "right_tops": _kept(tops[1])}
-        for name, rows, partner in zip(("left", "right"), sides, reversed(tops), strict=True):
-            alive = rows[ON].to_numpy() >= _minus(partner[:, 0], self.size)[rows["group"].to_numpy()]
-            kept[name] = rows[alive].assign(arrival=-1)
-        return kept, result
+        left, right = state.parts
+        assert isinstance(left, Partners)
+        assert isinstance(right, Partners)
+        inputs = [self._alike(side) for side in inputs]
+        touched, added = [], []
+        for side, mine, horizon in zip((left, right), inputs, self._horizons, strict=True):
+            codes = state.groups.codes(mine)
+            in_order = np.flatnonzero(horizon.pass_by(state.groups, codes, mine[ON])[0])
+            keys = hashes([mine[name][in_order] for name in self.keys], in_order.size)
+            taken = {name: mine[name][in_order] for name in (TS, ON, *self.payload[side is right])}
+            added.append((mine[ARRIVAL][in_order], side.add(codes[in_order], keys, taken)))
+            touched.append(codes)
+        one, two, trigger = pair_all(left, right, added[0], added[1], exact(self.size))
+        released = {name: left.table.take(name, one) for name in self.payload[0]}
+        released |= {name: right.table.take(name, two) for name in self.payload[1]}
+        released[TS] = np.minimum(left.table.take(TS, one), right.table.take(TS, two))
+        groups = state.groups.distinct(np.concatenate(touched))[0]
+        for side, partner in zip((left, right), reversed(self._horizons), strict=True):
+            side.expire(groups, minus(partner.of(state.groups)[groups, 0], self.size))
+        return released | {TRIGGER: trigger}
 
-    def _pairs(self, left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
-        codes = Grouping(None, [side[list(self.keys)] for side in (left, right)])
-        order = np.lexsort((right[ON].to_numpy(), codes.codes[1]))
-        values = left[ON].to_numpy()
-        starts = _starts(codes.codes[1][order], codes.count)
-        low, high = values - _exact(self.size), values + _exact(self.size)
-        first, last = between(codes.codes[0], low, high, starts, right[ON].to_numpy()[order])
-        one, two = expand(first, last)
-        two = order[two]
-        trigger = np.maximum(left["arrival"].to_numpy()[one], right["arrival"].to_numpy()[two])
-        fresh = trigger >= 0
-        one, two, trigger = one[fresh], two[fresh], trigger[fresh]
-        # one of the two places is the trigger's own, so this is the partners' order of arrival
-        order = np.lexsort((two, one, trigger))
-        one, two, trigger = one[order], two[order], trigger[order]
-        parts = [
-            left[list(self.payload[0])].take(one).reset_index(drop=True),
-            right[list(self.payload[1])].take(two).reset_index(drop=True),
+    def _alike(self, columns: Columns) -> Columns:
+        """Columns that both sides have, as numbers of one kind: an integer can equal a float."""
+        mixed = [
+            name
+            for name in (*self.group_by, *self.keys)
+            if {kind(side[name]) for side in self.types} == {INTEGER, FLOAT}
         ]
-        result = pd.concat(parts, axis=1)
-        result[TS] = np.minimum(left[TS].to_numpy()[one], right[TS].to_numpy()[two])
-        result[TRIGGER] = trigger
-        return result
-
-
-def _minus(values: Numbers, size: float) -> Numbers:
-    """``values - size`` that stays at the bottom for groups that have passed nothing yet."""
-    if values.dtype.kind == "i":
-        return np.where(values == NULL_INTEGER, NULL_INTEGER, values - _exact(size))
-    return values - size
-
-
-@dataclass(frozen=True)
-class ResampleKernel:
-    """Inputs: ``on`` on the left; ``on``, group columns and the functions' arguments on the right."""
-
-    slack: tuple[int, int]
-    group_by: tuple[str, ...]
-    size: float
-    lag: float | None
-    functions: tuple[Function, ...]
-    column: str
-
-    def step(self, state: State, inputs: Sequence[pd.DataFrame]) -> tuple[State, pd.DataFrame]:
-        """Give each left tuple its value from every right group that has passed it."""
-        groups = Grouping(state.get("groups"), [inputs[1][list(self.group_by)]])
-        codes = groups.codes[0]
-        lefts, left_tops = self._left(state, inputs[0])
-        tops = _tops(state, "right_tops", groups.count, self.slack[1], inputs[1][ON].to_numpy())
-        passed = tops[:, 0].copy()
-        in_order, after = _in_order(inputs[1], codes, tops)
-        ahead = self._ahead(state, inputs[1])
-        rights = _rows(state, "right", inputs[1].assign(code=codes)[in_order])[0]
-        pairs = self._due(lefts, inputs[1], codes, after, passed, tops[:, 0], ahead)
-        result = self._results(lefts, rights, pairs, groups.known)
-        kept = {
-            "groups": groups.known,
-            "left_tops": _kept(left_tops),
-            "right_tops": _kept(tops),
-            "ahead": pd.DataFrame({"value": ahead[-1:]}),
-        }
-        waiting = lefts[~self._retired(lefts, ahead[-1])].assign(arrival=-1)
-        kept["left"] = waiting
-        kept["right"] = rights[self._needed(rights, waiting, left_tops[0, 0], tops[:, 0])].assign(arrival=-1)
-        return kept, result
-
-    def _left(self, state: State, new: pd.DataFrame) -> tuple[pd.DataFrame, Numbers]:
-        tops = _tops(state, "left_tops", 1, self.slack[0], new[ON].to_numpy())
-        in_order, _ = _in_order(new, np.zeros(len(new), np.int64), tops)
-        return _rows(state, "left", new[in_order])[0], tops
-
-    @staticmethod
-    def _ahead(state: State, new: pd.DataFrame) -> Numbers:
-        """The largest right value so far, before the batch and after each of its right arrivals."""
-        values = new[ON].to_numpy()
-        start = state["ahead"]["value"].to_numpy() if "ahead" in state else np.array([_lowest(values)])
-        return np.maximum.accumulate(np.r_[start.astype(values.dtype), np.where(_present(new), values, start[0])])
-
-    def _retired(self, lefts: pd.DataFrame, ahead: Any) -> Bools:
-        """Left tuples that wait no longer, so far ahead is the right."""
-        if self.lag is None:
-            return np.zeros(len(lefts), dtype=bool)
-        return np.asarray(lefts[ON].to_numpy() + _exact(self.size) + _exact(self.lag) < ahead)
-
-    def _due(
-        self,
-        lefts: pd.DataFrame,
-        new: pd.DataFrame,
-        codes: Longs,
-        after: Numbers,
-        passed: Numbers,
-        passing: Numbers,
-        ahead: Numbers,
-    ) -> pd.DataFrame:
-        """The (left tuple, group) pairs to answer now, and the arrival at which each became due."""
-        far = lefts[ON].to_numpy() + _exact(self.size)
-        arrival = lefts["arrival"].to_numpy()
-        left, group = (grid.ravel() for grid in np.indices((len(lefts), len(passed))))
-        answered = (arrival[left] < 0) & (passed[group] > far[left])
-        retired = self._retired(lefts, ahead[-1])[left]
-        wanted = ~answered & ((passing[group] > far[left]) | retired)
-        left, group = left[wanted], group[wanted]
-        when = np.r_[new["arrival"].to_numpy(), np.iinfo(np.int64).max]
-        order = np.argsort(codes, kind="stable")
-        starts = _starts(codes[order], len(passed))
-        place = between(group, far[left], far[left], starts, after[order])[1]
-        found = place < starts[group + 1]
-        closed = np.where(found, when[np.r_[order, 0][np.where(found, place, 0)]], when[-1])
-        closed = np.where(passed[group] > far[left], -1, closed)
-        if self.lag is not None:
-            limit = far[left] + _exact(self.lag)
-            over = np.searchsorted(ahead, limit, "right")
-            closed = np.minimum(closed, np.where(over == 0, -1, when[np.maximum(over, 1) - 1]))
-        return pd.DataFrame({"left": left, "code": group, "trigger": np.maximum(arrival[left], closed)})
-
-    def _results(
-        self, lefts: pd.DataFrame, rights: pd.DataFrame, pairs: pd.DataFrame, groups: pd.DataFrame
-    ) -> pd.DataFrame:
-        codes = rights["code"].to_numpy()
-        order = np.lexsort((rights[ON].to_numpy(), codes))
-        at = lefts[ON].to_numpy()[pairs["left"].to_numpy()]
-        starts = _starts(codes[order], max(len(groups), 1))
-        low, high = at - _exact(self.size), at + _exact(self.size)
-        first, last = between(pairs["code"].to_numpy(), low, high, starts, rights[ON].to_numpy()[order])
-        pair, place = expand(first, last)
-        place = order[place]
-        known = rights["arrival"].to_numpy()[place] <= pairs["trigger"].to_numpy()[pair]
-        pair, place = pair[known], place[known]
-        sorting = (pairs[name].to_numpy()[pair] for name in ("code", "left", "trigger"))
-        order = np.lexsort((place, rights[ON].to_numpy()[place], *sorting))
-        pair, place = pair[order], place[order]
-        cuts = _cuts(pair)
-        answers = pairs.take(pair[cuts])
-        keys = _named(groups, answers["code"].to_numpy())
-        result = keys | {self.column: pd.Series(at[pair[cuts]])}
-        done = _finished(result, self.functions, rights, place, cuts, at[pair[cuts]], answers["trigger"].to_numpy())
-        done[TS] = np.minimum(done[TS].to_numpy(), lefts[TS].to_numpy()[answers["left"].to_numpy()])
-        return done
-
-    def _needed(self, rights: pd.DataFrame, waiting: pd.DataFrame, left: Any, passed: Numbers) -> Bools:
-        """Right tuples that a left tuple to come, or one that waits for their group, may still want."""
-        oldest = np.full(len(passed), left, dtype=passed.dtype)
-        values = np.sort(waiting[ON].to_numpy())
-        place = np.searchsorted(values, _minus(passed, self.size), "left")
-        some = place < values.size
-        oldest[some] = np.minimum(oldest[some], values[place[some]])
-        return np.asarray(rights[ON].to_numpy() >= _minus(oldest, self.size)[rights["code"].to_numpy()])
+        return {name: values.astype(np.float64) if name in mixed else values for name, values in columns.items()}

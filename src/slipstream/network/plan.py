@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from slipstream.network import expressions, functions
+from slipstream.network.aggregate import AggregateKernel
 from slipstream.network.algebra import (
     TUP,
     Aggregate,
@@ -27,7 +28,8 @@ from slipstream.network.algebra import (
     Schema,
     Union,
 )
-from slipstream.network.kernels import ON, AggregateKernel, BSortKernel, JoinKernel, Kernel, ResampleKernel
+from slipstream.network.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream.network.resample import ResampleKernel
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.windows import Function
 
@@ -218,17 +220,25 @@ class _Planner:
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
         payload = {f"p_{name}": name for name in origin.columns}
         columns: dict[str, str | None] = {**_ordered(box.order), **payload}
-        kernel = BSortKernel(box.order.slack, _groups(box.order), tuple(payload))
         side = self._side(node, 0, columns, box.order.group_by)
+        kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
         return Runner(node, kernel, (side,), origin, tuple(payload))
 
     def _aggregate(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
         by_tuple = box.order.on == TUP
-        kernel = AggregateKernel(
-            box.order.slack, _groups(box.order), by_tuple, box.size, box.advance, box.timeout, bound, "start"
-        )
         side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        kernel = AggregateKernel(
+            _types(side),
+            box.order.slack,
+            _groups(box.order),
+            by_tuple,
+            box.size,
+            box.advance,
+            box.timeout,
+            bound,
+            "start",
+        )
         return Runner(node, kernel, (side,), origin, (*_groups(box.order), "start", *(f.name for f in bound)))
 
     def _join(self, node: Node, box: Join, origin: Layout) -> Runner:
@@ -246,6 +256,7 @@ class _Planner:
             columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
             sides.append(self._side(node, side, columns, order.group_by))
         kernel = JoinKernel(
+            (_types(sides[0]), _types(sides[1])),
             (box.left.slack, box.right.slack),
             _groups(box.left),
             tuple(f"k{i}" for i in range(len(equal))),
@@ -256,19 +267,24 @@ class _Planner:
 
     def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        kernel = ResampleKernel(
-            (box.left.slack, box.right.slack), _groups(box.right), box.size, box.lag, bound, "start"
-        )
         sides = (
             self._side(node, 0, _ordered(box.left), ()),
             self._side(node, 1, _ordered(box.right) | arguments, ()),
         )
+        types = (_types(sides[0]), _types(sides[1]))
+        slack = (box.left.slack, box.right.slack)
+        kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)
         columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[stream])
         return Runner(node, None, (self._side(node, stream, columns, ()),), origin, ())
+
+
+def _types(side: Delivery) -> dict[str, str]:
+    """The types of what a kernel gets on a side."""
+    return {TS: "integer", **side.layout.types}
 
 
 def _groups(order: Order) -> tuple[str, ...]:
@@ -282,12 +298,11 @@ def _ordered(order: Order) -> dict[str, str | None]:
 
 
 def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:
-    """The window functions, and the columns in which their arguments come."""
+    """The window functions, and the columns in which their arguments come; an argument of two comes once."""
     bound: list[Function] = []
-    arguments: dict[str, str | None] = {}
+    names: dict[str, str] = {}
     for place, text in enumerate(wanted.values()):
         call = expressions.call(text)
-        names = tuple(f"a{place}_{i}" for i in range(len(call.arguments)))
-        arguments.update(zip(names, call.arguments, strict=True))
-        bound.append(Function(f"f{place}", call.function, names, functions.registered(call.function)))
-    return tuple(bound), arguments
+        mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
+        bound.append(Function(f"f{place}", call.function, mine, functions.registered(call.function)))
+    return tuple(bound), {name: argument for argument, name in names.items()}

@@ -1,7 +1,8 @@
 """Boxes as stateful operators of Structured Streaming: all of a network in one, or those of one level.
 
-An operator is keyed by bucket, not by group: a call takes all tuples of a bucket's groups in one batch, and a box's
-state in a bucket is one value of the state store, so the cost of a call is spread over many tuples.
+An operator is keyed by bucket, not by group: a call takes all tuples of a bucket's groups in one batch, so its cost is
+spread over many tuples. All boxes in one operator write what changed in their tables. The boxes of a level, which only
+networks have with an expression that Spark must compute, are one value of the state store each, read and written whole.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from slipstream.network import intake
-from slipstream.network.kernels import TRIGGER, TS, Kernel, State
+from slipstream.network.groups import Columns
+from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, Kernel, Released, State
 from slipstream.network.monitor import REJECTS
 from slipstream.network.plan import Layout, Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import TAKEN, Sink, Tuples
-from slipstream.network.superbox import Superbox, Train
+from slipstream.network.superbox import Superbox, Train, ordinals
+from slipstream.network.tables import Log, packed, unpack
 from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
 
@@ -39,7 +41,30 @@ class StagedBox:
     results: dict[str, str]
 
 
-class SuperboxStage(FrameStage[dict[str, State]]):
+@dataclass
+class Boxes:
+    """What the boxes of a network keep, and the log in which it rests."""
+
+    states: dict[str, State]
+    log: Log
+
+    @classmethod
+    def fresh(cls, superbox: Superbox) -> Boxes:
+        """Empty boxes."""
+        states = superbox.fresh()
+        return cls(states, Log([table for state in states.values() for table in state.tables]))
+
+    @classmethod
+    def load(cls, superbox: Superbox, store: Store) -> Boxes:
+        """The boxes as they were saved."""
+        boxes = cls.fresh(superbox)
+        boxes.log.load(store)
+        for state in boxes.states.values():
+            state.restore()
+        return boxes
+
+
+class SuperboxStage(FrameStage[Boxes]):
     """All boxes of a network in one operator."""
 
     name = "network"
@@ -50,24 +75,22 @@ class SuperboxStage(FrameStage[dict[str, State]]):
         self._superbox = superbox
         self._sink = sink
         self._marker = Marker(sink.folder, sink.network) if sink else None
-        self._ran: dict[str, State] = {}
 
-    def fresh(self) -> dict[str, State]:
+    def fresh(self) -> Boxes:
         """Empty boxes."""
-        return {}
+        return Boxes.fresh(self._superbox)
 
-    def load(self, stores: list[Store]) -> dict[str, State]:
+    def load(self, stores: list[Store]) -> Boxes:
         """The boxes as they were saved."""
-        names = [runner.node.name for runner in self._superbox.plan.runners]
-        return {names[number]: unpacked(blob) for number, blob in stores[0].items()}
+        return Boxes.load(self._superbox, stores[0])
 
-    def take(self, state: dict[str, State], rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples of the sources in; what the outputs get is passed on, or written, and then a word of it passed on."""
-        plan, before, batch = self._superbox.plan, dict(state), batch_number()
+        plan, batch = self._superbox.plan, batch_number()
         arrived = intake.take(plan, rows, batch, self._marker)
         if arrived.is_opening:
             return
-        released = self._superbox.step(state, arrived.trains)
+        released = self._superbox.step(state.states, arrived.trains)
         if self._sink is None:
             yield from (_rows(train, plan.outputs[name].layout, plan) for name, train in released)
         else:
@@ -75,19 +98,15 @@ class SuperboxStage(FrameStage[dict[str, State]]):
             if arrived.rejects is not None:
                 written.append(self._sink.write(REJECTS, arrived.rejects, batch))
             yield _words([(TAKEN, "", json.dumps(arrived.counts)), *written])
-        self._ran = {name: now for name, now in state.items() if before.get(name) is not now}
 
     def _write(self, name: str, train: Train, sink: Sink) -> tuple[str, str, str]:
         plan = self._superbox.plan
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch_number())
 
-    def save(self, state: dict[str, State], stores: list[Store]) -> None:
-        """Write the boxes that took something."""
-        del state
-        for number, runner in enumerate(self._superbox.plan.runners):
-            if runner.node.name in self._ran:
-                stores[0].put(number, packed(self._ran[runner.node.name]))
+    def save(self, state: Boxes, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.log.save(stores[0])
 
 
 def _rows(train: Train, layout: Layout, plan: Plan) -> pd.DataFrame:
@@ -156,55 +175,29 @@ class Stage(StatefulProcessor):
         batch = batch.take(order).reset_index(drop=True)
         inputs = [self._input(batch, port, columns) for port, columns in zip(box.ports, box.columns, strict=True)]
         kept = self._states.getValue((box.name,))
-        state, released = box.kernel.step(unpacked(kept[0]) if kept else {}, inputs)
-        self._states.updateValue((box.name,), (packed(state),))
+        state = box.kernel.fresh()
+        if kept:
+            unpack(state.tables, kept[0])
+            state.restore()
+        released = box.kernel.step(state, inputs)
+        self._states.updateValue((box.name,), (packed(state.tables),))
         return self._rows(box, batch, released)
 
     @staticmethod
-    def _input(batch: pd.DataFrame, port: int, columns: dict[str, str]) -> pd.DataFrame:
+    def _input(batch: pd.DataFrame, port: int, columns: dict[str, str]) -> Columns:
         here = np.flatnonzero(batch["arc"].to_numpy() == port)
         part = batch.take(here)
         arrays = {name: part[slot].to_numpy() for name, slot in columns.items()}
-        return pd.DataFrame({TS: part[TS].to_numpy(), "arrival": here, **arrays})
+        return {TS: part[TS].to_numpy(), ARRIVAL: here, **arrays}
 
-    def _rows(self, box: StagedBox, batch: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
+    def _rows(self, box: StagedBox, batch: pd.DataFrame, released: Released) -> pd.DataFrame:
         """What a box released as rows again; the order key is the trigger's, with the ordinal under that trigger."""
-        trigger = released[TRIGGER].to_numpy()
-        ordinal = released.groupby(TRIGGER).cumcount().to_numpy(dtype=np.int64)
-        rows = batch[["shed", *self._keys]].take(trigger).reset_index(drop=True)
-        rows[self._key] += ordinal
-        rows["arc"], rows["bucket"], rows[TS] = box.origin, 0, released[TS].to_numpy()
+        rows = batch[["shed", *self._keys]].take(released[TRIGGER]).reset_index(drop=True)
+        rows[self._key] += ordinals(released[TRIGGER])
+        rows["arc"], rows["bucket"], rows[TS] = box.origin, 0, released[TS]
         for column, slot in box.results.items():
-            rows[slot] = released[column].to_numpy()
+            rows[slot] = released[column]
         for name, type_ in self._row:
             if name not in rows:
                 rows[name] = {"string": None, "double": 0.0}.get(type_, 0)
         return rows[[name for name, _ in self._row]]
-
-
-def packed(state: State) -> bytes:
-    """A state as bytes: a header with names and lengths, then Arrow streams."""
-    parts = {}
-    for name, table in state.items():
-        if table.columns.size:
-            parts[name] = _stream(pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None))
-    header = json.dumps({name: len(part) for name, part in parts.items()}).encode()
-    return b"".join([len(header).to_bytes(4, "big"), header, *parts.values()])
-
-
-def unpacked(data: bytes) -> State:
-    """What ``packed`` wrote."""
-    data = bytes(data)
-    start = 4 + int.from_bytes(data[:4], "big")
-    state = {}
-    for name, length in json.loads(data[4:start]).items():
-        state[name] = pa.ipc.open_stream(data[start : start + length]).read_all().to_pandas()
-        start += length
-    return state
-
-
-def _stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue().to_pybytes())

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Union
+from slipstream.network.groups import Columns
+from slipstream.network.kernels import ARRIVAL, TS, Released
 from slipstream.network.plan import Runner, plan
 from slipstream.network.schemas import joined
 from slipstream.network.windows import encoded, nulls
@@ -151,33 +152,35 @@ class _Meter:
 
     def _stateful(self, runner: Runner) -> Figures:
         inputs = self._inputs(runner)
-        count = max(sum(len(part) for part in inputs), 1)
+        count = max(sum(part[TS].size for part in inputs), 1)
         assert runner.kernel is not None
         kernel = runner.kernel
-        _, released = kernel.step({}, inputs)
-        taken = best_of(lambda: kernel.step({}, inputs), 2)
+        released = kernel.step(kernel.fresh(), inputs)
+        taken = best_of(lambda: kernel.step(kernel.fresh(), inputs), 2)
         self._arcs[Arc(runner.node.name)] = self._released(runner, released)
-        return Figures(taken / count, (len(released) / count,))
+        return Figures(taken / count, (released[TS].size / count,))
 
-    def _inputs(self, runner: Runner) -> list[pd.DataFrame]:
+    def _inputs(self, runner: Runner) -> list[Columns]:
         order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in runner.node.inputs]))
         arrival = np.empty(order.size, np.int64)
         arrival[order] = np.arange(order.size)
-        inputs, taken = [], 0
+        inputs: list[Columns] = []
+        taken = 0
         for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
             wanted = (f"{text} as {name}" for name, text in side.layout.columns.items())
             columns = self._frame(arc).selectExpr("_ts as ts", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows
             typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
-            part = pd.DataFrame({"ts": columns["ts"].to_numpy(), "arrival": here, **typed})
-            inputs.append(part.sort_values("arrival").reset_index(drop=True))
+            sorted_ = np.argsort(here)
+            part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, **typed}
+            inputs.append({name: values[sorted_] for name, values in part.items()})
         return inputs
 
-    def _released(self, runner: Runner, released: pd.DataFrame) -> pa.Table:
-        columns = {"_seq": pa.array(np.arange(len(released))), "_ts": pa.array(released["ts"].to_numpy())}
+    def _released(self, runner: Runner, released: Released) -> pa.Table:
+        columns = {"_seq": pa.array(np.arange(released[TS].size)), "_ts": pa.array(released[TS])}
         for old, new in zip(runner.results, runner.origin.columns, strict=True):
-            values = released[old].to_numpy()
+            values = released[old]
             plain = pa.array(values, mask=nulls(values))
             columns[new] = plain.cast(pa.bool_()) if runner.origin.types[new] == "boolean" else plain
         return pa.table(columns)

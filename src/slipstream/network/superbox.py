@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network import expressions
-from slipstream.network.algebra import Arc, Filter, Join, Map
-from slipstream.network.kernels import TRIGGER, TS, Grouping, State, expand
+from slipstream.network.algebra import Arc, Filter, Join, Map, Schema
+from slipstream.network.groups import hashes
+from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, State
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import Expression, translate
+from slipstream.network.windows import expand
 
 Array = npt.NDArray[Any]
 
@@ -80,7 +81,7 @@ def sorting(order: Longs, last: Longs) -> Longs:
     return np.lexsort((last, *order.T[::-1]))
 
 
-@dataclass
+@dataclass(repr=False)
 class Superbox:
     """A network that was translated: ``step`` takes trains of its sources through all of its boxes."""
 
@@ -91,6 +92,7 @@ class Superbox:
     def __post_init__(self) -> None:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
         self._expressions: dict[tuple[str, Arc], Expression] = {}
+        self._look_ups: dict[str, LookUp] = {}
         self._translate_all()
 
     # --- expressions, translated before anything runs
@@ -128,10 +130,14 @@ class Superbox:
 
     # --- a batch
 
-    def step(self, states: dict[str, State], sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+    def fresh(self) -> dict[str, State]:
+        """What the order-sensitive boxes keep before anything has come, by their names."""
+        return {runner.node.name: runner.kernel.fresh() for runner in self.plan.runners if runner.kernel}
+
+    def step(self, states: Mapping[str, State], sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
         """Take what arrived through the boxes, level by level; yields what each output and tap gets.
 
-        ``states`` is what the order-sensitive boxes keep, by their names: it is brought up to date.
+        ``states`` is what the order-sensitive boxes keep: it is brought up to date.
         """
         trains: dict[Arc, Train] = {Arc(name): train for name, train in sources.items() if len(train)}
         inboxes: dict[int, list[Train]] = {}
@@ -221,7 +227,7 @@ class Superbox:
 
     # --- order-sensitive boxes
 
-    def _run(self, runner: Runner, states: dict[str, State], inboxes: Mapping[int, list[Train]]) -> Train | None:
+    def _run(self, runner: Runner, states: Mapping[str, State], inboxes: Mapping[int, list[Train]]) -> Train | None:
         """One box on everything that came to its sides, in the order of arrival."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
         if not any(sides):
@@ -229,15 +235,12 @@ class Superbox:
         if runner.kernel is None:
             return self._look_up(runner, Train.concat(sides[0]))
         order, shed, inputs = _merged(runner, sides)
-        states[runner.node.name], released = runner.kernel.step(states.get(runner.node.name, {}), inputs)
-        trigger = released[TRIGGER].to_numpy()
+        released = runner.kernel.step(states[runner.node.name], inputs)
+        trigger = released[TRIGGER]
         keys = order[trigger]
-        keys[:, self.plan.levels[runner.node.name]] += _ordinals(trigger)
-        columns = {
-            name: released[column].to_numpy()
-            for name, column in zip(runner.origin.columns, runner.results, strict=True)
-        }
-        train = Train(released[TS].to_numpy(), shed[trigger], keys, columns)
+        keys[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
+        columns = {name: released[old] for name, old in zip(runner.origin.columns, runner.results, strict=True)}
+        train = Train(released[TS], shed[trigger], keys, columns)
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
 
     def _matching(self, runner: Runner, train: Train) -> Train:
@@ -252,8 +255,10 @@ class Superbox:
         node, side = runner.node, runner.sides[0].side
         assert isinstance(node.box, Join)
         table = self.tables[node.inputs[1 - side].origin]
-        rows = len(next(iter(table.values())))
-        one, two = _pairs(node.box, side, train, table, rows)
+        if node.name not in self._look_ups:
+            schema = self.plan.checked.inputs(node)[side]
+            self._look_ups[node.name] = LookUp.of(node.box, side, schema, table)
+        one, two = self._look_ups[node.name].pairs(train)
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
@@ -265,47 +270,85 @@ class Superbox:
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
 
 
-def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[pd.DataFrame]]:
+def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
     """The sides of a box in one order of arrival: the keys, the marks, and each side's tuples with their places."""
-    trains = [Train.concat(side) if side else None for side in sides]
-    there = [train for train in trains if train is not None]
-    order = np.concatenate([train.order for train in there]) if len(there) > 1 else there[0].order
-    shed = np.concatenate([train.shed for train in there]) if len(there) > 1 else there[0].shed
-    place = np.arange(len(order))
-    if len(there) > 1 or not in_order(order):
-        ports = [np.full(len(train), side.layout.id) for side, train in zip(runner.sides, trains, strict=True) if train]
-        sorted_ = sorting(order, np.concatenate(ports))
-        order, shed = order[sorted_], shed[sorted_]
+    parts = [train for side in sides for train in side]
+    sorted_ = merging([train.order for train in parts])
+    inputs, begin = [], 0
+    if sorted_ is None:
+        order, shed = parts[0].order, parts[0].shed
+    else:
+        order = np.concatenate([train.order for train in parts])[sorted_]
+        shed = np.concatenate([train.shed for train in parts])[sorted_]
         place = np.empty_like(sorted_)
         place[sorted_] = np.arange(sorted_.size)
-    inputs, begin = [], 0
-    for side, train in zip(runner.sides, trains, strict=True):
-        if train is None:
+    for side, trains in zip(runner.sides, sides, strict=True):
+        if not trains:
             inputs.append(_nothing(side.layout))
             continue
-        mine = place[begin : begin + len(train)]
+        train = Train.concat(trains)
+        mine = np.arange(len(train)) if sorted_ is None else place[begin : begin + len(train)]
         begin += len(train)
         inputs.append(_input(train, mine))
     return order, shed, inputs
 
 
-def _input(train: Train, place: Longs) -> pd.DataFrame:
-    if place.size > 1 and (np.diff(place) < 0).any():
+def merging(orders: Sequence[Longs]) -> Longs | None:
+    """The places of all rows in lexicographic order, of equal ones the earlier part's first; None if they are in it."""
+    if not all(in_order(order) for order in orders):
+        return sorting(np.concatenate(orders), np.arange(sum(len(order) for order in orders)))
+    if len(orders) == 1:
+        return None
+    found = np.arange(len(orders[0]))
+    for done, order in enumerate(orders[1:], 1):
+        before = orders[0] if done == 1 else np.concatenate(orders[:done])[found]
+        found = merge(before, found, order, len(found))
+    return found
+
+
+@compiled
+def merge(one: Longs, places: Longs, two: Longs, begin: int) -> Longs:
+    """Merge sorted rows: the places of ``one``, and those of ``two`` from ``begin`` on, in the common order."""
+    found = np.empty(one.shape[0] + two.shape[0], np.int64)
+    i = k = 0
+    while i < one.shape[0] and k < two.shape[0]:
+        is_later = False
+        for column in range(one.shape[1]):
+            if one[i, column] != two[k, column]:
+                is_later = one[i, column] > two[k, column]
+                break
+        if is_later:
+            found[i + k] = begin + k
+            k += 1
+        else:
+            found[i + k] = places[i]
+            i += 1
+    while i < one.shape[0]:
+        found[i + k] = places[i]
+        i += 1
+    while k < two.shape[0]:
+        found[i + k] = begin + k
+        k += 1
+    return found
+
+
+def _input(train: Train, place: Longs) -> dict[str, Array]:
+    if (place[1:] < place[:-1]).any():
         sorted_ = np.argsort(place, kind="stable")
         train, place = train.take(sorted_), place[sorted_]
-    return pd.DataFrame({TS: train.ts, "arrival": place, **train.columns}, copy=False)
+    return {TS: train.ts, ARRIVAL: place, **train.columns}
 
 
-def _nothing(layout: Layout) -> pd.DataFrame:
+def _nothing(layout: Layout) -> dict[str, Array]:
     dtypes: dict[str, Any] = {"float": np.float64, "text": object}
     columns = {name: np.empty(0, dtypes.get(layout.types[name], np.int64)) for name in layout.columns}
-    return pd.DataFrame({TS: np.empty(0, np.int64), "arrival": np.empty(0, np.int64), **columns})
+    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **columns}
 
 
-def _ordinals(trigger: Longs) -> Longs:
+def ordinals(trigger: Longs) -> Longs:
     """Of tuples that one arrival released, the first, the second...
 
-    >>> _ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
+    >>> ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
     [0, 1, 0, 0, 1, 2]
     """
     begins = np.flatnonzero(np.r_[True, trigger[1:] != trigger[:-1]])[: trigger.size]
@@ -313,14 +356,35 @@ def _ordinals(trigger: Longs) -> Longs:
     return np.arange(trigger.size) - np.repeat(begins, lengths)
 
 
-def _pairs(box: Join, side: int, train: Train, table: Mapping[str, Array], rows: int) -> tuple[Longs, Longs]:
-    """All (tuple, row) pairs that may match, in the order of both: those that agree where the predicate equates."""
-    equal = expressions.equalities(box.predicate)
-    mine = pd.DataFrame({str(i): train.columns[pair[side]] for i, pair in enumerate(equal)}, index=range(len(train)))
-    theirs = pd.DataFrame({str(i): table[pair[1 - side]] for i, pair in enumerate(equal)}, index=range(rows))
-    groups = Grouping(None, [theirs, mine])
-    stored, wanted = groups.codes
-    by_code = np.argsort(stored, kind="stable")
-    starts = np.searchsorted(stored[by_code], np.arange(groups.count + 1))
-    one, place = expand(starts[wanted], starts[wanted + 1])
-    return one, by_code[place]
+@dataclass(frozen=True)
+class LookUp:
+    """A stored table, found by hashes of the columns that a predicate equates with the stream's."""
+
+    columns: tuple[str, ...]  # of the stream
+    floats: tuple[bool, ...]  # columns to compare as floats: an integer can equal one
+    hashes: Longs
+    rows: Longs
+
+    @classmethod
+    def of(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
+        """For a stream on one side of a join."""
+        equal = expressions.equalities(box.predicate)
+        mine, theirs = [pair[side] for pair in equal], [table[pair[1 - side]] for pair in equal]
+        floats = [
+            values.dtype != object and (values.dtype.kind == "f" or schema[name] == "float")
+            for name, values in zip(mine, theirs, strict=True)
+        ]
+        found = hashes(_compared(theirs, floats), len(next(iter(table.values()))))
+        rows = np.argsort(found, kind="stable")
+        return cls(tuple(mine), tuple(floats), found[rows], rows)
+
+    def pairs(self, train: Train) -> tuple[Longs, Longs]:
+        """All (tuple, row) pairs that may match, in the order of both."""
+        wanted = hashes(_compared([train.columns[name] for name in self.columns], self.floats), len(train))
+        first, last = (np.searchsorted(self.hashes, wanted, side) for side in ("left", "right"))
+        one, place = expand(first, last)
+        return one, self.rows[place]
+
+
+def _compared(columns: Sequence[Array], floats: Sequence[bool]) -> list[Array]:
+    return [values.astype(np.float64) if is_float else values for values, is_float in zip(columns, floats, strict=True)]

@@ -1,13 +1,14 @@
 """What a window function gives for many windows at once.
 
-Windows are runs of places in a table of tuples: ``place`` lists the tuples of all windows one after the other, each
-window in its own order, ``cuts`` says where each window begins.
+Windows lie in a table of tuples that is sorted by group and order attribute: a window is a range of it, and windows
+that overlap share their tuples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from slipstream.kernels import Bools, Longs
-from slipstream.network.functions import WindowFunction
+from slipstream.network.functions import VectorFunction, WindowFunction
 
 Values: TypeAlias = npt.NDArray[Any]
 
@@ -26,12 +27,12 @@ NULL_INTEGER = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class Function:
-    """A window function bound to the columns of its arguments: SQL's by name, the user's by its triple."""
+    """A window function bound to the columns of its arguments: SQL's by name, the user's by what it registered."""
 
     name: str
     call: str
     arguments: tuple[str, ...]
-    user: WindowFunction | None = None
+    user: WindowFunction | VectorFunction | None = None
 
 
 def nulls(values: Values) -> Bools:
@@ -50,30 +51,141 @@ def encoded(values: pa.ChunkedArray, type_: str) -> Values:
     return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
 
 
-def apply(function: Function, rows: pd.DataFrame, place: Longs, cuts: Longs, at: Values) -> Values:
-    """The function's value for each window; ``at`` is each window's position on the order attribute."""
-    arguments = [rows[name].to_numpy()[place] for name in function.arguments]
-    if function.user:
-        return _folded(function.user, arguments, place.size, cuts, at)
-    if not arguments:
-        return _lengths(place.size, cuts)
-    values = arguments[0]
-    if not cuts.size:
-        return _DTYPES.get(function.call, values)[:0]
-    return _AGGREGATES[function.call](values, ~nulls(values), cuts)
+def expand(first: Longs, last: Longs) -> tuple[Longs, Longs]:
+    """All (row, place) pairs with place in the row's range [first, last).
+
+    >>> [part.tolist() for part in expand(np.array([0, 5]), np.array([2, 6]))]
+    [[0, 0, 1], [0, 1, 5]]
+    """
+    counts = np.maximum(last - first, 0)
+    rows = np.repeat(np.arange(first.size), counts)
+    offsets = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, first[rows] + offsets
 
 
-def _lengths(total: int, cuts: Longs) -> Longs:
-    return np.asarray(np.diff(np.r_[cuts, total]), dtype=np.int64)
+@dataclass(frozen=True)
+class Windows:
+    """Windows of one batch and the arguments of their tuples, as a ``VectorFunction`` gets them.
+
+    Window i holds the tuples ``first[i]`` to ``last[i] - 1`` of ``columns``, in the order of the order attribute, and
+    begins at ``at[i]`` on it. ``first`` ascends; windows may overlap.
+
+    >>> windows = Windows((np.array([1, 2, 3]),), np.array([0, 1]), np.array([2, 3]), np.array([10, 20]))
+    >>> windows.reduce(np.add, windows.columns[0]).tolist()
+    [3, 5]
+    """
+
+    columns: tuple[Values, ...]
+    first: Longs
+    last: Longs
+    at: Values
+
+    def __len__(self) -> int:
+        return int(self.first.size)
+
+    @cached_property
+    def lengths(self) -> Longs:
+        """How many tuples each window has."""
+        return self.last - self.first
+
+    @staticmethod
+    def known(*columns: Values) -> Bools:
+        """The tuples of which no value in these columns is null."""
+        return np.asarray(~np.logical_or.reduce([nulls(column) for column in columns]))
+
+    def reduce(self, ufunc: np.ufunc, values: Values, empty: Any = 0) -> Values:
+        """A ufunc such as ``np.add`` over the values of each window's tuples; ``empty`` where there are none."""
+        values = values.astype(np.int64) if values.dtype == bool else values
+        if not len(self):
+            return values[:0]
+        # a range is reduced up to the next index, so ranges take every other one; one more value is there to end at
+        padded = np.append(values, values[-1:] if values.size else np.zeros(1, values.dtype))
+        found = ufunc.reduceat(padded, np.column_stack([self.first, self.last]).ravel())[::2]
+        bare = self.lengths == 0
+        return np.where(bare, empty, found).astype(values.dtype) if bare.any() else found
+
+    def pairs(self) -> tuple[Longs, Longs]:
+        """All (window, tuple) pairs, by their places."""
+        return expand(self.first, self.last)
+
+    def runs(self, values: Values) -> Longs:
+        """Where runs of equal values begin; a run lies in a window wholly, or not at all.
+
+        >>> Windows((), np.array([1]), np.array([3]), np.array([0])).runs(np.array([7, 7, 7, 8])).tolist()
+        [0, 1, 3]
+        """
+        begins = np.zeros(values.size + 1, np.bool_)
+        begins[0] = True
+        begins[1:-1] = values[1:] != values[:-1]
+        begins[self.first] = begins[self.last] = True
+        return np.flatnonzero(begins[:-1])
+
+    def over(self, runs: Longs) -> Windows:
+        """The same windows with runs instead of tuples."""
+        first, last = np.searchsorted(runs, self.first), np.searchsorted(runs, self.last)
+        return Windows((), first, last, self.at)
 
 
-def _folded(user: WindowFunction, arguments: list[Values], total: int, cuts: Longs, at: Values) -> Values:
+class Sorted:
+    """Columns of tuples in another order, in which windows lie."""
+
+    def __init__(self, columns: Mapping[str, Values], order: Longs) -> None:
+        self._columns = columns
+        self._order = order
+        self._sorted: dict[str, Values] = {}
+
+    def at(self, name: str, places: Longs) -> Values:
+        """A column at some places of the order."""
+        return np.asarray(self._columns[name][self._order[places]])
+
+    def column(self, name: str) -> Values:
+        """A whole column in the order."""
+        if name not in self._sorted:
+            self._sorted[name] = self._columns[name][self._order]
+        return self._sorted[name]
+
+
+def apply(function: Function, rows: Sorted, windows: Windows) -> Values:
+    """The function's value for each window."""
+    if function.user is not None:
+        return _users(function.user, rows, function.arguments, windows)
+    if not function.arguments:
+        return windows.lengths
+    name = function.arguments[0]
+    if function.call == "first":
+        return rows.at(name, windows.first)
+    if function.call == "last":
+        return rows.at(name, windows.last - 1)
+    values = rows.column(name)
+    return _AGGREGATES[function.call](values, ~nulls(values), windows)
+
+
+def _users(user: WindowFunction | VectorFunction, rows: Sorted, arguments: tuple[str, ...], windows: Windows) -> Values:
+    if not len(windows):
+        return _column([], user.returns)
+    columns = tuple(rows.column(name) for name in arguments)
+    if isinstance(user, WindowFunction):
+        return _folded(user, columns, windows)
+    found = user.whole(Windows(columns, windows.first, windows.last, windows.at))
+    null = np.ma.getmaskarray(found) if np.ma.isMaskedArray(found) else None
+    dtype, missing = _TYPES.get(user.returns, (np.dtype(np.int64), NULL_INTEGER))
+    values = np.asarray(np.ma.getdata(found)).astype(dtype)
+    return values if null is None else np.where(null, np.array(missing, dtype), values)
+
+
+_TYPES: dict[str, tuple[np.dtype[Any], Any]] = {
+    "float": (np.dtype(np.float64), np.nan),
+    "text": (np.dtype(object), None),
+}
+
+
+def _folded(user: WindowFunction, arguments: tuple[Values, ...], windows: Windows) -> Values:
     """The user's triple over each window; nulls reach it as None."""
     columns = [_boxed(values, ~nulls(values)).tolist() for values in arguments]
     results = []
-    for start, length, where in zip(cuts.tolist(), _lengths(total, cuts).tolist(), at.tolist(), strict=True):
+    for start, end, where in zip(windows.first.tolist(), windows.last.tolist(), windows.at.tolist(), strict=True):
         state = user.init(where)
-        for i in range(start, start + length):
+        for i in range(start, end):
             state = user.incr(state, *(column[i] for column in columns))
         results.append(user.final(state))
     return _column(results, user.returns)
@@ -94,45 +206,51 @@ def _column(results: list[Any], type_: str) -> Values:
     return np.array([NULL_INTEGER if r is None else int(r) for r in results], dtype=np.int64)
 
 
-def _count(_: Values, present: Bools, cuts: Longs) -> Values:
-    return np.add.reduceat(present.astype(np.int64), cuts)
+def _count(_: Values, present: Bools, windows: Windows) -> Values:
+    return windows.reduce(np.add, present)
 
 
-def _count_distinct(values: Values, present: Bools, cuts: Longs) -> Values:
-    window = np.repeat(np.arange(cuts.size), _lengths(values.size, cuts))
-    pairs = pd.DataFrame({"window": window[present], "value": values[present]}).drop_duplicates()
-    return np.bincount(pairs["window"].to_numpy(), minlength=cuts.size).astype(np.int64)
+def _count_distinct(values: Values, present: Bools, windows: Windows) -> Values:
+    numbers, distinct = pd.factorize(values)
+    window, place = windows.pairs()
+    here = present[place]
+    pairs = np.unique(window[here] * (len(distinct) + 1) + numbers[place[here]])
+    return np.bincount(pairs // (len(distinct) + 1), minlength=len(windows)).astype(np.int64)
 
 
-def _sum(values: Values, present: Bools, cuts: Longs) -> Values:
-    total = np.add.reduceat(np.where(present, values, 0), cuts)
-    return _null_where(_count(values, present, cuts) == 0, total)
+def _sum(values: Values, present: Bools, windows: Windows) -> Values:
+    total = windows.reduce(np.add, np.where(present, values, 0))
+    return _null_where(_count(values, present, windows) == 0, total)
 
 
-def _avg(values: Values, present: Bools, cuts: Longs) -> Values:
-    total = np.add.reduceat(np.where(present, values, 0), cuts).astype(np.float64)
+def _avg(values: Values, present: Bools, windows: Windows) -> Values:
+    total = windows.reduce(np.add, np.where(present, values, 0)).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        return np.asarray(total / _count(values, present, cuts))
+        return np.asarray(total / _count(values, present, windows))
 
 
-def _stddev(values: Values, present: Bools, cuts: Longs) -> Values:
+def _stddev(values: Values, present: Bools, windows: Windows) -> Values:
     """The sample deviation, as SQL's: null for a single value."""
-    count = _count(values, present, cuts)
-    centre = np.repeat(_avg(values, present, cuts), _lengths(values.size, cuts))
-    squares = np.add.reduceat(np.where(present, (values.astype(np.float64) - centre) ** 2, 0.0), cuts)
-    return np.asarray(np.sqrt(np.where(count > 1, squares, np.nan) / np.maximum(count - 1, 1)))
+    count = _count(values, present, windows)
+    window, place = windows.pairs()
+    centre = _avg(values, present, windows)[window]
+    squares = np.where(present[place], (values[place].astype(np.float64) - centre) ** 2, 0.0)
+    last = np.cumsum(windows.lengths)
+    total = Windows((), last - windows.lengths, last, windows.at).reduce(np.add, squares)
+    return np.asarray(np.sqrt(np.where(count > 1, total, np.nan) / np.maximum(count - 1, 1)))
 
 
-def _extreme(ufunc: Any, pick: Callable[[list[Any]], Any]) -> Callable[[Values, Bools, Longs], Values]:
-    def extreme(values: Values, present: Bools, cuts: Longs) -> Values:
+def _extreme(ufunc: Any, pick: Callable[[list[Any]], Any]) -> Callable[[Values, Bools, Windows], Values]:
+    def extreme(values: Values, present: Bools, windows: Windows) -> Values:
         if values.dtype == object:
-            parts = np.split(_boxed(values, present), cuts[1:])
-            found = [[value for value in part if value is not None] for part in parts]
-            return np.array([pick(part) if part else None for part in found], dtype=object)
+            boxed = _boxed(values, present).tolist()
+            ranges = zip(windows.first.tolist(), windows.last.tolist(), strict=True)
+            found = [[value for value in boxed[first:last] if value is not None] for first, last in ranges]
+            return _column([pick(part) if part else None for part in found], "text")
         ends: Any = np.iinfo(np.int64) if values.dtype.kind == "i" else np.finfo(np.float64)
         worst = ends.max if ufunc is np.minimum else ends.min
-        best = ufunc.reduceat(np.where(present, values, worst), cuts)
-        return _null_where(_count(values, present, cuts) == 0, best)
+        best = windows.reduce(ufunc, np.where(present, values, worst))
+        return _null_where(_count(values, present, windows) == 0, best)
 
     return extreme
 
@@ -141,27 +259,14 @@ def _null_where(empty: Bools, values: Values) -> Values:
     return np.asarray(np.where(empty, NULL_INTEGER if values.dtype.kind == "i" else np.nan, values), values.dtype)
 
 
-def _first(values: Values, _: Bools, cuts: Longs) -> Values:
-    return values[cuts]
-
-
-def _last(values: Values, _: Bools, cuts: Longs) -> Values:
-    return np.asarray(values[np.r_[cuts[1:], values.size] - 1])
-
-
-_AGGREGATES: dict[str, Callable[[Values, Bools, Longs], Values]] = {
+_AGGREGATES: dict[str, Callable[[Values, Bools, Windows], Values]] = {
     "count": _count,
     "count_distinct": _count_distinct,
     "sum": _sum,
     "avg": _avg,
     "min": _extreme(np.minimum, min),
     "max": _extreme(np.maximum, max),
-    "first": _first,
-    "last": _last,
     "stddev": _stddev,
     "bool_and": _extreme(np.minimum, min),
     "bool_or": _extreme(np.maximum, max),
 }
-_FLOATS, _INTEGERS = np.zeros(0), np.zeros(0, dtype=np.int64)
-#: what an aggregate of no windows looks like, where its type is not its argument's
-_DTYPES: dict[str, Values] = {"avg": _FLOATS, "stddev": _FLOATS, "count": _INTEGERS, "count_distinct": _INTEGERS}
