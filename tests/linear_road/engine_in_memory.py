@@ -36,16 +36,20 @@ from slipstream.runtime.store import MemoryStore
 
 @dataclass
 class Engine:
-    """Intake, tolls, trips and accounts; with ``restart`` every batch begins from what the one before it stored."""
+    """Intake, tolls, trips and accounts; with ``restart`` every batch begins from what the one before it stored.
+
+    A number n instead: every nth batch does.
+    """
 
     lateness: int = 60
     fragments: int = 1
     shards: int = 1
     rules: Rules = RULES["2004"]
     past: Past = field(default_factory=lambda: Past(None))
-    restart: bool = False
+    restart: bool | int = False
 
     def __post_init__(self) -> None:
+        self._number = 0
         self.intake = Intake(self.lateness)
         self.tolls: dict[int, TollFragment] = {}
         self.open_trips: dict[int, OpenTrips] = {}
@@ -66,7 +70,8 @@ class Engine:
         return self
 
     def _batch(self, rejects: list[tuple[bytes, str]], *, everything: bool) -> None:
-        if self.restart:
+        self._number += 1
+        if self._restarts():
             self.intake = Intake.decode(self.lateness, self.intake.encode())
         released = self.intake.release(everything=everything)
         trains = by_fragment(released.tuples, tuple(range(self.fragments)), released.arrived)
@@ -76,6 +81,9 @@ class Engine:
         self.trips.append([])
         for hop in self._through(self._toll, self._through_fragments(hops)):
             self._sink(hop)
+
+    def _restarts(self) -> bool:
+        return bool(self.restart) and self._number % int(self.restart) == 0
 
     def _through_fragments(self, hops: list[Hop]) -> list[Hop]:
         return list(self._through(self._fragment, hops))
@@ -92,7 +100,7 @@ class Engine:
         stores = [self._store(name, key) for name in ("cars", "visits", "minutes", "notes")]
         if key not in self.tolls:
             self.tolls[key] = TollFragment(self.rules)
-        elif self.restart:
+        elif self._restarts():
             self.tolls[key] = TollFragment.load(self.rules, *stores)
         passed = list(toll_stage(self.tolls[key], hops, tuple(range(self.shards)), key))
         self.tolls[key].save(*stores)
@@ -102,7 +110,7 @@ class Engine:
         store = self._store("trips", key)
         if key not in self.open_trips:
             self.open_trips[key] = OpenTrips()
-        elif self.restart:
+        elif self._restarts():
             self.open_trips[key] = OpenTrips.load(store)
         passed = list(trip_stage(self.open_trips[key], hops, key % self.shards))
         self.open_trips[key].save(store)
@@ -112,7 +120,7 @@ class Engine:
         store = self._store("accounts", key)
         if key not in self.accounts:
             self.accounts[key] = Accounts(self.rules, self.past)
-        elif self.restart:
+        elif self._restarts():
             self.accounts[key] = Accounts.load(self.rules, self.past, store)
         passed = list(account_stage(self.accounts[key], hops))
         self.accounts[key].save(max(hop.second for hop in hops), store)

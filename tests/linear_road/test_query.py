@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,16 @@ import pytest
 
 from linear_road.test_exactness import GARBAGE
 from oracles.linear_road import answers
+from oracles.trips import trips_of
+from slipstream.archive import open_archive
 from slipstream.city.history import make_history
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
 from slipstream.linear_road.engine import Settings, toll_feed, toll_run
-from slipstream.linear_road.sink import REJECTED, TEXT
+from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
+from slipstream.linear_road.sink import REJECTED, TEXT, last_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +70,35 @@ def test_a_replayed_run_gives_the_oracles_answers(
     parquet = spark.read.parquet(str(tmp_path / "out" / "output"))
     assert parquet.count() == len(expected)
     assert {"kind", "time", "vid", "qid", "a", "b", "batch", "emit_ms"} == set(parquet.columns)
+
+
+def test_every_tolled_report_is_in_one_trip_also_after_a_restart(
+    spark: SparkSession, run: Run, text: list[str], tmp_path: Path
+) -> None:
+    def stop() -> None:
+        last = last_batch(tmp_path / "out")
+        if last is not None and last.trips:
+            raise KeyboardInterrupt
+
+    settings = Settings(batch_seconds=60, parallel=2, outputs=ANSWERS_AND_TRIPS)
+    with pytest.raises(KeyboardInterrupt):
+        toll_run(spark, run, tmp_path / "out", replace(settings, watch=stop))
+    expected = trips_of(text)
+    before = open_archive(spark, tmp_path / "out").count()
+    assert 0 < before < len(expected)
+    summary = toll_run(spark, run, tmp_path / "out", settings)
+    assert sorted(outputs(tmp_path / "out")) == sorted(answers(text).outputs)
+    rows = open_archive(spark, tmp_path / "out").selectExpr(
+        "vid", "xway", "dir", "transform(Trip.t, t -> cast(unix_seconds(t) - 1180310400 as int)) AS t", "Trip.x AS x"
+    )
+    found = sorted(
+        ((row.vid, row.xway, row.dir), tuple(zip(row.t, (round(x / 0.3048) for x in row.x), strict=True)))
+        for row in rows.collect()
+    )
+    assert found == [(head, tuple((time, pos) for time, pos, _ in reports)) for head, reports in expected]
+    assert summary["archived"] == sum(len(reports) for _, reports in expected)
+    with pytest.raises(BadInput, match="until 420, not 300"):
+        toll_run(spark, run, tmp_path / "out", replace(settings, until=300))
 
 
 def test_text_with_garbage_gives_the_oracles_answers_and_rejects(

@@ -217,6 +217,7 @@ class OpenTrips:
     cars: Fragment = field(default_factory=lambda: Fragment(CAR))
     reports: Table = field(default_factory=Table)
     _log: DeltaLog = field(default_factory=DeltaLog)
+    _moved: bool = False  # reports do not lie where the blocks in the store have them
 
     def take(self, trains: list[Train], *, last: bool = False) -> Trips:
         """Add the reports of whole seconds; returns the trips that are over, all of them after the ``last`` one."""
@@ -259,12 +260,12 @@ class OpenTrips:
 
     def save(self, store: Store) -> None:
         """Write what a batch brought, and some of what was there before."""
-        if len(self.reports):
+        if self._moved or not len(self.reports):
+            self.reports.delta()
+            self._log.write_all(self.reports, self.second, store)
+            self._moved = False
+        else:
             self._log.settle(self.reports, self.second, store)
-            return
-        for number, _ in list(store.items()):
-            store.remove(number)
-        self._log = DeltaLog()
 
     @classmethod
     def load(cls, store: Store) -> OpenTrips:
@@ -276,6 +277,7 @@ class OpenTrips:
             # the newest report's trip cannot be over
             trips.second = int(rows["time"].max())
             trips._fill(rows)
+            trips._moved = True
         return trips
 
     def _fill(self, rows: npt.NDArray[np.void]) -> None:

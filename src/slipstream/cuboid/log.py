@@ -73,6 +73,7 @@ class DeltaLog:
     def __init__(self) -> None:
         self._deltas: set[int] = set()
         self._block = 0  # the next one to be written
+        self._blocks = 0  # as many are in the store
         self._round = 0  # the number of the delta with which this round over all blocks began
         self._credit = 0
 
@@ -82,6 +83,7 @@ class DeltaLog:
         for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
             fragment.apply(expanded(entries[number], fragment.schema.dtype.itemsize))
         self._deltas = {number for number in entries if number >= 0}
+        self._blocks = -min([0, *entries])
         self._round = max(self._deltas, default=0)
 
     def write(self, number: int, delta: bytes, fragment: Rows, store: Store) -> None:
@@ -112,7 +114,7 @@ class DeltaLog:
         """Add what a batch changed and some blocks of a fragment that forgets no row; ``number`` grows."""
         delta = fragment.delta()
         if len(delta) > LARGE:
-            self._write_all(fragment, number, store)
+            self.write_all(fragment, number, store)
             return
         self.write(number, delta, fragment, store)
         self._credit += len(delta)
@@ -121,14 +123,23 @@ class DeltaLog:
             self._write_block(fragment, store)
             if self._block * BLOCK >= len(fragment):
                 self.expire(self._round, store)
+                self._drop_blocks(store)
                 self._block, self._round = 0, number
 
-    def _write_all(self, fragment: Rows, number: int, store: Store) -> None:
+    def write_all(self, fragment: Rows, number: int, store: Store) -> None:
+        """Write all rows as they are now, in place of all that was written before ``number`` and with it."""
         self._block = 0
         while self._size(fragment):
             self._write_block(fragment, store)
         self.expire(number + 1, store)
+        self._drop_blocks(store)
         self._block, self._round, self._credit = 0, number + 1, 0
+
+    def _drop_blocks(self, store: Store) -> None:
+        """Drop those behind the last row: a table may have been longer before it was loaded."""
+        for block in range(self._block, self._blocks):
+            store.remove(-1 - block)
+        self._blocks = self._block
 
     def _size(self, fragment: Rows) -> int:
         """The bytes of the next block."""
@@ -138,3 +149,4 @@ class DeltaLog:
         rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
         store.put(-1 - self._block, squeezed(rows.tobytes(), fragment.schema.dtype.itemsize))
         self._block += 1
+        self._blocks = max(self._blocks, self._block)

@@ -71,6 +71,8 @@ class Layout:
             layout = fitted(cls, json_of(file.read_bytes()))
             if not layout.fragments or not layout.shards or layout.partitions < 1:
                 raise ValueError("no fragments, shards or partitions")
+            if not (layout.makes_answers or layout.makes_trips):
+                raise ValueError(f"outputs are {layout.outputs!r}")
             return layout
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
