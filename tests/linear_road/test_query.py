@@ -113,7 +113,7 @@ def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
     assert Counter(rejected) == Counter((reason, line) for line, reason in expected.rejects)
 
 
-def test_what_comes_over_tcp_is_tolled_to_its_end(
+def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
     spark: SparkSession, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("slipstream.linear_road.engine.REHEARSALS", 2)  # nobody waits for the first answer here
@@ -129,8 +129,11 @@ def test_what_comes_over_tcp_is_tolled_to_its_end(
         thread = threading.Thread(target=serve, args=(server,))
         thread.start()
         address = f"tcp:127.0.0.1:{server.getsockname()[1]}"
-        toll_feed(spark, address, tmp_path / "out", Settings(lateness=2, follow=True))
+        settings = Settings(lateness=2, follow=True, outputs=ANSWERS_AND_TRIPS)
+        summary = toll_feed(spark, address, tmp_path / "out", settings)
         thread.join()
+    expected = trips_of(feed, lateness=2)
+    assert (summary["trips"], summary["archived"]) == (len(expected), sum(len(reports) for _, reports in expected))
     assert sorted(outputs(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
 
 
