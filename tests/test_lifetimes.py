@@ -116,9 +116,7 @@ def _rate(run: Path) -> list[str]:
 
 CASES = {
     "toll": Case(lambda run: ["toll", str(run), "--out", "out", "--speed", "1", *SPARK], "out/batches.jsonl"),
-    "archive": Case(
-        lambda run: ["archive", str(run), "--out", "out", "--speed", "1", *SPARK], "out/checkpoint/trips/commits/0"
-    ),
+    "archive": Case(lambda run: ["archive", str(run), "--out", "out", "--speed", "1", *SPARK], "out/batches.jsonl"),
     "cuboid": Case(_fill, "out/batches.jsonl"),
     "network": Case(_network, "out/monitor.jsonl"),
     "drive": Case(lambda run: ["drive", str(run), "--to", "dir:out"], "out"),

@@ -126,13 +126,18 @@ spark = session.build("ours")
 assert spark is theirs
 assert sorted(map(tuple, spark.sql("SET").collect())) == settings
 
-from slipstream.moving import archive
-row = {"type": 0, "time": 30, "vid": 1, "xway": 0, "dir": 0, "lane": 1, "pos": 5280}
-reports = spark.createDataFrame([row])
-(place,) = archive.places(reports).selectExpr("unix_seconds(at) AS at").collect()
-assert place.at == 1180310400 + 30, place  # 2007-05-28 00:00:30 UTC
-(place,) = archive.places(reports, "2007-05-28T02:00:00+02:00").selectExpr("unix_seconds(at) AS at").collect()
-assert place.at == 1180310400 + 30, place
+from pathlib import Path
+from tempfile import mkdtemp
+from slipstream.feeds.text import import_text
+from slipstream.archive import open_archive
+from slipstream.linear_road.engine import Settings, toll_run
+folder = Path(mkdtemp())
+(folder / "feed.dat").write_text("0,30,1,50,0,1,0,1,5280,-1,-1,-1,-1,-1,-1\\n")
+run = import_text(folder / "feed.dat", folder / "run")
+for out, start in (("a", "2007-05-28 00:00:00"), ("b", "2007-05-28T02:00:00+02:00")):
+    toll_run(spark, run, folder / out, Settings(outputs="trips", text=False, start=start))
+    (trip,) = open_archive(spark, folder / out).selectExpr("unix_seconds(Trip.t[0]) AS at").collect()
+    assert trip.at == 1180310400 + 30, trip  # 2007-05-28 00:00:30 UTC
 
 second = "SELECT unix_seconds(TIMESTAMP '1970-01-02 00:00:00') AS s"
 assert session.in_utc(lambda spark: spark.sql(second).first().s)(spark) == 86400

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 
 from reference.tables import WRITTEN, first_line, table
 
-PACKAGES = ("feeds", "city", "cuboid", "linear_road", "bench", "network", "moving", "berlinmod")
+PACKAGES = ("feeds", "city", "cuboid", "linear_road", "archive", "bench", "network", "moving", "berlinmod")
 
 
 def pages() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reference.tables import WRITTEN, cuboid, fields, first_line, layout, record, table
+from slipstream.archive import files as archives
 from slipstream.berlinmod import dataset
 from slipstream.cuboid import files as snapshots
 from slipstream.cuboid import fill
@@ -130,8 +131,10 @@ def _trajectories() -> tuple[str, ...]:
     return (
         "## Trajectories\n\nThe types of the algebra as Spark SQL has them; times are timestamps, places metres.\n",
         table(("type", "in Spark SQL"), [(f"`{kind.name}`", f"`{kind.sql}`") for kind in named]),
-        "An archive (`slipstream archive`) is `DATA/trips`: `vid`, `xway`, `dir`, `Trip` (an mpoint), `Dropped`; its "
-        "`DATA/manifest.json` says that they lie in the plane of Linear City, where the console draws expressways.\n",
+        "### An archive\n",
+        layout(archives),
+        "The columns are `vid`, `xway`, `dir` and `Trip` (an mpoint). `manifest.json` says that they lie in the plane "
+        "of Linear City, where the console draws expressways.\n",
         "### A BerlinMOD data set\n",
         layout(dataset),
         table(

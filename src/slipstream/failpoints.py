@@ -31,7 +31,10 @@ POINTS = (
     "sink.after-journal",
 )
 
-#: the places where old answers are compacted, beside the batches
+#: the places of a job that archives, besides
+TRIP_POINTS = ("trips.before-save", "trips.after-save", "sink.after-trips")
+
+#: the places where old answers and trips are compacted, beside the batches
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
 #: the places where a network delivers a batch

@@ -94,12 +94,12 @@ def test_what_is_missing_or_in_the_way_is_named_before_spark_starts(without_spar
     ("arguments", "message"),
     [
         ("none.dat --out x", "none.dat: no such file or folder"),
-        ("none --encoding parquet --out x", "none: no such folder"),
+        ("empty --encoding parquet --out x", "--encoding parquet"),
         ("empty --encoding xml --out x", "--encoding xml"),
         ("empty --speed -1 --out x", "--speed"),
         ("empty --start yesterday --out x", "--start yesterday"),
         ("kafka:nonsense --out x", "not a topic"),
-        ("empty --out full/manifest.json", "not an empty folder"),
+        ("empty --out full/manifest.json", "is a file"),
     ],
 )
 def test_archive_looks_at_its_arguments_before_spark_starts(without_spark, arguments, message):

@@ -104,7 +104,7 @@ def commands(family: typer.Typer = app, above: str = "") -> Iterator[Command]:
 COMMANDS = list(commands())
 
 #: families that import what takes long to find that a file is missing
-LATE = ("archive", "cuboid", "network", "berlinmod")
+LATE = ("cuboid", "network", "berlinmod")
 
 
 def cases(wanted: Callable[[Parameter], bool]) -> list[Any]:

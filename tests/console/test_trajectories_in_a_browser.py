@@ -16,7 +16,8 @@ from slipstream.berlinmod import queries
 from slipstream.berlinmod.dataset import Dataset
 from slipstream.berlinmod.generator import Plan, generate
 from slipstream.berlinmod.streets import read_network
-from slipstream.moving.archive import archive_run
+from slipstream.linear_road.engine import Settings, toll_run
+from slipstream.linear_road.layout import TRIPS
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect
@@ -36,7 +37,7 @@ def journeys(spark: SparkSession, real_data: Path, run: Run, tmp_path_factory: p
     queries.prepare(spark, Dataset.open(berlin))
     for number in queries.NUMBERS:
         queries.run(spark, number, "tba", berlin / "answers")
-    archive_run(spark, run, folder / "journeys")
+    toll_run(spark, run, folder / "journeys", Settings(outputs=TRIPS, text=False))
     return folder
 
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
+from slipstream.archive.files import describe
 from slipstream.berlinmod.dataset import MCAR, MTRIP, Manifest, write_manifest
 from slipstream.console.guard import Rules
 from slipstream.console.server import create
-from slipstream.moving.archive import describe
 from slipstream.moving.value import MovingPoint, to_arrow
 
 HERE = "http://127.0.0.1:8321"

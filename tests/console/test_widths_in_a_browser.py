@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from console.browsing import Watched, chromium
 from console.serving import served
-from slipstream.moving.archive import describe
+from slipstream.archive.files import describe
 from slipstream.moving.value import MovingPoint, to_arrow
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"

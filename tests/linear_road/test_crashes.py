@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 
+from slipstream.archive.files import committed
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.failpoints import VARIABLE
+from slipstream.failpoints import TRIP_POINTS, VARIABLE
 from slipstream.linear_road.sink import JOURNAL, REJECTED, TEXT
 
 if TYPE_CHECKING:
@@ -109,6 +111,36 @@ def test_kill_after_the_journal_but_before_sparks_own_commit(run: Run, undisturb
     committed = (tmp_path / "out" / JOURNAL).read_bytes()
     finish(start(run, tmp_path / "out"))
     assert (tmp_path / "out" / JOURNAL).read_bytes().startswith(committed)
+    assert without_emit(tmp_path / "out") == without_emit(undisturbed)
+
+
+def trips(out: Path) -> list[str]:
+    return sorted(str(trip) for file in committed(out) for trip in pq.read_table(file).to_pylist())
+
+
+@pytest.fixture(scope="module")
+def archived(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("archived") / "out"
+    finish(started(["toll", str(run.path), "--archive", "--out", str(out), "--batch-seconds", "45"]))
+    return out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", [*TRIP_POINTS, "sink.before-journal", "sink.after-journal"])
+def test_no_trip_is_lost_or_doubled_by_a_kill_at(
+    point: str, run: Run, archived: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    command = ["toll", str(run.path), "--archive", "--out", str(tmp_path / "out"), "--batch-seconds", "45"]
+    reached = tmp_path / "armed" / "reached"
+    process = started(command, {VARIABLE: f"{point}:{reached}"})
+    wait_for(tmp_path / "out" / JOURNAL, process)
+    reached.parent.mkdir()
+    wait_for(reached, process)
+    kill_all(process)
+    seen = trips(tmp_path / "out")
+    assert set(seen) <= set(trips(archived))
+    finish(started(command))
+    assert trips(tmp_path / "out") == trips(archived)
     assert without_emit(tmp_path / "out") == without_emit(undisturbed)
 
 

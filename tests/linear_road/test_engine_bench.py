@@ -11,6 +11,7 @@ import pytest
 
 from measure import Measured, machine, measured
 from slipstream import session
+from slipstream.archive.open_trips import OpenTrips
 from slipstream.bench.editions import edition
 from slipstream.bench.validator import validate
 from slipstream.city.simulate import simulate
@@ -19,9 +20,10 @@ from slipstream.linear_road import replay
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.engine import Settings, toll_run
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, TRIPS
 from slipstream.linear_road.replay import read_minute, second_of
 from slipstream.linear_road.rules import RULES
-from slipstream.linear_road.stages import Hop, account_stage, toll_stage
+from slipstream.linear_road.stages import Hop, account_stage, toll_stage, trip_stage
 from slipstream.linear_road.travel import Past
 from slipstream.runtime import metrics
 from slipstream.runtime.store import MemoryStore
@@ -94,6 +96,28 @@ def test_tuples_per_second(spark: SparkSession, run: Run, tmp_path: Path, expres
     print(f"  state {state_mib(tmp_path / 'out' / 'measured')}; batches of {BATCH} s; {machine()}")
 
 
+def test_tolling_and_archiving_together(spark: SparkSession, run: Run, tmp_path: Path) -> None:
+    """Ten expressways at full speed, alternately alone and together, so that both meet the same noise."""
+    presented = run.multiplied(10)
+    took: dict[str, list[float]] = {ANSWERS: [], ANSWERS_AND_TRIPS: [], TRIPS: []}
+    for outputs in took:
+        toll_run(
+            spark, presented, tmp_path / f"warm-up {outputs}", Settings(until=60, batch_seconds=30, outputs=outputs)
+        )
+    for turn in range(3):
+        for outputs, seconds in took.items():
+            settings = Settings(batch_seconds=BATCH, text=False, outputs=outputs)
+            with measured() as cost:
+                summary = toll_run(spark, presented, tmp_path / f"{outputs} {turn}", settings)
+            seconds.append(cost.seconds)
+    alone, together, archived = (min(seconds) for seconds in took.values())
+    tuples = summary["tuples"]
+    print(f"\n10 expressways, {tuples / 1e6:.1f} M tuples: tolled {alone:.1f} s, archived {archived:.1f} s")
+    print(f"  both {together:.1f} s ({tuples / together:,.0f} tuples/s): {together / alone:.2f} times tolling alone")
+    print(f"  all turns: { ({name: [round(s, 1) for s in seconds] for name, seconds in took.items()}) }; {machine()}")
+    assert together <= 1.4 * alone
+
+
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Ten expressways, three hours."""
@@ -129,8 +153,8 @@ def test_validating_three_hours_of_ten_expressways(
 def test_the_stages_alone(run: Run) -> None:
     """What is left without Spark: one core, one fragment, thirty expressways in batches of 20 s."""
     fragment, accounts = TollFragment(RULES["2004"]), Accounts(RULES["2004"], Past(None))
-    stores = [MemoryStore() for _ in range(5)]
-    spent = dict.fromkeys(("trains", "tolls", "deltas", "accounts"), 0.0)
+    stores, trips = [MemoryStore() for _ in range(6)], OpenTrips()
+    spent = dict.fromkeys(("trains", "tolls", "deltas", "trips", "their deltas", "accounts"), 0.0)
     tuples = 0
     for since in range(0, SECONDS, 20):
         clock = time.perf_counter()
@@ -143,6 +167,12 @@ def test_the_stages_alone(run: Run) -> None:
         clock = time.perf_counter()
         fragment.save(*stores[:4])
         spent["deltas"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        list(trip_stage(trips, hops, 0))
+        spent["trips"] += time.perf_counter() - clock
+        clock = time.perf_counter()
+        trips.save(stores[5])
+        spent["their deltas"] += time.perf_counter() - clock
         clock = time.perf_counter()
         list(account_stage(accounts, passed))
         accounts.save(since, stores[4])

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,16 @@ import pytest
 
 from linear_road.test_exactness import GARBAGE
 from oracles.linear_road import answers
+from oracles.trips import trips_of
+from slipstream.archive import open_archive
 from slipstream.city.history import make_history
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
 from slipstream.linear_road.engine import Settings, toll_feed, toll_run
-from slipstream.linear_road.sink import REJECTED, TEXT
+from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
+from slipstream.linear_road.sink import REJECTED, TEXT, last_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +72,35 @@ def test_a_replayed_run_gives_the_oracles_answers(
     assert {"kind", "time", "vid", "qid", "a", "b", "batch", "emit_ms"} == set(parquet.columns)
 
 
+def test_every_tolled_report_is_in_one_trip_also_after_a_restart(
+    spark: SparkSession, run: Run, text: list[str], tmp_path: Path
+) -> None:
+    def stop() -> None:
+        last = last_batch(tmp_path / "out")
+        if last is not None and last.newest >= 60:
+            raise KeyboardInterrupt
+
+    settings = Settings(batch_seconds=40, parallel=2, outputs=ANSWERS_AND_TRIPS, until=160)
+    text = [line for line in text if int(line.split(",")[1]) < 160]
+    with pytest.raises(KeyboardInterrupt):
+        toll_run(spark, run, tmp_path / "out", replace(settings, watch=stop))
+    expected = trips_of(text)
+    assert open_archive(spark, tmp_path / "out").count() < len(expected)
+    summary = toll_run(spark, run, tmp_path / "out", settings)
+    assert sorted(outputs(tmp_path / "out")) == sorted(answers(text).outputs)
+    rows = open_archive(spark, tmp_path / "out").selectExpr(
+        "vid", "xway", "dir", "transform(Trip.t, t -> cast(unix_seconds(t) - 1180310400 as int)) AS t", "Trip.x AS x"
+    )
+    found = sorted(
+        ((row.vid, row.xway, row.dir), tuple(zip(row.t, (round(x / 0.3048) for x in row.x), strict=True)))
+        for row in rows.collect()
+    )
+    assert found == [(head, tuple((time, pos) for time, pos, _ in reports)) for head, reports in expected]
+    assert summary["archived"] == sum(len(reports) for _, reports in expected)
+    with pytest.raises(BadInput, match="until 160, not 420"):
+        toll_run(spark, run, tmp_path / "out", replace(settings, until=None))
+
+
 def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
     spark: SparkSession, text: list[str], tmp_path: Path
 ) -> None:
@@ -80,7 +113,7 @@ def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
     assert Counter(rejected) == Counter((reason, line) for line, reason in expected.rejects)
 
 
-def test_what_comes_over_tcp_is_tolled_to_its_end(
+def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
     spark: SparkSession, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("slipstream.linear_road.engine.REHEARSALS", 2)  # nobody waits for the first answer here
@@ -96,8 +129,11 @@ def test_what_comes_over_tcp_is_tolled_to_its_end(
         thread = threading.Thread(target=serve, args=(server,))
         thread.start()
         address = f"tcp:127.0.0.1:{server.getsockname()[1]}"
-        toll_feed(spark, address, tmp_path / "out", Settings(lateness=2, follow=True))
+        settings = Settings(lateness=2, follow=True, outputs=ANSWERS_AND_TRIPS)
+        summary = toll_feed(spark, address, tmp_path / "out", settings)
         thread.join()
+    expected = trips_of(feed, lateness=2)
+    assert (summary["trips"], summary["archived"]) == (len(expected), sum(len(reports) for _, reports in expected))
     assert sorted(outputs(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
 
 

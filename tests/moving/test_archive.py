@@ -1,41 +1,71 @@
-"""The archive of position reports: the same trips in batch and in a stream, and questions about Linear City."""
+"""The archive of position reports: the same trips of a run, of text and after a restart, and questions about them."""
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import json
+
 import pytest
 
 from commands import Slipstream
-from slipstream.errors import BadArgument, BadInput
+from oracles.trips import trips_of as expected_trips
+from slipstream.archive import open_archive
+from slipstream.archive.files import is_linear_city
+from slipstream.errors import BadInput
 from slipstream.feeds.text import import_text
-from slipstream.feeds.tuples import FIELDS, SCHEMA
+from slipstream.feeds.tuples import FIELDS
+from slipstream.linear_road.engine import Settings, toll_feed
+from slipstream.linear_road.layout import TRIPS
+from slipstream.linear_road.sink import last_batch
 from slipstream.moving import register
-from slipstream.moving.archive import archive_stream, arriving, is_linear_city, open_archive, trajectories
+
+FOOT = 0.3048
 
 
 def report(time, vid, pos, lane=1, direction=0, xway=0):
     values = {"type": 0, "time": time, "vid": vid, "spd": 50, "xway": xway, "lane": lane, "dir": direction}
-    return {**dict.fromkeys(FIELDS, -1), **values, "seg": pos // 5280, "pos": pos}
+    tup = {**dict.fromkeys(FIELDS, -1), **values, "seg": pos // 5280, "pos": pos}
+    return ",".join(str(tup[name]) for name in FIELDS)
 
 
-#: vehicle 1 drives, is silent, drives again; 2 overtakes it in the same lane; 3 has a crash's standstill and a double
-REPORTS = [
-    *(report(30 * k, 1, 1000 + 1500 * k) for k in range(5)),
-    *(report(600 + 30 * k, 1, 20000 + 1500 * k) for k in range(3)),
-    *(report(30 * k, 2, 3000 * k) for k in range(5)),
-    *(report(30 * k, 3, 9000, lane=2) for k in range(5)),
-    report(60, 3, 9001, lane=2),
-]
+#: vehicle 1 drives, is silent, drives again; 2 overtakes it in the same lane; 3 has a crash's standstill and a rival
+#: report of one second; 4 leaves and enters again
+REPORTS = sorted(
+    [
+        *(report(30 * k, 1, 1000 + 1500 * k) for k in range(5)),
+        *(report(600 + 30 * k, 1, 20000 + 1500 * k) for k in range(3)),
+        *(report(30 * k, 2, 3000 * k) for k in range(5)),
+        *(report(30 * k, 3, 9000, lane=2) for k in range(5)),
+        report(60, 3, 9001, lane=2),
+        *(report(30 * k, 4, 40000 + 1000 * k, lane=4 if k == 2 else 1, xway=1, direction=1) for k in range(5)),
+    ],
+    key=lambda line: int(line.split(",")[1]),
+)
 
 
-def table(rows):
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-def trips_of(frame):
+def plain(frame):
+    """Trips as the oracle has them; of the lane, the place across the road."""
     rows = frame.toArrow().to_pylist()
-    return sorted((r["vid"], r["Trip"]["t"][0], len(r["Trip"]["t"]), r["Dropped"]) for r in rows)
+    return sorted(
+        (
+            (row["vid"], row["xway"], row["dir"]),
+            tuple(
+                (int(t.timestamp()) - 1180310400, round(x / FOOT), y)
+                for t, x, y in zip(row["Trip"]["t"], row["Trip"]["x"], row["Trip"]["y"], strict=True)
+            ),
+        )
+        for row in rows
+    )
+
+
+def expected(lines):
+    def across(head, lane):
+        return head[1] * 10 * 5280 * FOOT + (-1 if head[2] else 1) * (lane + 1) * 12 * FOOT
+
+    trips = [
+        (head, tuple((t, pos, pytest.approx(across(head, lane))) for t, pos, lane in reports))
+        for head, reports in expected_trips(lines)
+    ]
+    return sorted(trips, key=lambda trip: (trip[0], trip[1][0][0]))
 
 
 @pytest.fixture
@@ -43,104 +73,111 @@ def slipstream(capsys):
     return Slipstream(capsys)
 
 
-@pytest.fixture(scope="module")
-def reports(spark, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reports")
-    pq.write_table(table(REPORTS), folder / "all.parquet")
-    return spark.read.parquet(str(folder))
-
-
-def test_a_silence_ends_a_trip_and_doubles_are_counted(reports):
-    trips = trips_of(trajectories(reports))
-    assert [(vid, size, dropped) for vid, _, size, dropped in trips] == [(1, 5, 0), (1, 3, 0), (2, 5, 0), (3, 5, 1)]
-
-
-def test_the_same_operators_answer_questions_about_linear_city(spark, reports):
-    register(spark)
-    trajectories(reports).createOrReplaceTempView("trips")
-    met = (
-        spark.sql(
-            """SELECT A.vid AS one, B.vid AS other FROM trips A JOIN trips B ON A.vid < B.vid
-           WHERE sometimes(at_most(distance(A.Trip, B.Trip), 3.0))"""
-        )
-        .toArrow()
-        .to_pylist()
-    )
-    assert met == [{"one": 1, "other": 2}]
-    passed = (
-        spark.sql(
-            """SELECT DISTINCT vid FROM trips
-               WHERE passes(Trip, circle(point(9000 * 0.3048D, 2 * 3.6576D), 4, 32)) ORDER BY vid"""
-        )
-        .toArrow()["vid"]
-        .to_pylist()
-    )
-    assert passed == [2, 3]
-
-
-def test_a_stream_writes_each_trip_once_and_goes_on_where_it_stopped(spark, reports, tmp_path):
-    folder = tmp_path / "arriving"
-    folder.mkdir()
-    for k, low in enumerate((0, 120, 600)):
-        rows = [r for r in REPORTS if low <= r["time"] < low + 120]
-        pq.write_table(table(rows), folder / f"{k:03d}.parquet")
-        if k == 1:  # stop, and go on later
-            archive_stream(arriving(spark, folder), tmp_path / "out", once=True).awaitTermination()
-    pq.write_table(table([report(5000, 99, 0)]), folder / "900.parquet")
-    archive_stream(arriving(spark, folder), tmp_path / "out", once=True).awaitTermination()
-    batch = trips_of(trajectories(reports))
-    assert trips_of(open_archive(spark, tmp_path / "out")) == batch
-    assert is_linear_city(tmp_path / "out")
-    assert not is_linear_city(folder)
-
-
 @pytest.fixture
 def feed(tmp_path):
-    rows = sorted(REPORTS, key=lambda r: r["time"])
-    (tmp_path / "feed.dat").write_text("".join(",".join(str(r[name]) for name in FIELDS) + "\n" for r in rows))
+    (tmp_path / "feed.dat").write_text("".join(line + "\n" for line in REPORTS))
     return tmp_path / "feed.dat"
 
 
-def test_lines_become_the_same_trips_and_a_bad_one_is_kept(spark, reports, feed, tmp_path, slipstream):
+def test_lines_become_trips_and_what_is_rejected_is_kept_with_the_reason(spark, feed, tmp_path, slipstream):
     with feed.open("a") as file:
         file.write("0,700,what\n")
     outcome = slipstream("archive", feed, "--out", tmp_path / "out", "--json")
     assert outcome.code == 0, outcome.err
-    assert outcome.json == {"trips": 4, "rejected": 1}
-    assert trips_of(open_archive(spark, tmp_path / "out")) == trips_of(trajectories(reports))
-    kept = spark.read.csv(str(tmp_path / "out" / "rejects")).toArrow().to_pylist()
-    assert [list(row.values()) for row in kept] == [["0,700,what", "fields"]]
+    assert {name: outcome.json[name] for name in ("trips", "archived", "tuples", "rejects")} == {
+        "trips": 6,
+        "archived": 23,
+        "tuples": 23,
+        "rejects": 2,
+    }
+    trips = open_archive(spark, tmp_path / "out")
+    assert trips.columns == ["vid", "xway", "dir", "Trip"]
+    assert plain(trips) == expected(REPORTS)
+    rejects = (tmp_path / "out" / "rejects.csv").read_text().splitlines()
+    assert sorted(rejects) == [f"conflict,{report(60, 3, 9001, lane=2)}", "fields,0,700,what"]
+    assert is_linear_city(tmp_path / "out")
+    again = slipstream("archive", feed, "--out", tmp_path / "out", "--json")
+    assert "already complete" in again.err
+    assert again.json == outcome.json
+
+
+def test_a_run_becomes_the_same_trips_and_answers_questions(spark, feed, tmp_path, slipstream):
+    import_text(feed, tmp_path / "run")
+    made = slipstream("archive", tmp_path / "run", "--out", tmp_path / "out", "--parallel", "2", "--json")
+    assert (made.json["trips"], made.json["rejects"]) == (6, 1), made.err
+    trips = open_archive(spark, tmp_path / "out")
+    assert plain(trips) == expected(REPORTS)
+    register(spark)
+    trips.createOrReplaceTempView("trips")
+    met = """SELECT A.vid AS one, B.vid AS other FROM trips A JOIN trips B ON A.vid < B.vid
+             WHERE sometimes(at_most(distance(A.Trip, B.Trip), 3.0))"""
+    assert spark.sql(met).toArrow().to_pylist() == [{"one": 1, "other": 2}]
+    passed = """SELECT DISTINCT vid FROM trips
+                WHERE passes(Trip, circle(point(9000 * 0.3048D, 2 * 3.6576D), 4, 32)) ORDER BY vid"""
+    assert spark.sql(passed).toArrow()["vid"].to_pylist() == [2, 3]
+
+
+def test_a_stopped_archive_goes_on_where_it_was(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("slipstream.linear_road.engine.REHEARSALS", 2)  # nobody waits for the first trip here
+    folder, out = tmp_path / "arriving", tmp_path / "out"
+    folder.mkdir()
+    for number, first in enumerate(range(0, len(REPORTS), 6)):
+        (folder / f"{number}.dat").write_text("".join(line + "\n" for line in REPORTS[first : first + 6]))
+
+    def stop():
+        last = last_batch(out)
+        if last is not None and last.tuples:
+            raise KeyboardInterrupt
+
+    settings = {"outputs": TRIPS, "text": False, "parallel": 1, "lateness": 0}
+    with pytest.raises(KeyboardInterrupt):
+        toll_feed(spark, str(folder), out, Settings(**settings, follow=True, watch=stop))
+    # what waits in the checkpoint is not in the archive
+    assert sum(len(trip) for _, trip in plain(open_archive(spark, out))) < len(REPORTS) - 1
+    (tmp_path / "arriving.end").touch()
+    toll_feed(spark, str(folder), out, Settings(**settings, follow=True))
+    assert plain(open_archive(spark, out)) == expected(REPORTS)
 
 
 def test_a_feed_of_which_everything_is_rejected_ends_with_exit_code_3(tmp_path, slipstream):
     (tmp_path / "pings.csv").write_text("id,ts,lon,lat\n7,2026-05-04T08:00:00Z,13.4,52.5\n")
     outcome = slipstream("archive", tmp_path / "pings.csv", "--out", tmp_path / "out", "--json")
     assert outcome.code == 3
-    assert outcome.json == {"trips": 0, "rejected": 2}
+    assert (outcome.json["trips"], outcome.json["rejects"]) == (0, 2)
     assert "2 of 2 rejected" in outcome.err
-    assert str(tmp_path / "out" / "rejects") in outcome.err
+    assert str(tmp_path / "out" / "rejects.csv") in outcome.err
 
 
-def test_a_replayed_run_becomes_the_same_trips_as_the_run_taken_whole(spark, feed, tmp_path, slipstream):
-    import_text(feed, tmp_path / "run")
-    whole = slipstream("archive", tmp_path / "run", "--out", tmp_path / "whole", "--json").json
-    assert (whole["trips"], whole["vehicles"], whole["dropped"]) == (4, 3, 1)
-    streamed = slipstream("archive", tmp_path / "run", "--out", tmp_path / "out", "--speed", "1000", "--json").json
-    assert streamed == {"trips": 4, "rejected": 1}
-    first, second = (trips_of(open_archive(spark, tmp_path / name)) for name in ("whole", "out"))
-    assert [trip[:3] for trip in first] == [trip[:3] for trip in second]
-
-
-def test_what_is_no_archive_is_refused(spark, tmp_path, slipstream):
+def test_what_is_no_archive_is_refused(spark, feed, tmp_path, slipstream):
     with pytest.raises(BadInput, match="no archive"):
         open_archive(spark, tmp_path)
-    with pytest.raises(BadArgument, match="no such folder"):
-        arriving(spark, tmp_path / "none")
+    (tmp_path / "old" / "trips").mkdir(parents=True)
+    (tmp_path / "old" / "checkpoint").mkdir()
     for arguments, word in (
         (["none.dat"], "no such file"),
         ([".", "--encoding", "xml"], "--encoding"),
+        ([".", "--encoding", "parquet"], "no longer archived"),
         ([".", "--speed", "-1"], "--speed"),
+        ([feed, "--out", tmp_path / "old"], "not an archive job's folder"),
     ):
-        outcome = slipstream("archive", *arguments, "--out", tmp_path / "x")
-        assert outcome.code == 2
+        outcome = slipstream("archive", *arguments, *([] if "--out" in arguments else ["--out", tmp_path / "x"]))
+        assert outcome.code == 2, outcome.err
         assert word in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("begun", "resumed", "message"),
+    [
+        ({"outputs": "answers"}, ["archive"], "outputs answers, not trips"),
+        ({"outputs": "answers"}, ["toll", "--archive"], "outputs answers, not answers and trips"),
+        ({"outputs": "trips", "start": "2026-01-01"}, ["archive"], "start 2026-01-01, not 2007-05-28 00:00:00"),
+    ],
+)
+def test_other_outputs_than_it_was_begun_with_are_refused(begun, resumed, message, feed, tmp_path, slipstream):
+    layout = {"source": "lines feed.dat", "fragments": [0], "shards": [0], "partitions": 1, "rules": "2004"}
+    (tmp_path / "out" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "out" / "checkpoint" / "engine.json").write_text(json.dumps({**layout, "lateness": 60, **begun}))
+    command, *options = resumed
+    outcome = slipstream(command, feed, "--out", tmp_path / "out", *options)
+    assert outcome.code == 3, outcome.err
+    assert message in outcome.err

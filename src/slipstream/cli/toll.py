@@ -11,7 +11,8 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_folder, check_there
-from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream.cli.jobs import Start, check_input, check_pace, run_job
+from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream.errors import BadArgument
 
 
@@ -38,6 +39,10 @@ def toll(
     sink: Annotated[
         list[str] | None, typer.Option(help="Besides the files: console, or kafka:HOST:PORT/TOPIC. May be repeated.")
     ] = None,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Make trajectories too: OUT/trips, as `slipstream archive` does.")
+    ] = False,
+    start: Start = "2007-05-28 00:00:00",
     snapshot: Annotated[
         bool, typer.Option("--snapshot", help="Publish cars, segments, accidents and accounts as cuboids to query.")
     ] = False,
@@ -59,10 +64,10 @@ def toll(
 ) -> None:
     """Toll a stream of position reports: notifications, alerts, balances, expenditures and travel times.
 
-    Everything goes to the folder --out: answers in output.csv (the paper's plain form) and output/ (Parquet), what was
-    rejected and why in rejects.csv, counts and response times in summary.json, and in status.json whether the engine is
-    starting, ready, running or stopped. After a crash or Ctrl-C, the same command resumes where it was; no answer is
-    lost or doubled.
+    Everything goes to the folder --out: answers in output.csv (the paper's plain form) and output/ (Parquet), with
+    --archive trajectories in trips/ (Parquet), what was rejected and why in rejects.csv, counts and response times in
+    summary.json, and in status.json whether the engine is starting, ready, running or stopped. After a crash or Ctrl-C,
+    the same command resumes where it was; no answer and no trip is lost or doubled.
 
     A live feed (--follow, tcp:) is connected when the engine is warm; a line on standard error says so. A topic, a file
     or a port that is not there yet is waited for.
@@ -71,17 +76,20 @@ def toll(
 
     `slipstream toll runs/demo --out tolls` a recorded run, at full speed
 
+    `slipstream toll runs/demo --archive --out tolls` and every tolled report becomes part of a trajectory
+
     `slipstream toll feed.dat --out tolls` Linear Road text
 
     `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
     """
-    if not follow and not input_.startswith(("kafka:", "tcp:")):
-        check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+    check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
     check_folder(out)
-    _check(rules, encoding, speed, batch_seconds, parallel)
+    check_pace(encoding, speed, batch_seconds, parallel)
+    _check(rules)
     from slipstream.linear_road.engine import Settings
+    from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS
 
     live = follow or input_.startswith("tcp:")
     settings = Settings(
@@ -99,55 +107,26 @@ def toll(
         history=history,
         snapshot=snapshot,
         queries=_script(queries),
+        outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
+        start=start,
         watch=_watchers(sink or [], out, text=text),
     )
-    summary = _toll(input_, multiply, out, settings, master, conf)
+    summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, out / "rejects.csv")
 
 
-def _check(rules: str, encoding: str, speed: float, batch_seconds: int, parallel: int) -> None:
-    """Refuse what cannot be, before Spark starts."""
-    from slipstream.feeds.clock import FASTEST
-    from slipstream.feeds.parse import PARSERS
+def _check(rules: str) -> None:
+    """Refuse rules that are not there, before Spark starts."""
     from slipstream.linear_road.rules import find
 
     find(rules)
-    checks = (
-        (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
-        (0 <= speed <= FASTEST, f"--speed {speed}: out of range.", "1 is real time, 0 as fast as possible."),
-        (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
-        (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
-    )
-    for good, message, hint in checks:
-        if not good:
-            raise BadArgument(message, hint=hint)
 
 
 def _script(file: Path | None) -> str:
     if file is not None and not file.is_file():
         raise BadArgument(f"--queries {file}: no such file.", hint="See docs/cuboids.md for what stands in it.")
     return file.read_text(encoding="utf-8") if file is not None else ""
-
-
-def _toll(input_: str, multiply: int, out: Path, settings: Any, master: str, conf: list[str] | None) -> dict[str, Any]:
-    from slipstream.feeds.run import Run
-    from slipstream.linear_road import engine
-
-    path = Path(input_)
-    run = Run.open(path) if (path / "manifest.json").exists() else None
-    if settings.history is not None:
-        Run.open(settings.history)
-    if run is None:
-        engine.check_feed(input_, out, settings)
-        done = engine.finished(out, input_)
-        return done or engine.toll_feed(
-            spark_session("toll", master, conf, quick=settings.follow), input_, out, settings
-        )
-    run = run.multiplied(multiply * run.copies)
-    engine.check_run(run, out, settings)
-    done = engine.finished(out, engine.source_of(run), settings.end_of(run))
-    return done or engine.toll_run(spark_session("toll", master, conf), run, out, settings)
 
 
 def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:

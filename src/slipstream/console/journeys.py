@@ -18,13 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.archive.files import committed, is_linear_city
+from slipstream.archive.trajectories import APART
 from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.berlinmod.network import Network
 from slipstream.console.workspace import Workspace, format_of, is_archive
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints, Longs
 from slipstream.moving import motion, places
-from slipstream.moving.archive import APART, is_linear_city
 from slipstream.moving.columns import Lines, MPoints, Periods, frozen, read
 
 SECOND = 1_000_000
@@ -107,7 +108,7 @@ class Journeys:
 
     @classmethod
     def _archive(cls, folder: Path) -> Journeys:
-        trips = _table(folder / "trips", ["vid", "Trip"])
+        trips = _table(folder / "trips", ["vid", "Trip"], committed(folder))
         vids, owner = np.unique(trips["vid"].to_numpy(), return_inverse=True)
         vehicles = [Vehicle(str(vid)) for vid in vids.tolist()]
         return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
@@ -215,9 +216,12 @@ class Journeys:
         return offsets, np.tile([x0, x1], len(ways)), np.repeat(ways * APART, 2), np.full(len(ways), 70.0)
 
 
-def _table(folder: Path, columns: list[str]) -> pa.Table:
+def _table(folder: Path, columns: list[str], files: list[Path] | None = None) -> pa.Table:
+    """Columns of a folder of Parquet files, or of some ``files`` in it."""
+    if files == []:
+        raise BadInput(f"{folder.parent.name}: no trip is over yet.", hint="Look again later.")
     try:
-        return pq.read_table(folder, columns=columns)
+        return pq.read_table(files or folder, columns=columns)
     except (pa.ArrowException, OSError, KeyError) as error:
         raise BadInput(f"{folder.name}: {str(error).splitlines()[0]}", hint="Make the data set again.") from error
 

@@ -23,11 +23,10 @@ from slipstream.cuboid.files import FILE, FOLDER
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.feeds.parse import kept
 from slipstream.feeds.run import MINUTE, TRIPS
+from slipstream.feeds.trip import begins_trip
 from slipstream.feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
 from slipstream.linear_road.answers import ALERT, TOLL
 from slipstream.linear_road.cars import CELLS
-
-EXIT_LANE = 4
 
 
 @dataclass(frozen=True)
@@ -219,9 +218,8 @@ def _trips(reports: list[Report]) -> list[tuple[Report, bool]]:
 
 
 def _same_trip(before: Report, after: Report) -> bool:
-    stays = (before.xway, before.dir) == (after.xway, after.dir)
-    left = before.lane == EXIT_LANE and after.lane != EXIT_LANE
-    return stays and not left and after.time - before.time <= REPORT_EVERY
+    begins = begins_trip(after.time, after.lane, after.dir, before.time, before.lane, before.dir)
+    return before.xway == after.xway and not begins
 
 
 def _entries(reports: list[Report]) -> list[tuple[Report, bool]]:

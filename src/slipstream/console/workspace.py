@@ -133,8 +133,12 @@ def format_of(folder: Path) -> str | None:
 
 
 def is_result(folder: Path) -> bool:
-    """Whether an engine wrote this folder."""
-    return (folder / CHECKPOINT / FILE).is_file()
+    """Whether a job wrote answers into this folder; one whose layout cannot be read may have."""
+    file = folder / CHECKPOINT / FILE
+    try:
+        return file.is_file() and Layout.read(file).makes_answers
+    except BadInput:
+        return True
 
 
 def is_network_run(folder: Path) -> bool:

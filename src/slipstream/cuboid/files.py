@@ -32,6 +32,8 @@ from slipstream.logs import last_line
 from slipstream.staging import appearing
 
 FOLDER, FILE = "snapshot", "cuboids.json"
+#: in the folder of a job: which batches are committed
+JOURNAL = "batches.jsonl"
 IMAGE, DELTA, RESULT = "image", "delta", "parquet"
 VERSION = 1
 #: what to do about a damaged file of a folder that a stream goes on in

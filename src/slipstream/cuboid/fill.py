@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-JOURNAL, CHECKPOINT = "batches.jsonl", "checkpoint"
+JOURNAL, CHECKPOINT = files.JOURNAL, "checkpoint"
 _FORMS = "Give a .csv, .json or .parquet file, or a folder of them."
 _SPARK_TYPES = {"i1": "int", "u1": "int", "i2": "int", "u2": "int", "i4": "bigint", "u4": "bigint", "i8": "bigint"}
 

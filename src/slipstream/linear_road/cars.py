@@ -13,6 +13,7 @@ import numpy as np
 
 from slipstream.cuboid.fragment import EMPTY, Parts, insert, locate
 from slipstream.cuboid.schema import Plain, Schema
+from slipstream.feeds.trip import begins_trip
 from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream.kernels import Bytes, Floats, Ints, Longs, compiled
 
@@ -215,7 +216,7 @@ def take_reports(
         if lane != 0 and gap != REPORT_EVERY and (gap >= 0 or t >= known_from):
             add_irregular(answers, vid, t, gap)
         recent = not fresh and t - car.time <= REPORT_EVERY
-        same_trip = recent and car.dir == direction and not (car.lane == 4 and lane != 4)
+        same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir)
         entered = not same_trip or segment != car.pos // MILE
         stood = recent and car.still >= 4 and 1 <= car.lane <= 3
         stands = same_trip and t - car.time == REPORT_EVERY and car.lane == lane and car.pos == pos

@@ -1,4 +1,4 @@
-"""Run the toll engine: from an input to the answers in a folder, until the input ends or the engine is stopped.
+"""Run a job, tolling or archiving or both: from an input to a folder, until the input ends or the job is stopped.
 
 Every start names its source, then does the same: lay out, assemble the query, warm up, connect, follow until the input
 ends. The next start resumes where an interrupted one left off.
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from slipstream.archive import files as archives
+from slipstream.archive.open_trips import OpenTrips
+from slipstream.archive.trajectories import START, second_of
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
-from slipstream.feeds.tuples import FIELDS
+from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
 from slipstream.io.sources import CLOCK, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, sink
@@ -28,12 +31,12 @@ from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.compaction import BLOCK, compacting
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
-from slipstream.linear_road.layout import FILE, Layout, check_layout
+from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, FILE, TRIPS, Layout, check_layout
 from slipstream.linear_road.published import Watch, prepare
 from slipstream.linear_road.query import IntakeStage, assemble, stages_of
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import account_stage, by_fragment, toll_stage
+from slipstream.linear_road.stages import account_stage, by_fragment, ends, toll_stage, trip_stage
 from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
 from slipstream.linear_road.travel import Past
@@ -52,7 +55,7 @@ CHECKPOINT = "checkpoint"
 #: empty batches before a clock starts or a feed is connected: by then Spark has the query planned and compiled
 REHEARSALS = 24
 #: what to do after almost anything
-RESUME = "Committed answers are safe. Fix the problem and run the same command again to resume."
+RESUME = "What was committed is safe. Fix the problem and run the same command again to resume."
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,28 @@ class Settings:
     history: Path | None = None
     snapshot: bool = False  # publish cars, segments, accidents and accounts as cuboids
     queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, asked at every report; publishes too
+    outputs: str = ANSWERS
+    start: str = START  # of trips: the instant of second 0
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
     def end_of(self, run: Run) -> int:
         """The second of a run before which to stop."""
         return run.manifest.seconds if self.until is None else min(self.until, run.manifest.seconds)
+
+    @property
+    def archives(self) -> bool:
+        """Whether trips are made."""
+        return self.outputs in (TRIPS, ANSWERS_AND_TRIPS)
+
+    @property
+    def name(self) -> str:
+        """What people call a job with these settings."""
+        return "archive" if self.outputs == TRIPS else "toll"
+
+    def fixed(self, source: str, *, lateness: int, until: int = -1) -> dict[str, Any]:
+        """What a job must have in common with the one that it resumes."""
+        of_trips = {"start": self.start, "until": until} if self.archives else {"start": "", "until": -1}
+        return {"source": source, "rules": self.rules, "lateness": lateness, "outputs": self.outputs, **of_trips}
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
@@ -93,15 +113,20 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
     since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
         raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
-    check_folder(out)
-    check_layout(out / CHECKPOINT, source=_name_of_run(run), rules=settings.rules, lateness=0)
+    _check_job(out, settings, _fixed_of_run(run, settings))
 
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Refuse what cannot be done, before Spark starts."""
     sources.check(source, follow=settings.follow)
-    check_folder(out)
-    check_layout(out / CHECKPOINT, source=_name_of(source), rules=settings.rules, lateness=settings.lateness)
+    _check_job(out, settings, _fixed_of_feed(source, settings))
+
+
+def _check_job(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
+    if settings.archives:
+        second_of(settings.start)
+    check_folder(out, settings.name)
+    check_layout(out / CHECKPOINT, fixed)
 
 
 def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
@@ -119,14 +144,14 @@ def source_of(run: Run) -> str:
     return str(run.path.absolute()) + (f" x {run.copies}" if run.copies > 1 else "")
 
 
-def _name_of_run(run: Run) -> str:
+def _fixed_of_run(run: Run, settings: Settings) -> dict[str, Any]:
     """What a checkpoint remembers of a run: its folder may move."""
-    return f"run {run.path.name}"
+    return settings.fixed(f"run {run.path.name}", lateness=0, until=settings.end_of(run))
 
 
 def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
     since, until = settings.since, settings.end_of(run)
-    layout = _layout(spark, _name_of_run(run), out, settings, lateness=0)
+    layout = _layout(spark, out, settings, _fixed_of_run(run, settings))
     path = str(run.path.absolute())
     forward = ""
     if since:
@@ -134,7 +159,7 @@ def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, stat
         started = Forward(str(folder.absolute()), path, run.copies, settings.rules, since)
         started.compute(spark)
         forward = started.to_json()
-    _warm_up(spark, layout.partitions)
+    _warm_up(spark, layout)
     source = replay.Replay(
         path,
         run.copies,
@@ -168,8 +193,8 @@ def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, 
     chunks = sources.chunks(
         spark, source, out / CHECKPOINT, settings.encoding, follow=live, openings=openings, alone=True
     )
-    layout = _layout(spark, _name_of(source), out, settings, lateness=settings.lateness, live=live)
-    _warm_up(spark, layout.partitions)
+    layout = _layout(spark, out, settings, _fixed_of_feed(source, settings), live=live)
+    _warm_up(spark, layout)
     _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
     history = str(settings.history.absolute()) if settings.history else None
     with state_cache.engine() as name:
@@ -180,45 +205,56 @@ def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, 
         return _toll(spark, answers, out, settings, feed, status)
 
 
-def _name_of(source: str) -> str:
-    """What a checkpoint remembers of its source: a folder may move, a socket may have another port."""
-    if source.startswith(sources.KAFKA):
-        return source
-    return f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
+def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
+    """What a checkpoint remembers of a feed: a folder may move, a socket may have another port."""
+    name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
+    return settings.fixed(source if source.startswith(sources.KAFKA) else name, lateness=settings.lateness)
 
 
-def check_folder(out: Path) -> None:
+def check_folder(out: Path, job: str = "toll") -> None:
     """Refuse a folder that is not ours, and one whose journal was damaged: its last line alone would not show it."""
     sink.check_whole(out, out / CHECKPOINT)
-    if out.exists() and not (out / CHECKPOINT).exists() and any(path.name != STATUS for path in out.iterdir()):
-        raise BadArgument(f"--out {out}: exists but is not a toll job's folder.", hint="Choose another, or remove it.")
+    others = out.exists() and not (out / CHECKPOINT).exists() and any(path.name != STATUS for path in out.iterdir())
+    trips = (out / archives.FOLDER).exists() and not (out / CHECKPOINT / FILE).exists()
+    if others or trips:
+        kind = "an archive" if job == "archive" else f"a {job}"
+        raise BadArgument(f"--out {out}: exists but is not {kind} job's folder.", hint="Choose another, or remove it.")
 
 
-def _layout(
-    spark: SparkSession, source: str, out: Path, settings: Settings, *, lateness: int, live: bool = False
-) -> Layout:
+def _layout(spark: SparkSession, out: Path, settings: Settings, fixed: dict[str, Any], *, live: bool = False) -> Layout:
     """A live feed on one machine gets one fragment: the number of tasks in a batch costs more than the work in them."""
     here = str(spark.sparkContext.master).startswith("local")
     parallel = settings.parallel or (1 if live and here else spark.sparkContext.defaultParallelism)
-    wanted = Layout.new(spark, source, parallel=parallel, rules=settings.rules, lateness=lateness)
-    return wanted.agree_with(out / CHECKPOINT)
+    layout = Layout.agreed(spark, out / CHECKPOINT, parallel, fixed)
+    if settings.archives:
+        archives.lay_out(out)
+    return layout
 
 
 def _watch(out: Path, settings: Settings) -> Watch | None:
     return prepare(out, snapshot=settings.snapshot, script=settings.queries)
 
 
-def _rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Toll one made-up report, so that a worker has its kernels compiled or loaded."""
-    report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
-    hops = list(toll_stage(TollFragment(find("2004")), by_fragment(report, (0,)), (0,)))
-    list(account_stage(Accounts(find("2004"), Past(None)), hops))
-    yield from batches
+def _rehearsing(layout: Layout) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Take one made-up report through the job's stages, so that a worker has its kernels compiled or loaded."""
+
+    def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
+        hops = list(by_fragment(report, (0,)))
+        if layout.makes_trips:
+            list(trip_stage(OpenTrips(), [*hops, *ends((0,), 0)], 0))
+        if layout.makes_answers:
+            hops = list(toll_stage(TollFragment(find("2004")), hops, (0,)))
+            list(account_stage(Accounts(find("2004"), Past(None)), hops))
+        yield from batches
+
+    return rehearse
 
 
-def _warm_up(spark: SparkSession, tasks: int) -> None:
+def _warm_up(spark: SparkSession, layout: Layout) -> None:
     """Have the kernels ready in the workers before a clock starts."""
-    spark.range(0, tasks, 1, tasks).mapInArrow(_rehearse, "id long").collect()
+    tasks = layout.partitions
+    spark.range(0, tasks, 1, tasks).mapInArrow(_rehearsing(layout), "id long").collect()
 
 
 def _stop_other_clock(out: Path, speed: float) -> None:
@@ -284,13 +320,14 @@ def _toll(
             with _writing(spark, answers, out, settings) as query:
                 sources.follow(query, input_.opened, lambda _: settings.watch())
                 status.enter(READY)
-                say(f"Ready: tolling into {out}.")
+                say(f"Ready: {'archiving' if settings.name == 'archive' else 'tolling'} into {out}.")
                 input_.begin(out, settings, place_of(query))
                 with bar("seconds of the run", input_.total) as advance:
                     sources.follow(query, input_.ended, _looking(out, settings, status, advance))
         finally:
             settings.watch()
-            summary = summarise(out, began=began, clock=Clock.read(out / CHECKPOINT / CLOCK))
+            clock = Clock.read(out / CHECKPOINT / CLOCK)
+            summary = summarise(out, began=began, clock=clock, outputs=settings.outputs)
             _warn(summary)
     return summary
 
@@ -313,10 +350,15 @@ def _looking(out: Path, settings: Settings, status: Status, advance: Callable[[i
 
 def _warn(summary: dict[str, Any]) -> None:
     """Say what makes answers other than people may expect: it must not pass without a word."""
-    irregular = Irregular.from_dict(summary["irregular"])
+    irregular = Irregular.from_dict(summary.get("irregular", {"count": 0}))
     if irregular.count:
         say(f"Warning: {irregular}")
-    early = sum(response["negative"] for response in summary["response_seconds"].values())
+    elif summary.get("archived", 0) < 2 * summary.get("trips", 0):
+        say(
+            f"Warning: {summary['trips']:,} trips have {summary['archived']:,} reports. A report more than "
+            f"{REPORT_EVERY} s after the vehicle's last begins another trip: this feed may report less often."
+        )
+    early = sum(response["negative"] for response in summary.get("response_seconds", {}).values())
     if early:
         say(
             f"Warning: by the clocks of sender and engine {early:,} answers came before their questions. "
@@ -329,7 +371,8 @@ def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Setti
     """The running query; it is stopped however the block ends."""
     activate(spark)
     spark.dataSource.register(sink.AnswerSink)
-    to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text)
+    start = second_of(settings.start) if settings.archives else 0
+    to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text, start)
     writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
     with keeping_state(spark, Layout.read(out / CHECKPOINT / FILE).partitions):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slipstream.cuboid.stream import spread
 from slipstream.documents import fitted, json_of
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 STATE_VERSION = 3
 FILE = "engine.json"
 
+#: what a job makes
+ANSWERS, TRIPS, ANSWERS_AND_TRIPS = "answers", "trips", "answers and trips"
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -31,21 +34,35 @@ class Layout:
     rules: str
     lateness: int  # seconds
     state_version: int = STATE_VERSION  # of the bytes in the state store
+    outputs: str = ANSWERS
+    start: str = ""  # of trips: the instant of second 0
+    until: int = -1  # of trips: the second of a run at which all are over
 
     @classmethod
-    def new(cls, spark: SparkSession, source: str, *, parallel: int, rules: str, lateness: int) -> Layout:
-        """A layout with ``parallel`` fragments and shards, each in a partition of its own."""
-        labels = spread(spark, parallel)
-        return cls(source, labels, labels, parallel, rules, lateness)
+    def agreed(cls, spark: SparkSession, folder: Path, parallel: int, fixed: dict[str, Any]) -> Layout:
+        """The layout that a checkpoint was made with, which must be ``fixed`` like this; a new one if there is none.
 
-    def agree_with(self, folder: Path) -> Layout:
-        """The layout that a checkpoint was made with, or this one if it is new; other settings are refused."""
-        stored = check_layout(folder, source=self.source, rules=self.rules, lateness=self.lateness)
-        if stored is None:
-            folder.mkdir(parents=True, exist_ok=True)
-            with appearing(folder / FILE) as file:
-                file.write(json.dumps(asdict(self), indent=2).encode() + b"\n")
-        return stored or self
+        It has ``parallel`` fragments and shards, each in a partition of its own.
+        """
+        stored = check_layout(folder, fixed)
+        if stored is not None:
+            return stored
+        labels = spread(spark, parallel)
+        made = cls(fragments=labels, shards=labels, partitions=parallel, **fixed)
+        folder.mkdir(parents=True, exist_ok=True)
+        with appearing(folder / FILE) as file:
+            file.write(json.dumps(asdict(made), indent=2).encode() + b"\n")
+        return made
+
+    @property
+    def makes_answers(self) -> bool:
+        """Whether the job tolls."""
+        return self.outputs in (ANSWERS, ANSWERS_AND_TRIPS)
+
+    @property
+    def makes_trips(self) -> bool:
+        """Whether the job archives."""
+        return self.outputs in (TRIPS, ANSWERS_AND_TRIPS)
 
     @classmethod
     def read(cls, file: Path) -> Layout:
@@ -54,13 +71,15 @@ class Layout:
             layout = fitted(cls, json_of(file.read_bytes()))
             if not layout.fragments or not layout.shards or layout.partitions < 1:
                 raise ValueError("no fragments, shards or partitions")
+            if not (layout.makes_answers or layout.makes_trips):
+                raise ValueError(f"outputs are {layout.outputs!r}")
             return layout
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
 
 
-def check_layout(folder: Path, **wanted: object) -> Layout | None:
-    """The layout that a checkpoint was made with, if there is one; settings other than the ``wanted`` are refused."""
+def check_layout(folder: Path, fixed: dict[str, Any]) -> Layout | None:
+    """The layout that a checkpoint was made with, if there is one; settings other than the ``fixed`` are refused."""
     file = folder / FILE
     if not file.exists():
         return None
@@ -70,7 +89,7 @@ def check_layout(folder: Path, **wanted: object) -> Layout | None:
             f"{file}: state of version {stored.state_version}, this program reads {STATE_VERSION}.",
             hint="Resume it with the version that wrote it, or start afresh in another --out folder.",
         )
-    for name, value in wanted.items():
+    for name, value in fixed.items():
         if getattr(stored, name) != value:
             raise BadInput(
                 f"{folder} was begun with {name} {getattr(stored, name)}, not {value}.",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from slipstream.archive.open_trips import OpenTrips
 from slipstream.feeds.intake import Intake, Reject
 from slipstream.feeds.parse import PARSERS
 from slipstream.io import chunks
@@ -17,9 +18,19 @@ from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.rules import find
-from slipstream.linear_road.stages import COLUMNS, OPENING, Hop, account_stage, by_fragment, rejects_hop, toll_stage
+from slipstream.linear_road.stages import (
+    COLUMNS,
+    OPENING,
+    Hop,
+    account_stage,
+    by_fragment,
+    ends,
+    rejects_hop,
+    toll_stage,
+    trip_stage,
+)
 from slipstream.linear_road.travel import past_of
-from slipstream.runtime.stage import Chain, Stage
+from slipstream.runtime.stage import Chain, Stage, Together
 from slipstream.runtime.store import Store
 
 if TYPE_CHECKING:
@@ -58,10 +69,14 @@ class IntakeStage(Stage[Intake]):
         for arrived, together in groupby((row for row in rows if row.chunk), lambda row: int(row.arrived)):
             parsed = PARSERS[self._encoding]([bytes(row.chunk) for row in together])
             rejects += parsed.rejects + state.take(parsed.tuples, arrived)
-        released = state.release(everything=any(row.what == chunks.LAST for row in rows))
+        last = any(row.what == chunks.LAST for row in rows)
+        released = state.release(everything=last)
         arrivals = released.arrived if self._live else None
         yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
-        yield from rejects_hop(self._layout.fragments[0], max(state.latest, 0), rejects + released.rejects)
+        second = max(state.latest, 0)
+        yield from rejects_hop(self._layout.fragments[0], second, rejects + released.rejects)
+        if last:
+            yield from ends(self._layout.fragments, second)
 
     def save(self, state: Intake, stores: list[Store]) -> None:
         """Write what is pending."""
@@ -104,6 +119,37 @@ class TollStage(Stage[TollFragment]):
     def save(self, state: TollFragment, stores: list[Store]) -> None:
         """Write what changed."""
         state.save(*stores)
+
+
+class TripStage(Stage[OpenTrips]):
+    """Trips; beside tolls, or alone."""
+
+    name = "trips"
+    maps = ("trips",)
+
+    def __init__(self, engine: str, layout: Layout) -> None:
+        super().__init__(engine)
+        self._layout = layout
+
+    def fresh(self) -> OpenTrips:
+        """Nobody is on a trip."""
+        return OpenTrips()
+
+    def load(self, stores: list[Store]) -> OpenTrips:
+        """The open trips from the store."""
+        return OpenTrips.load(stores[0])
+
+    def take(self, state: OpenTrips, rows: list[Any]) -> Iterator[Hop]:
+        """Trains in, trips out; an opening brings nothing."""
+        hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING:
+            return iter(())
+        beside = self._layout.shards[self._layout.fragments.index(self.key)]
+        return trip_stage(state, hops, beside, alone=not self._layout.makes_answers)
+
+    def save(self, state: OpenTrips, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(stores[0])
 
 
 class AccountStage(Stage[Accounts]):
@@ -149,13 +195,22 @@ class AccountStage(Stage[Accounts]):
 def stages_of(
     engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
 ) -> list[Stage[Any]]:
-    """The stages of an engine, in order: of a feed the intake first; with ``watch`` they publish their state."""
+    """The stages of a job, in order: of a feed the intake first; with ``watch`` they publish their state."""
     first: list[Stage[Any]] = [] if intake is None else [intake]
+    if not layout.makes_answers:
+        return [*first, TripStage(engine, layout)]
+    tolls, accounts = _toll_stages(engine, layout, run, watch)
+    if layout.makes_trips:
+        tolls = Together(engine, [tolls, TripStage(engine, layout)])
+    return [*first, tolls, accounts]
+
+
+def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | None) -> tuple[Stage[Any], Stage[Any]]:
     if watch is None:
-        return [*first, TollStage(engine, layout), AccountStage(engine, layout, run)]
+        return TollStage(engine, layout), AccountStage(engine, layout, run)
     from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage
 
-    return [*first, WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)]
+    return WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
 
 
 def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]]) -> DataFrame:

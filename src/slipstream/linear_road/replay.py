@@ -27,7 +27,7 @@ from slipstream.feeds.intake import sift
 from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
-from slipstream.linear_road.stages import COLUMNS, OPENING, TRAIN, Hop, Labels, by_fragment, rejects_hop, to_arrow
+from slipstream.linear_road.stages import COLUMNS, OPENING, TRAIN, Hop, Labels, by_fragment, ends, rejects_hop, to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -154,6 +154,8 @@ class ReplayReader(DataSourceStreamReader):
                     batch = [part for hop in batch for part in shortened(hop, self._replay.train_length)]
                 if batch:
                     yield to_arrow(batch)
+        if partition.until == self._replay.until:
+            yield to_arrow(list(ends(self._replay.fragments, partition.until - 1)))
 
 
 def shortened(hop: Hop, length: int) -> Iterator[Hop]:

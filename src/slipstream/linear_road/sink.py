@@ -1,13 +1,15 @@
-"""The sink of the toll engine: every answer once, visible in whole batches, stamped when it became visible.
+"""The sink of a job: every answer and every trip once, visible in whole batches, stamped when it became visible.
 
     OUT/output/batch=7/emit_ms=123456/*.parquet   answers of batch 7; the folder's name carries their Emit
     OUT/compacted/*.parquet                       old batches, many to a file (``compaction.py``)
     OUT/output.csv                                the same in the paper's plain form
+    OUT/trips/*.parquet                           trips that are over, of a job that archives (``archive.files``)
     OUT/rejects.csv                               reason, then the line that was rejected
     OUT/batches.jsonl                             one line a batch: the journal
 
-Tasks write aside. Commit appends to the text files, renames the folder into place, and then writes the journal; only a
-batch in the journal is committed. What a crash leaves of any other batch is cut off or replaced when it is done again.
+Tasks write aside. Commit appends to the text files, renames answers and trips into place, and then writes the journal;
+only a batch in the journal is committed. What a crash leaves of any other batch is cut off or replaced when it is done
+again.
 
 Emit is Time plus the response time, which is commit minus arrival. Answers of a batch whose questions arrived equally
 long after their Time have the same Emit: tasks write a file for each such delay, and the commit names its folder.
@@ -22,7 +24,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +35,20 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from slipstream.archive import files as archives
+from slipstream.archive.trajectories import Trips
+from slipstream.cuboid import files
 from slipstream.cuboid.files import RESCUE, check_journal
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS
+from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, TRIPS
 from slipstream.logs import add_lines, last_line, whole_lines
 
 OPTION = "sink"
-OUTPUT, TEXT, REJECTED, JOURNAL = "output", "output.csv", "rejects.csv", "batches.jsonl"
+OUTPUT, TEXT, REJECTED, JOURNAL = "output", "output.csv", "rejects.csv", files.JOURNAL
 _STAGING = "staging"
 
 
@@ -54,6 +59,7 @@ class Sink:
     out: str
     clock: str  # its file
     text: bool = True
+    start: int = 0  # of trips: second 0, in seconds since 1970
 
     def to_json(self) -> str:
         """As text."""
@@ -70,7 +76,7 @@ class Batch:
     """A line of the journal: a committed batch, and how long the text files were after it."""
 
     batch: int
-    newest: int  # the last second with an answer
+    newest: int  # the last second with an answer; in a batch without any, in a trip
     emit_ms: int  # the largest Emit of its answers, in milliseconds of the run
     answers: list[list[int]]  # kind, time, number, response time in milliseconds
     tuples: int  # taken in
@@ -78,11 +84,15 @@ class Batch:
     irregular: list[int]  # reports off schedule: number, then time, vehicle and gap of the first
     text_bytes: int  # of output.csv after it
     rejects_bytes: int  # of rejects.csv after it
+    trips: int = 0  # that it ended
+    archived: int = 0  # the reports in them
 
     def check(self) -> None:
         """Refuse what no sink has written."""
-        counts = (self.batch, self.newest, self.emit_ms, self.tuples, self.rejects, self.text_bytes, self.rejects_bytes)
-        if not all(type(count) is int for count in counts) or not isinstance(self.answers, list):
+        counts = [self.batch, self.newest, self.emit_ms, self.tuples, self.rejects, self.text_bytes, self.rejects_bytes]
+        if not all(type(count) is int for count in (*counts, self.trips, self.archived)) or not isinstance(
+            self.answers, list
+        ):
             raise ValueError(f"batch {self.batch}: a count is not a number")
         if not all(isinstance(row, list) and len(row) == 4 for row in self.answers):
             raise ValueError(f"batch {self.batch}: answers are counted by kind, time and response time")
@@ -148,10 +158,46 @@ class Written(WriterCommitMessage):
     rejected: int
     counts: list[list[int]]  # kind, time, that delay, number
     irregular: Irregular
+    trips: WrittenTrips
 
     def files(self) -> list[str]:
         """All of them."""
-        return [*self.answers.values(), *([self.rejects] if self.rejects else [])]
+        return [*self.answers.values(), *(file for file in (self.rejects, self.trips.file) if file)]
+
+
+@dataclass(frozen=True)
+class WrittenTrips:
+    """The trips that a task wrote aside."""
+
+    file: str = ""  # none if there were none
+    trips: int = 0
+    reports: int = 0
+    newest: int = -1  # the last second in one
+
+
+@dataclass
+class _Taken:
+    """What comes to a task in a batch."""
+
+    answers: list[Answers] = field(default_factory=lambda: [np.empty(0, ANSWER)])
+    trips: list[Trips] = field(default_factory=list)
+    rejects: list[bytes] = field(default_factory=list)
+    irregular: list[Irregular] = field(default_factory=list)
+    tuples: int = 0
+    rejected: int = 0
+
+    def take(self, what: int, reports: int, requests: int, payload: bytes) -> None:
+        """A row: which of them, its counts, and what is in it."""
+        if what == ANSWERS:
+            self.answers.append(np.frombuffer(payload, ANSWER))
+        elif what == TRIPS:
+            self.trips.append(Trips.from_bytes(payload, requests, reports))
+        elif what == REJECTS:
+            self.rejects.append(payload)
+            self.rejected += reports
+        elif what == COUNTED:
+            self.tuples += reports + requests
+            self.irregular.append(Irregular.from_bytes(payload))
 
 
 class AnswerSink(DataSource):
@@ -175,35 +221,36 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         self._out = Path(sink.out)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write the answers and rejects of a task aside."""
-        answers, tuples, rejects, rejected, irregular = [np.empty(0, ANSWER)], 0, [], 0, []
+        """Write the answers, trips and rejects of a task aside."""
+        taken = _Taken()
         for batch in iterator:
             columns = batch.to_pydict()
-            rows = zip(*(columns[name] for name in ("what", "reports", "requests", "payload")), strict=True)
-            for what, count, requests, payload in rows:
-                if what == ANSWERS:
-                    answers.append(np.frombuffer(payload, ANSWER))
-                elif what == REJECTS:
-                    rejects.append(payload)
-                    rejected += count
-                elif what == COUNTED:
-                    tuples += count + requests
-                    irregular.append(Irregular.from_bytes(payload))
+            for row in zip(*(columns[name] for name in ("what", "reports", "requests", "payload")), strict=True):
+                taken.take(*row)
         failpoint("sink.before-write")
         staging = self._out / _STAGING
         staging.mkdir(parents=True, exist_ok=True)
         name = uuid.uuid4().hex
-        whole = in_order(np.concatenate(answers))
+        whole = in_order(np.concatenate(taken.answers))
         delays, which = delays_of(whole)
         files = {delay: f"{name}.{number}.parquet" for number, delay in enumerate(delays)}
         for number, file in enumerate(files.values()):
             mine = whole if len(files) == 1 else whole[which == number]
             pq.write_table(as_table(mine), staging / file, compression="zstd")
-        if rejects:
-            (staging / f"{name}.rejects").write_bytes(b"".join(rejects))
+        trips = self._write_trips(taken.trips, staging / f"{name}.trips")
+        if taken.rejects:
+            (staging / f"{name}.rejects").write_bytes(b"".join(taken.rejects))
         failpoint("sink.after-write")
-        rejected_to = f"{name}.rejects" if rejects else ""
-        return Written(files, rejected_to, tuples, rejected, _counts(whole, delays, which), Irregular.total(irregular))
+        rejects = f"{name}.rejects" if taken.rejects else ""
+        counts, irregular = _counts(whole, delays, which), Irregular.total(taken.irregular)
+        return Written(files, rejects, taken.tuples, taken.rejected, counts, irregular, trips)
+
+    def _write_trips(self, pieces: list[Trips], file: Path) -> WrittenTrips:
+        if not pieces:
+            return WrittenTrips()
+        archives.write(file, pieces, self._sink.start)
+        trips, reports = sum(piece.vid.size for piece in pieces), sum(piece.time.size for piece in pieces)
+        return WrittenTrips(file.name, trips, reports, max(int(piece.time.max()) for piece in pieces))
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Make a batch visible, once."""
@@ -221,7 +268,9 @@ class AnswerWriter(DataSourceStreamArrowWriter):
 
     def _commit(self, written: list[Written], batch: int, last: Batch) -> None:
         counts = _merged([message.counts for message in written])
-        newest = max((time for _, time, _, _ in counts), default=last.newest)
+        trips = [message.trips for message in written if message.trips.file]
+        archived = max((part.newest for part in trips), default=last.newest)
+        newest = max((time for _, time, _, _ in counts), default=max(last.newest, archived))
         clock = Clock.read(Path(self._sink.clock)) or Clock.starting(FULL_SPEED)
         committed_ms = clock.commit_ms(newest)
         files: dict[int, list[Path]] = {}  # by Emit
@@ -238,13 +287,19 @@ class AnswerWriter(DataSourceStreamArrowWriter):
         if files:
             self._show(files, batch)
             failpoint("sink.after-show")
+        if trips:
+            archives.show(self._out, batch, [self._out / _STAGING / part.file for part in trips])
+            failpoint("sink.after-trips")
         failpoint("sink.before-journal")
         rejected = sum(message.rejected for message in written)
         irregular = Irregular.total(message.irregular for message in written)
         answers = [[kind, time, count, committed_ms + delay - 1000 * time] for kind, time, delay, count in counts]
         emit_ms = max(files, default=last.emit_ms)
         tuples = sum(message.tuples for message in written)
-        entry = Batch(batch, newest, emit_ms, answers, tuples, rejected, list(astuple(irregular)), text, rejects)
+        ended = (sum(part.trips for part in trips), sum(part.reports for part in trips))
+        entry = Batch(
+            batch, newest, emit_ms, answers, tuples, rejected, list(astuple(irregular)), text, rejects, *ended
+        )
         add_lines(self._out / JOURNAL, [asdict(entry)], durable=True)
         failpoint("sink.after-journal")
 

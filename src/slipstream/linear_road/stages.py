@@ -1,8 +1,9 @@
 """The stages of the toll engine and what travels between them; no Spark here.
 
     trains --> tolls, by fragment (expressway modulo fragments) --> accounts, by shard (vehicle modulo shards) --> sink
+               trips, by fragment
 
-Everything travels in rows of one form, ``Hop``, so that one query carries trains, answers, charges, requests and
+Everything travels in rows of one form, ``Hop``, so that one query carries trains, answers, charges, requests, trips and
 rejects side by side. A stage takes whole seconds and passes on whole seconds. When a tuple arrived travels with it to
 its answer: in milliseconds, rounded down to a tenth of a second, so that no response time is understated.
 """
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slipstream.archive.open_trips import OpenTrips
 from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
 from slipstream.feeds.parse import Columns
@@ -26,8 +28,9 @@ from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.answers import ALERT, ANSWER, TOLL, Answers, table
 from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import Charges, Entries, TollFragment
+from slipstream.linear_road.schedule import Irregular
 
-TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED = range(7)
+TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END = range(9)
 
 #: the Spark columns of a hop
 COLUMNS = "key int, what int, second int, arrived long, reports int, requests int, payload binary"
@@ -46,7 +49,7 @@ class Hop(NamedTuple):
     second: int
     arrived: int  # milliseconds; of trains only
     reports: int
-    requests: int
+    requests: int  # of trips, how many they are
     payload: bytes
 
 
@@ -107,9 +110,7 @@ def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number:
     answers = as_answers(entries)
     if answers.size:
         yield Hop(beside, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    if arrived:
-        reports, requests = (sum(getattr(hop, name) for hop in hops if hop.what == TRAIN) for name in _SIZES)
-        yield Hop(beside, COUNTED, last, 0, reports, requests, state.irregular_reports().to_bytes())
+    yield from _counted(hops, beside, state.irregular_reports())
     booked = np.empty(charges.vid.size, CHARGE)
     booked["vid"], booked["time"], booked["amount"] = charges.vid, charges.time, charges.amount
     yield from _by_shard(CHARGES, booked, last, shards)
@@ -117,6 +118,34 @@ def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number:
     for hop in hops:
         if hop.what != TRAIN:
             yield hop._replace(key=beside)
+
+
+def _counted(hops: list[Hop], key: int, irregular: Irregular) -> Iterator[Hop]:
+    """How many tuples came in trains, for the journal."""
+    came = [hop for hop in hops if hop.what == TRAIN]
+    if came:
+        reports, requests = (sum(getattr(hop, name) for hop in came) for name in _SIZES)
+        yield Hop(key, COUNTED, max(hop.second for hop in hops), 0, reports, requests, irregular.to_bytes())
+
+
+def trip_stage(state: OpenTrips, hops: Iterable[Hop], key: int, *, alone: bool = False) -> Iterator[Hop]:
+    """Take trains into the open trips; pass on those that are over, to ``key``.
+
+    Only a stage that is ``alone`` passes on what else there is for the sink: beside tolls, they do.
+    """
+    hops = list(hops)
+    last = max(hop.second for hop in hops)
+    over = state.take(trains_of(hops), last=any(hop.what == END for hop in hops))
+    for piece in over.pieces():
+        yield Hop(key, TRIPS, last, 0, piece.time.size, piece.vid.size, piece.to_bytes())
+    if alone:
+        yield from _counted(hops, key, Irregular())
+        yield from (hop for hop in hops if hop.what == REJECTS)
+
+
+def ends(fragments: Labels, second: int) -> Iterator[Hop]:
+    """The word to all fragments that their input has ended."""
+    return (Hop(fragment, END, second, 0, 0, 0, b"") for fragment in fragments)
 
 
 def as_answers(entries: Entries) -> Answers:
@@ -157,7 +186,7 @@ def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
     last = max(hop.second for hop in hops)
     if answers.size:
         yield Hop(hops[0].key, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED))
+    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS))
 
 
 def _gather(hops: list[Hop], what: int, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:

@@ -1,4 +1,4 @@
-"""What a tolling run did: counts, rates and delays, from the journal of its sink."""
+"""What a job did: counts, rates and delays, from the journal of its sink."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from slipstream.cuboid.files import FILE as CATALOGUE
 from slipstream.cuboid.files import FOLDER
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.linear_road.answers import LIMITS, NAMES
+from slipstream.linear_road.layout import ANSWERS, TRIPS
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.sink import journal
+from slipstream.linear_road.sink import Batch, journal
 
 FILE = "summary.json"
 
 #: what is in it
 MEANING = {
     "batches": "committed batches",
-    "seconds": "the newest second with an answer, plus one",
+    "seconds": "the newest second with an answer or in a trip, plus one",
     "wall_seconds": "how long this start took",
     "speed": "1 real time, 0 no clock",
     "tuples": "tuples taken in",
@@ -33,10 +34,12 @@ MEANING = {
     "response_seconds": "with a clock: p50, p99, max and limit of each kind, how many answers were later than that, "
     "and how many came before their question by that clock, which is a fault",
     "rtc": "with a snapshot: real-time consistency",
+    "trips": "of a job that archives: trips that are over",
+    "archived": "of a job that archives: the position reports in them",
 }
 
 
-def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]:
+def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = ANSWERS) -> dict[str, Any]:
     """Write ``summary.json`` and return what is in it."""
     batches = journal(out)
     took = time.time() - began
@@ -47,20 +50,28 @@ def summarise(out: Path, *, began: float, clock: Clock | None) -> dict[str, Any]
         "speed": clock.speed if clock else FULL_SPEED,
         "tuples": sum(batch.tuples for batch in batches),
         "rejects": sum(batch.rejects for batch in batches),
-        "irregular": Irregular.total(Irregular(*batch.irregular) for batch in batches).to_dict(),
-        "answers": dict.fromkeys(NAMES, 0),
-        "response_seconds": {},
     }
-    rows = np.array([row for batch in batches for row in batch.answers], np.int64).reshape(-1, 4)
-    for kind, name in enumerate(NAMES):
-        mine = rows[rows[:, 0] == kind]
-        summary["answers"][name] = int(mine[:, 2].sum())
-        if clock and clock.runs and mine.size:
-            summary["response_seconds"][name] = responses(mine[:, 3] / 1000.0, mine[:, 2], LIMITS[kind])
+    if outputs != TRIPS:
+        summary |= _tolled(batches, clock)
+    if outputs != ANSWERS:
+        summary |= {name: sum(getattr(batch, name) for batch in batches) for name in ("trips", "archived")}
     if (out / FOLDER / CATALOGUE).exists():
         summary["rtc"] = rtc.figures(rtc.moments(out))
     (out / FILE).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return summary
+
+
+def _tolled(batches: list[Batch], clock: Clock | None) -> dict[str, Any]:
+    """What there is to say about answers."""
+    answers, timed = dict.fromkeys(NAMES, 0), {}
+    rows = np.array([row for batch in batches for row in batch.answers], np.int64).reshape(-1, 4)
+    for kind, name in enumerate(NAMES):
+        mine = rows[rows[:, 0] == kind]
+        answers[name] = int(mine[:, 2].sum())
+        if clock and clock.runs and mine.size:
+            timed[name] = responses(mine[:, 3] / 1000.0, mine[:, 2], LIMITS[kind])
+    irregular = Irregular.total(Irregular(*batch.irregular) for batch in batches).to_dict()
+    return {"irregular": irregular, "answers": answers, "response_seconds": timed}
 
 
 def responses(seconds: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], limit: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 ``types`` says how a moving point lies in a column, ``columns`` hands such columns to NumPy without copying,
 ``validity`` says what is wrong with them, ``motion``, ``places`` and ``nearness`` are the compiled kernels,
 ``functions`` makes them Spark SQL functions, ``value`` is one moving point in Python, ``plane`` projects degrees to
-metres and back. Imports ``feeds`` (for the archive of a run) and nothing above.
+metres and back.
 """
 
 from slipstream.moving.functions import register

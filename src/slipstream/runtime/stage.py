@@ -98,14 +98,8 @@ class FrameStage(Stage[State]):
         return iter(self.process(key, rows))
 
 
-class Chain(Stage[list[Any]]):
-    """Stages that share a key in one operator: what one passes on, the next takes at once.
-
-    An exchange and an operator of Spark's cost a batch more than small stages themselves: where there is only one
-    partition, nothing is gained by them.
-    """
-
-    name = "chain"
+class _Several(Stage[list[Any]]):
+    """Stages that share a key in one operator; which of them a batch comes to is for subclasses to say."""
 
     def __init__(self, engine: str, stages: Sequence[Stage[Any]]) -> None:
         super().__init__(engine)
@@ -125,6 +119,26 @@ class Chain(Stage[list[Any]]):
             for stage, part in zip(self._stages, parts, strict=True)
         ]
 
+    def save(self, state: list[Any], stores: list[Store]) -> None:
+        """Each that took something writes what it changed."""
+        for stage, mine, part, took in zip(self._stages, state, self._parts(stores), self._took, strict=True):
+            if took:
+                stage.save_between_failpoints(mine, part)
+
+    def _parts(self, stores: list[Store]) -> list[list[Store]]:
+        rest = iter(stores)
+        return [[next(rest) for _ in stage.maps] for stage in self._stages]
+
+
+class Chain(_Several):
+    """Stages one behind the other: what one passes on, the next takes at once.
+
+    An exchange and an operator of Spark's cost a batch more than small stages themselves: where there is only one
+    partition, nothing is gained by them.
+    """
+
+    name = "chain"
+
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
         """Through all stages, as far as there is something to pass on."""
         self._took = [False] * len(self._stages)
@@ -135,12 +149,18 @@ class Chain(Stage[list[Any]]):
             rows = list(stage.take(state[number], rows))
         return iter(rows)
 
-    def save(self, state: list[Any], stores: list[Store]) -> None:
-        """Each that took something writes what it changed."""
-        for stage, mine, part, took in zip(self._stages, state, self._parts(stores), self._took, strict=True):
-            if took:
-                stage.save_between_failpoints(mine, part)
 
-    def _parts(self, stores: list[Store]) -> list[list[Store]]:
-        rest = iter(stores)
-        return [[next(rest) for _ in stage.maps] for stage in self._stages]
+class Together(_Several):
+    """Stages side by side: each takes all rows, and what they pass on goes the same way.
+
+    What is computed from the same rows by the same key needs no second exchange of them.
+    """
+
+    name = "together"
+
+    def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
+        """The same rows through each stage."""
+        self._took = [True] * len(self._stages)
+        for stage, mine in zip(self._stages, state, strict=True):
+            stage.key = self.key
+            yield from stage.take(mine, rows)

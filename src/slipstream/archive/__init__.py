@@ -1,0 +1,10 @@
+"""The archive: position reports that streamed by, as trajectories.
+
+``open_trips`` keeps the reports of trips that are not over, ``trajectories`` makes moving points of those that are,
+``files`` says how they lie in a job's folder and which of them count. Jobs are ``linear_road``'s; this package knows
+nothing of Spark but how to read an archive with it.
+"""
+
+from slipstream.archive.files import open_archive
+
+__all__ = ["open_archive"]

@@ -1,0 +1,62 @@
+"""What ``toll`` and ``archive`` have in common: they are one job with other outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from slipstream.cli.checks import check_there
+from slipstream.cli.options import spark_session
+from slipstream.errors import BadArgument
+
+if TYPE_CHECKING:
+    from slipstream.linear_road.engine import Settings
+
+Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
+
+
+def check_input(input_: str, *, follow: bool) -> None:
+    """Refuse an input that cannot be there; what listens at an address is found out later."""
+    if not follow and not input_.startswith(("kafka:", "tcp:")):
+        check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+
+
+def check_pace(encoding: str, speed: float, batch_seconds: int, parallel: int) -> None:
+    """Refuse what cannot be, before Spark starts."""
+    from slipstream.feeds.clock import FASTEST
+    from slipstream.feeds.parse import PARSERS
+
+    checks = (
+        (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
+        (0 <= speed <= FASTEST, f"--speed {speed}: out of range.", "1 is real time, 0 as fast as possible."),
+        (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
+        (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
+    )
+    for good, message, hint in checks:
+        if not good:
+            raise BadArgument(message, hint=hint)
+
+
+def run_job(
+    input_: str, multiply: int, out: Path, settings: Settings, master: str, conf: list[str] | None
+) -> dict[str, Any]:
+    """Run a job to the end of its input, or say that it has been; everything is checked before Spark starts."""
+    from slipstream.feeds.run import Run
+    from slipstream.linear_road import engine
+
+    path = Path(input_)
+    run = Run.open(path) if (path / "manifest.json").exists() else None
+    if settings.history is not None:
+        Run.open(settings.history)
+    if run is None:
+        engine.check_feed(input_, out, settings)
+        done = engine.finished(out, input_)
+        return done or engine.toll_feed(
+            spark_session(settings.name, master, conf, quick=settings.follow), input_, out, settings
+        )
+    run = run.multiplied(multiply * run.copies)
+    engine.check_run(run, out, settings)
+    done = engine.finished(out, engine.source_of(run), settings.end_of(run))
+    return done or engine.toll_run(spark_session(settings.name, master, conf), run, out, settings)
