@@ -8,9 +8,21 @@ from typing import Annotated
 import typer
 
 from slipstream.cli.checks import check_folder
-from slipstream.cli.jobs import Start, check_input, check_pace, run_job
+from slipstream.cli.jobs import (
+    Columns,
+    Encoding,
+    Fields,
+    KafkaConfig,
+    Start,
+    check_input,
+    check_pace,
+    mapped,
+    named,
+    run_job,
+)
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream.errors import BadArgument
+from slipstream.io.kafka import read_settings
 from slipstream.session import LOCAL
 
 
@@ -31,7 +43,10 @@ def archive(
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; trips wait as long. [default: 60, live 2]")
     ] = None,
-    encoding: Annotated[str, typer.Option(help="text, json or train; of feeds that are no run.")] = "text",
+    encoding: Encoding = "text",
+    columns: Columns = None,
+    fields: Fields = "",
+    kafka_config: KafkaConfig = None,
     start: Start = "2007-05-28 00:00:00",
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
     compact_every: Annotated[
@@ -62,7 +77,7 @@ def archive(
     check_input(source, follow=follow)
     check_folder(out)
     _check_encoding(encoding)
-    check_pace(encoding, speed, batch_seconds, parallel)
+    check_pace(speed, batch_seconds, parallel)
     from slipstream.linear_road.engine import Settings
     from slipstream.linear_road.layout import TRIPS
 
@@ -73,6 +88,9 @@ def archive(
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
         encoding=encoding,
+        columns=mapped(columns),
+        fields=named(fields),
+        kafka=read_settings(kafka_config or []),
         follow=live,
         text=False,
         compact_every=compact_every,
@@ -89,5 +107,5 @@ def _check_encoding(encoding: str) -> None:
     if encoding == "parquet":
         raise BadArgument(
             "--encoding parquet: folders of Parquet files are no longer archived.",
-            hint="Archive the run, or the feed as text, json or train.",
+            hint="Archive the run, or the feed as text, json, csv or train.",
         )

@@ -14,6 +14,29 @@ from slipstream.errors import BadArgument
 if TYPE_CHECKING:
     from slipstream.linear_road.engine import Settings
 
+Encoding = Annotated[
+    str, typer.Option(help="text, json, train or csv; of feeds that are no run. Other names of fields: --columns.")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="COLUMN=FIELD,...",
+        help="Which field of a CSV or JSON feed is which of a tuple's, as in vid=car,time=ts:ms. A time may be in s, "
+        "ms, us or iso; it becomes seconds since 1970.",
+    ),
+]
+Fields = Annotated[
+    str, typer.Option(help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False)
+]
+KafkaConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka-config",
+        metavar="KEY=VALUE|FILE",
+        help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them.",
+    ),
+]
 Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
 
 
@@ -23,13 +46,28 @@ def check_input(input_: str, *, follow: bool) -> None:
         check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
 
 
-def check_pace(encoding: str, speed: float, batch_seconds: int, parallel: int) -> None:
+def mapped(columns: list[str] | None) -> dict[str, str]:
+    """What --columns says of the fields of tuples."""
+    from slipstream.feeds.tuples import FIELDS
+    from slipstream.io.decoding import parse_columns
+
+    found = parse_columns(columns or [], "", dict.fromkeys(FIELDS, "integer"))
+    for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
+        if pair.partition("=")[0] not in found:
+            raise BadArgument(f"--columns {pair}: not a field of a tuple.", hint=f"They are: {', '.join(FIELDS)}.")
+    return found
+
+
+def named(fields: str) -> tuple[str, ...]:
+    """What --fields says."""
+    return tuple(field.strip() for field in fields.split(",")) if fields else ()
+
+
+def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
     """Refuse what cannot be, before Spark starts."""
     from slipstream.feeds.clock import FASTEST
-    from slipstream.feeds.parse import PARSERS
 
     checks = (
-        (encoding in PARSERS, f"--encoding {encoding}: unknown.", f"There are: {', '.join(PARSERS)}."),
         (0 <= speed <= FASTEST, f"--speed {speed}: out of range.", "1 is real time, 0 as fast as possible."),
         (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
         (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),

@@ -11,9 +11,21 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_folder, check_there
-from slipstream.cli.jobs import Start, check_input, check_pace, run_job
+from slipstream.cli.jobs import (
+    Columns,
+    Encoding,
+    Fields,
+    KafkaConfig,
+    Start,
+    check_input,
+    check_pace,
+    mapped,
+    named,
+    run_job,
+)
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream.errors import BadArgument
+from slipstream.io.kafka import read_settings
 
 
 def toll(
@@ -32,7 +44,10 @@ def toll(
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
     ] = None,
-    encoding: Annotated[str, typer.Option(help="text, json or train; of feeds that are no run.")] = "text",
+    encoding: Encoding = "text",
+    columns: Columns = None,
+    fields: Fields = "",
+    kafka_config: KafkaConfig = None,
     history: Annotated[
         Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
     ] = None,
@@ -86,7 +101,7 @@ def toll(
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
     check_folder(out)
-    check_pace(encoding, speed, batch_seconds, parallel)
+    check_pace(speed, batch_seconds, parallel)
     _check(rules)
     from slipstream.linear_road.engine import Settings
     from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS
@@ -100,6 +115,9 @@ def toll(
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
         encoding=encoding,
+        columns=mapped(columns),
+        fields=named(fields),
+        kafka=read_settings(kafka_config or []),
         follow=live,
         text=text,
         compact_every=compact_every,

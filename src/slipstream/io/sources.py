@@ -16,7 +16,7 @@ from slipstream.documents import fitted
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
-from slipstream.io.decoding import ARROW, BINARY, CSV, PARQUET, TEXT, Decoding, encoding_of
+from slipstream.io.decoding import ARROW, BINARY, CSV, PARQUET, Decoding, encoding_of
 from slipstream.io.kafka import Topic
 from slipstream.progress import say
 
@@ -141,8 +141,8 @@ def feed_of(
 ) -> Feed:
     """The feed that people mean by ``where``, decoded to the columns of a schema; refused if it cannot be that."""
     encoding = encoding or encoding_of(_first_file(where))
-    header = _header(where) if encoding == CSV and not fields and not where.startswith((KAFKA, TCP)) else ""
-    named = [name.strip().strip('"') for name in header.split(",")] if header else list(fields)
+    header = "" if fields or encoding != CSV else _header(where)
+    named = _named(header) if header else list(fields)
     feed = Feed(
         where, encoding, follow, header, Decoding(encoding, dict(schema), dict(columns or {}), named), settings=settings
     )
@@ -159,38 +159,25 @@ def _first_file(where: str) -> str:
     return next(iter(sorted(file.name for file in Path(where).iterdir() if not file.name.startswith("."))), "")
 
 
+def fields_of(where: str) -> list[str]:
+    """The fields that the header of a file of CSV names; messages and sockets have none."""
+    return _named(_header(where))
+
+
+def _named(header: str) -> list[str]:
+    return [name.strip().strip('"') for name in header.split(",")] if header else []
+
+
 def _header(where: str) -> str:
-    """The first line of a file of CSV, or of the first one in a folder."""
+    """The first line of a file of CSV, or of the first one in a folder; messages and sockets have none."""
+    if where.startswith((KAFKA, TCP)):
+        return ""
     path = Path(where)
     first = path / _first_file(where) if path.is_dir() else path
     if not first.is_file():
         raise BadArgument(f"{where}: no file to read the header of.", hint="Name the fields: --fields id,time,x,y.")
     with first.open("rb") as file:
         return lines.header_of(file.readline())
-
-
-def check(source: str, *, follow: bool) -> None:
-    """Refuse a feed that cannot be read, before Spark starts."""
-    Feed(source, TEXT, follow).check()
-
-
-def chunks(
-    spark: SparkSession,
-    source: str,
-    checkpoint: Path,
-    encoding: str,
-    *,
-    follow: bool,
-    openings: int = 0,
-    alone: bool = False,
-) -> DataFrame:
-    """A feed as a stream of chunks."""
-    return Feed(source, encoding, follow).open(spark, checkpoint, openings=openings, alone=alone)
-
-
-def connect(source: str, checkpoint: Path, encoding: str) -> None:
-    """Let a feed come."""
-    Feed(source, encoding).connect(checkpoint)
 
 
 def start_clock(file: Path, speed: float, since: int = 0) -> None:

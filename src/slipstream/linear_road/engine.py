@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
-from slipstream.io.sources import CLOCK, at_second, has_ended, is_open, place_of, start_clock
+from slipstream.io.reports import Parser, reading
+from slipstream.io.sources import CLOCK, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, sink
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.compaction import BLOCK, compacting
@@ -69,6 +70,9 @@ class Settings:
     batch_seconds: int = 60
     lateness: int = 60
     encoding: str = "text"
+    columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
+    fields: tuple[str, ...] = ()  # of CSV without a header
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers
     follow: bool = False
     text: bool = True
     compact_every: int = BLOCK  # batches of answers in a file once they are old; 0 leaves them
@@ -80,6 +84,17 @@ class Settings:
     outputs: str = ANSWERS
     start: str = START  # of trips: the instant of second 0
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
+
+    def reading(self, source: str) -> tuple[Feed, Parser]:
+        """The feed that a source names, and how its chunks are parsed."""
+        return reading(
+            source,
+            self.encoding,
+            columns=self.columns,
+            fields=self.fields,
+            follow=self.follow,
+            settings=self.kafka if source.startswith(sources.KAFKA) else (),
+        )
 
     def end_of(self, run: Run) -> int:
         """The second of a run before which to stop."""
@@ -118,7 +133,7 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Refuse what cannot be done, before Spark starts."""
-    sources.check(source, follow=settings.follow)
+    settings.reading(source)[0].check()
     _check_job(out, settings, _fixed_of_feed(source, settings))
 
 
@@ -188,21 +203,20 @@ def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -
 
 
 def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
-    live = settings.follow or sources.is_live(source)
+    feed, parser = settings.reading(source)
+    live = feed.has_no_end
     openings = REHEARSALS if live else 0
-    chunks = sources.chunks(
-        spark, source, out / CHECKPOINT, settings.encoding, follow=live, openings=openings, alone=True
-    )
+    chunks = feed.open(spark, out / CHECKPOINT, openings=openings, alone=True)
     layout = _layout(spark, out, settings, _fixed_of_feed(source, settings), live=live)
     _warm_up(spark, layout)
     _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
     history = str(settings.history.absolute()) if settings.history else None
     with state_cache.engine() as name:
-        intake = IntakeStage(name, layout, settings.encoding, live=live)
+        intake = IntakeStage(name, layout, parser, live=live)
         stages = stages_of(name, layout, history, _watch(out, settings), intake)
         answers = assemble(chunks, name, layout, stages)
-        feed = _Feed(openings, lambda: sources.connect(source, out / CHECKPOINT, settings.encoding))
-        return _toll(spark, answers, out, settings, feed, status)
+        coming = _Feed(openings, lambda: feed.connect(out / CHECKPOINT))
+        return _toll(spark, answers, out, settings, coming, status)
 
 
 def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:

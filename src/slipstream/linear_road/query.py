@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream.archive.open_trips import OpenTrips
 from slipstream.feeds.intake import Intake, Reject
-from slipstream.feeds.parse import PARSERS
 from slipstream.io import chunks
+from slipstream.io.reports import Parser
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
@@ -45,10 +45,10 @@ class IntakeStage(Stage[Intake]):
     name = "intake"
     maps = ("intake",)
 
-    def __init__(self, engine: str, layout: Layout, encoding: str, *, live: bool) -> None:
+    def __init__(self, engine: str, layout: Layout, parser: Parser, *, live: bool) -> None:
         super().__init__(engine)
         self._layout = layout
-        self._encoding = encoding
+        self._parser = parser
         self._live = live  # whether arrivals are timed
 
     def fresh(self) -> Intake:
@@ -67,7 +67,7 @@ class IntakeStage(Stage[Intake]):
         rejects: list[Reject] = []
         rows.sort(key=lambda row: row.seq)
         for arrived, together in groupby((row for row in rows if row.chunk), lambda row: int(row.arrived)):
-            parsed = PARSERS[self._encoding]([bytes(row.chunk) for row in together])
+            parsed = self._parser([bytes(row.chunk) for row in together])
             rejects += parsed.rejects + state.take(parsed.tuples, arrived)
         last = any(row.what == chunks.LAST for row in rows)
         released = state.release(everything=last)

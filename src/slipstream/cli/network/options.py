@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slipstream.cli.jobs import named
 from slipstream.errors import BadArgument
 from slipstream.progress import say
 
@@ -51,17 +52,6 @@ Columns = Annotated[
         metavar="COLUMN=FIELD,...",
         help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
         "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
-    ),
-]
-Fields = Annotated[
-    str, typer.Option(help="The fields of a CSV feed without a header, in order: id,time,x,y.", show_default=False)
-]
-KafkaConfig = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kafka-config",
-        metavar="KEY=VALUE|FILE",
-        help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them.",
     ),
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
@@ -110,7 +100,7 @@ def feeds(
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
         raise BadArgument(f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.")
-    names = [field.strip() for field in fields.split(",")] if fields else []
+    names = named(fields)
     used: set[str] = set()
     found = {}
     for source in network.sources:

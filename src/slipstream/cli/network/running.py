@@ -11,16 +11,15 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new
+from slipstream.cli.jobs import Fields, KafkaConfig
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
-    Fields,
     File,
     Folder,
     Follow,
     Functions,
     Inputs,
-    KafkaConfig,
     Tables,
     feeds,
     frames,
