@@ -22,6 +22,7 @@ from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
+from slipstream.feeds.tuples import FIELDS
 from slipstream.linear_road.engine import Settings, toll_feed, toll_run
 from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
 from slipstream.linear_road.sink import REJECTED, TEXT, last_batch
@@ -129,7 +130,10 @@ def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
         thread = threading.Thread(target=serve, args=(server,))
         thread.start()
         address = f"tcp:127.0.0.1:{server.getsockname()[1]}"
-        settings = Settings(lateness=2, follow=True, outputs=ANSWERS_AND_TRIPS)
+        # as CSV with names of its own
+        names = {name: f"its_{name}" for name in FIELDS}
+        own = {"encoding": "csv", "columns": names, "fields": tuple(names.values())}
+        settings = Settings(lateness=2, follow=True, outputs=ANSWERS_AND_TRIPS, **own)
         summary = toll_feed(spark, address, tmp_path / "out", settings)
         thread.join()
     expected = trips_of(feed, lateness=2)
