@@ -19,7 +19,7 @@ from slipstream.network.analysis import analyse
 from slipstream.network.execution import Execution
 from slipstream.network.inputs import write_trains
 from slipstream.network.qos import Graph, Quality
-from slipstream.network.rehearsal import rehearse
+from slipstream.network.rehearsal import rehearse, seconds_of
 from slipstream.network.schemas import check
 from slipstream.network.statistics import Statistics
 
@@ -120,7 +120,5 @@ def reached(spark: Any, load: Load, folder: Path, wanted: float, trains: int = 4
     train = round(min(max(wanted, 1), LONGEST))
     run = Execution.lay_out(folder, load.network)
     write_trains(folder / "in" / load.source, load.tuples(train * trains), train, 0, None)
-    query = run.start(spark, load.stored(spark), available_now=True)
-    query.awaitTermination()
-    seconds = [p.durationMs["triggerExecution"] / 1000 for p in query.recentProgress if p.numInputRows]
+    seconds = [taken for _, taken in seconds_of(run, spark, load.stored(spark))]
     return train / median(seconds[1:])

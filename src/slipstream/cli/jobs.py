@@ -10,6 +10,7 @@ import typer
 from slipstream.cli.checks import check_there
 from slipstream.cli.options import spark_session
 from slipstream.errors import BadArgument
+from slipstream.io.kafka import Topic
 
 if TYPE_CHECKING:
     from slipstream.linear_road.engine import Settings
@@ -41,8 +42,10 @@ Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instan
 
 
 def check_input(input_: str, *, follow: bool) -> None:
-    """Refuse an input that cannot be there; what listens at an address is found out later."""
-    if not follow and not input_.startswith(("kafka:", "tcp:")):
+    """Refuse an input that cannot be there, at once; what listens at a port is found out later."""
+    if input_.startswith("kafka:"):
+        Topic.parse(input_).check_broker()
+    elif not follow and not input_.startswith("tcp:"):
         check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
 
 

@@ -4,6 +4,8 @@ Before its first chunk a live source gives out openings, batches that bring noth
 behind the source has run several times: it is planned, compiled and cached before the first tuple arrives.
 
 A source may decode its chunks in its own tasks (``decoding``): then a row carries tuples as an Arrow stream.
+
+Spark starts several Python processes for a source, and each imports it: what only some need is imported there.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from slipstream.io.control import Control
-from slipstream.io.decoding import Decoding
+
+if TYPE_CHECKING:
+    from slipstream.io.decoding import Decoding
 
 #: what a row is: a piece of the feed, the word that it was the last, an opening, lines that a decoding rejected
 CHUNK, LAST, OPENING, REJECTED = range(4)
@@ -49,6 +53,15 @@ def as_stream(table: pa.Table) -> bytes:
 def from_stream(data: bytes) -> pa.Table:
     """The table in an Arrow stream."""
     return pa.ipc.open_stream(data).read_all()
+
+
+def decoding_of(body: dict[str, Any] | None) -> Decoding | None:
+    """A decoding from JSON, if there is one."""
+    if body is None:
+        return None
+    from slipstream.io.decoding import Decoding
+
+    return Decoding(**body)
 
 
 def row(seq: int, what: int, arrived: int = 0, chunk: bytes = b"") -> pa.RecordBatch:

@@ -10,12 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -23,25 +21,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from slipstream.errors import BadArgument
-from slipstream.feeds.parse import PARSERS, Parsed
 from slipstream.feeds.tuples import FIELDS
-
-CSV, JSON, ARROW, PARQUET, TEXT, TRAIN = "csv", "json", "arrow", "parquet", "text", "train"
-#: how the tuples of a feed may be written
-ENCODINGS = (CSV, JSON, ARROW, PARQUET, TEXT, TRAIN)
-#: those that are no lines: files of them are read whole, messages are put together as they are
-BINARY = (ARROW, PARQUET, TRAIN)
-#: what the names of files say
-_SUFFIXES = {
-    ".csv": CSV,
-    ".json": JSON,
-    ".jsonl": JSON,
-    ".ndjson": JSON,
-    ".arrow": ARROW,
-    ".arrows": ARROW,
-    ".parquet": PARQUET,
-    ".dat": TEXT,
-}
+from slipstream.io.encodings import ARROW, CSV, ENCODINGS, JSON, PARQUET, TEXT, TRAIN
 
 #: how the values of each type of column lie in Arrow
 TYPES = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
@@ -175,6 +156,8 @@ def _in_seconds(
     if not unit:
         return column.cast(type_), whole
     if unit == ISO:
+        import pandas as pd
+
         moments = pd.to_datetime(column.to_pandas(), utc=True, format="ISO8601", errors="coerce")
         good = np.asarray(moments.notna() | column.is_null().to_pandas())
         seconds = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
@@ -378,7 +361,9 @@ def _parquet(chunk: bytes) -> Iterator[pa.Table | str]:
 
 def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     """Linear Road's own lines and trains."""
-    parsed: Parsed = PARSERS[how.encoding]([chunk])
+    from slipstream.feeds.parse import PARSERS
+
+    parsed = PARSERS[how.encoding]([chunk])
     wanted = dict.fromkeys(place.field for place in how.places.values())
     table = pa.table({name: parsed.tuples[name] for name in wanted})
     return table, [(reason, line.decode(errors="replace")) for line, reason in parsed.rejects]
@@ -392,15 +377,6 @@ _READERS = {
     TEXT: _read_tuples,
     TRAIN: _read_tuples,
 }
-
-
-def encoding_of(name: str) -> str:
-    """How a file is written, by its name; JSON lines unless that says otherwise.
-
-    >>> encoding_of("cars.csv"), encoding_of("positions")
-    ('csv', 'json')
-    """
-    return _SUFFIXES.get(PurePath(name).suffix, JSON)
 
 
 _PAIR = re.compile(r"(?:(?P<source>\w+)\.)?(?P<column>\w+)=(?P<field>.+)")

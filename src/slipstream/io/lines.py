@@ -13,15 +13,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream.errors import BadInput
 from slipstream.feeds.tuples import END_MARK
-from slipstream.io.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
-from slipstream.io.decoding import Decoding
+from slipstream.io.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, decoding_of, row
+
+if TYPE_CHECKING:
+    from slipstream.io.decoding import Decoding
 
 OPTION = "lines"
 
@@ -52,7 +54,7 @@ class Lines:
     def from_json(cls, text: str) -> Lines:
         """From text."""
         body = json.loads(text)
-        return cls(**{**body, "decoding": Decoding(**body["decoding"]) if body["decoding"] else None})
+        return cls(**{**body, "decoding": decoding_of(body["decoding"])})
 
     @property
     def is_folder(self) -> bool:

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import GOOD, PARSERS, Columns, Parsed, judge, kept, lines, reason_of
 from slipstream.feeds.tuples import FIELDS, MILE, POSITION
-from slipstream.io.decoding import CSV, JSON, Decoding, Place
+from slipstream.io.decoding import Decoding, Place
+from slipstream.io.encodings import CSV, JSON
 from slipstream.io.sources import Feed, feed_of, fields_of
 
 Parser = Callable[[list[bytes]], Parsed]

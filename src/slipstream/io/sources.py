@@ -16,7 +16,8 @@ from slipstream.documents import fitted
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
-from slipstream.io.decoding import ARROW, BINARY, CSV, PARQUET, Decoding, encoding_of
+from slipstream.io.decoding import Decoding
+from slipstream.io.encodings import ARROW, BINARY, CSV, PARQUET, encoding_of
 from slipstream.io.kafka import Topic
 from slipstream.progress import say
 

@@ -15,19 +15,22 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream.errors import BadArgument, BadInput, Unavailable
-from slipstream.io.chunks import ARRIVALS_MS, CHUNK, COLUMNS, LAST, ChunkReader, Offset, row
-from slipstream.io.decoding import BINARY, Decoding
+from slipstream.io.chunks import ARRIVALS_MS, CHUNK, COLUMNS, LAST, ChunkReader, Offset, decoding_of, row
+from slipstream.io.encodings import BINARY
 from slipstream.io.kafka import PATIENCE, Topic
-from slipstream.kernels import Longs
 from slipstream.progress import say
 from slipstream.staging import appearing
+
+if TYPE_CHECKING:
+    from slipstream.io.decoding import Decoding
+    from slipstream.kernels import Longs
 
 OPTION = "topic"
 MOST_MESSAGES = 400_000
@@ -78,8 +81,7 @@ class Subscription:
     def from_json(cls, text: str) -> Subscription:
         """From text."""
         body = json.loads(text)
-        decoding = Decoding(**body["decoding"]) if body["decoding"] else None
-        return cls(**{**body, "topic": Topic.from_dict(body["topic"]), "decoding": decoding})
+        return cls(**{**body, "topic": Topic.from_dict(body["topic"]), "decoding": decoding_of(body["decoding"])})
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slipstream.errors import BadArgument, BadInput
 from slipstream.network.algebra import Network
-from slipstream.network.execution import Execution
+from slipstream.network.execution import ATTACHED, Execution
 from slipstream.network.schemas import check
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def attach(spark: SparkSession, execution: Execution, point: str, query: Network
     made = Execution.lay_out(folder, query)
     made.known = checked
     where = {"folder": str(execution.folder.resolve()), "point": point, "source": query.sources[0].name}
-    (folder / "attached.json").write_text(json.dumps(where), encoding="utf-8")
+    (folder / ATTACHED).write_text(json.dumps(where), encoding="utf-8")
     history.attach(folder / "in" / query.sources[0].name)
     return made
 
 
 def detach(query: Execution) -> None:
     """Disconnect an ad hoc query: what has arrived is still its, nothing more will."""
-    place = query.folder / "attached.json"
+    place = query.folder / ATTACHED
     if not place.exists():
         raise BadArgument(f"{query.folder}: not attached to anything.", hint="Give the folder of an attached query.")
     where = json.loads(place.read_text(encoding="utf-8"))

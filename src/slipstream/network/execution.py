@@ -39,13 +39,14 @@ from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.io.control import PAUSE, RUN, Control
 from slipstream.io.sources import Feed, follow, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
+from slipstream.io.trains import Folder
 from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.compiler import Compiled, compile_rows
 from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
-from slipstream.network.intake import REJECT_TYPES, Folder, numbered, packed
+from slipstream.network.intake import REJECT_TYPES, numbered, packed
 from slipstream.network.monitor import REJECTS, Measured, Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
+#: in the folder of an ad hoc query: where it is attached
+ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: of what boxes keep in the state store; a folder that does not say it is of the first
 STATE, STATE_VERSION = "state.json", 3
@@ -358,39 +361,34 @@ class Execution:
             received, control = self._received(source.name), str((self.folder / "control").absolute())
             return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
         folder = self.folder / "in" / source.name
-        if self.recording:
-            return Folder(str(folder.absolute()), trains, OPENINGS).open(spark, place)
+        if not (self.folder / ATTACHED).exists():
+            return numbered(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
         frame = open_trains(spark, folder, source.schema, per_batch=trains)
         wanted = wanted_of(self.network, source.name, self.taps.values())
         return packed(frame.where(wanted) if wanted else frame, source.name, source.schema, place)
 
     def start(
-        self,
-        spark: SparkSession,
-        tables: Mapping[str, DataFrame] | None = None,
-        *,
-        available_now: bool = False,
-        trains: int = 1,
+        self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> StreamingQuery:
-        """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive.
-
-        With ``available_now`` the query ends when what is there has been processed.
-        """
+        """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive."""
         made = self.compile(spark, tables, trains=trains)
         sink.prepare(self.folder)
         partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
-        return made.start(self._deliver, self.folder / "checkpoint", available_now=available_now, partitions=partitions)
+        return made.start(self._deliver, self.folder / "checkpoint", partitions=partitions)
 
     def warm_up(self, query: StreamingQuery) -> None:
         """Wait for a query's openings to pass, so that what Spark's start takes is not a delay of the first tuples."""
-        if self.recording or self.feeds:
+        if self.feeds or not (self.folder / ATTACHED).exists():
             follow(query, is_open(REHEARSALS if self.feeds else OPENINGS), lambda _: None)
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        query = self.start(spark, tables, available_now=True, trains=trains)
+        query = self.start(spark, tables, trains=trains)
         with query_errors(self.network, self.folder):
-            query.awaitTermination()
+            try:
+                query.processAllAvailable()
+            finally:
+                query.stop()
 
     def _deliver(self, batch: DataFrame, number: int) -> None:
         """Make visible what the tasks of a batch wrote."""

@@ -7,24 +7,18 @@ the row says, and are numbered by the batch, in the order of their arrival.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from slipstream.errors import BadInput
 from slipstream.io import chunks
-from slipstream.io.chunks import CHUNK, OPENING, REJECTED, ChunkReader, Offset, as_stream, from_stream
+from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream, from_stream
 from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
 from slipstream.network.monitor import REJECTS
@@ -32,11 +26,11 @@ from slipstream.network.plan import Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import Tuples
 from slipstream.network.superbox import Train
-from slipstream.network.trains import SEQ, SHED, TS, arrow_schema, train_file
+from slipstream.network.trains import SEQ, SHED, TS, arrow_schema
 from slipstream.network.windows import encoded
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 #: the columns of a row, besides those of a chunk: the number of the source
 _COLUMNS = ("key", "source", "seq", "what", "arrived", "chunk")
@@ -44,7 +38,6 @@ _COLUMNS = ("key", "source", "seq", "what", "arrived", "chunk")
 REJECT_TYPES = {"source": "text", "reason": "text", "line": "text"}
 #: bits for the number of a tuple in its batch
 _TUPLE = 40
-OPTION = "trains"
 
 
 class Arrived(NamedTuple):
@@ -165,88 +158,6 @@ def _rejected(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:
     keys[plan.keys[0]] = (batch << _TUPLE) + np.arange(table.num_rows)
     columns = {name: encoded(table[name], type_) for name, type_ in REJECT_TYPES.items()}
     return Tuples(table[TS].to_numpy(), keys, columns, REJECT_TYPES)
-
-
-# --- the trains of a folder
-
-
-@dataclass(frozen=True)
-class Folder:
-    """Recorded trains that arrive in a folder, numbered; travels to Spark as an option."""
-
-    path: str
-    per_batch: int
-    openings: int = 0
-
-    def to_json(self) -> str:
-        """As text."""
-        return json.dumps(asdict(self))
-
-    def open(self, spark: SparkSession, source: int) -> DataFrame:
-        """The trains as the rows of a source."""
-        spark.dataSource.register(TrainSource)
-        return numbered(spark.readStream.format(TrainSource.name()).option(OPTION, self.to_json()).load(), source)
-
-
-@dataclass
-class Trains(InputPartition):
-    """The trains that a task reads."""
-
-    first: int
-    end: int
-
-
-class TrainSource(DataSource):
-    """The source under the name ``slipstream-trains``."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Its name for Spark."""
-        return "slipstream-trains"
-
-    def schema(self) -> str:
-        """Chunks, each a train."""
-        return chunks.COLUMNS
-
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """The reader of one query."""
-        return TrainReader(Folder(**json.loads(self.options[OPTION])))
-
-
-class TrainReader(ChunkReader, SupportsTriggerAvailableNow):
-    """Reads trains in the order of their numbers."""
-
-    def __init__(self, folder: Folder) -> None:
-        super().__init__(folder.openings)
-        self._folder = folder
-        self._until: int | None = None  # where a query ends that takes only what is there
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember what is there now."""
-        self._until = len(list(Path(self._folder.path).glob("train-*.parquet")))
-
-    def begin(self) -> Offset:
-        """Before the first."""
-        return {"train": 0}
-
-    def reach(self, start: Offset) -> Offset:
-        """As many as there are, up to the size of a batch."""
-        end, most = start["train"], start["train"] + self._folder.per_batch
-        while end < most and end != self._until and self._file(end).exists():
-            end += 1
-        return {"train": end}
-
-    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task reads all."""
-        return [Trains(start["train"], end["train"])] if end["train"] > start["train"] else []
-
-    def chunks(self, partition: Trains) -> Iterator[pa.RecordBatch]:
-        """A row for each train."""
-        for number in range(partition.first, partition.end):
-            yield chunks.row(number, CHUNK, 0, as_stream(pq.read_table(self._file(number))))
-
-    def _file(self, number: int) -> Path:
-        return train_file(Path(self._folder.path), number)
 
 
 def all_rows(parts: Mapping[int, DataFrame]) -> DataFrame:

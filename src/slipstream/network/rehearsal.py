@@ -89,13 +89,24 @@ def marginal(
             dropped = [shedding.stamp(train, run.places, everything, {}) for train in trains]
             for number, train in enumerate(trains + dropped):
                 write_train(run.folder / "in" / name, number, train)
-        query = run.start(spark, tables, available_now=True)
-        with query_errors(checked.network):
-            query.awaitTermination()
-        batches = [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in query.recentProgress]
-    taken = [batch for batch in batches if batch[0]]
+        taken = seconds_of(run, spark, tables)
     half = len(taken) // 2
     return Marginal(slope(taken[WARM:half]), slope(taken[half:]))
+
+
+def seconds_of(
+    run: Execution, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None
+) -> list[tuple[int, float]]:
+    """Run a network on what has arrived: how many tuples each of its batches took, and how many seconds that took."""
+    query = run.start(spark, tables)
+    with query_errors(run.network):
+        try:
+            query.processAllAvailable()
+            progress = query.recentProgress
+        finally:
+            query.stop()
+    taken = {entry["batch"]: sum(entry["taken"].values()) for entry in run.monitor.entries()}
+    return [(taken[p.batchId], p.durationMs["triggerExecution"] / 1000) for p in progress if taken.get(p.batchId)]
 
 
 def parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:

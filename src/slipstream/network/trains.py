@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream.io.decoding import TYPES as ARROW
+from slipstream.io.trains import train_file
 from slipstream.network.algebra import TYPES, Schema
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     """How the tuples of a source lie in a train."""
     hidden = [(SEQ, pa.int64()), (TS, pa.int64())]
     return pa.schema(hidden + [(name, ARROW[type_]) for name, type_ in schema.items()])
-
-
-def train_file(folder: Path, number: int) -> Path:
-    """The file of a train."""
-    return folder / f"train-{number:08d}.parquet"
 
 
 def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:

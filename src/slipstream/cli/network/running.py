@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream import session
-from slipstream.cli.checks import check_new
-from slipstream.cli.jobs import Fields, KafkaConfig
+from slipstream.cli.checks import check_new, check_there
+from slipstream.cli.jobs import Fields, KafkaConfig, check_input
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -97,9 +97,7 @@ def run_network(
     `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out` a folder
     that fills
     """
-    from slipstream.network.execution import ANOTHER
-    from slipstream.network.schemas import check
-
+    check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     given, settings = pairs("--input", inputs), read_settings(kafka_config or [])
     live = any(is_feed(where, follow=follow) for where in given.values())
     if shed and not given:
@@ -110,6 +108,12 @@ def run_network(
         raise BadArgument("--optimise needs a recorded --input.", hint="A network that has begun continues as it is.")
     if live and rate:
         raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
+    for where in given.values():
+        if where.startswith("kafka:"):
+            check_input(where, follow=follow)
+    from slipstream.network.execution import ANOTHER
+    from slipstream.network.schemas import check
+
     network = load_network(file, functions)
     taps = _taps(network, tap)
     before = None if inputs else _begun(network, out)
