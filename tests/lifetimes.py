@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import psutil
 
@@ -22,11 +23,21 @@ def marked(marker: str) -> list[psutil.Process]:
     return found
 
 
+def has_started(marker: str, program: str) -> bool:
+    """Whether a process with the marker runs a program; those that end while we look do not."""
+    for process in marked(marker):
+        with suppress(psutil.Error):
+            if program in process.name():
+                return True
+    return False
+
+
 def ended(marker: str) -> list[str]:
     """Wait until no process has the marker; what is left when it should not be, which is ended then."""
     until = time.monotonic() + WITHIN_S
     while (left := marked(marker)) and time.monotonic() < until:
         time.sleep(0.05)
     for process in left:
-        process.kill()
+        with suppress(psutil.Error):
+            process.kill()
     return [str(process) for process in left]

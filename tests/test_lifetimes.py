@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from console.serving import free_port
-from lifetimes import ended, marked
+from lifetimes import ended, has_started, marked
 from linear_road.test_crashes import wait_for
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
@@ -84,7 +84,7 @@ def test_a_killed_engine_leaves_nothing_in_the_middle_of_a_batch(run: Path, tmp_
 
 def test_a_command_that_is_stopped_while_spark_starts_leaves_nothing(run: Path, tmp_path: Path) -> None:
     process = start(tmp_path, ["toll", str(run), "--out", "out", *SPARK])
-    while not any("java" in relative.name() for relative in marked(str(tmp_path))):
+    while not has_started(str(tmp_path), "java"):
         assert process.poll() is None
         time.sleep(0.05)
     end(process, tmp_path, signal.SIGHUP)
