@@ -32,12 +32,14 @@ from slipstream.network.algebra import (
     ConnectionPoint,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Node,
     Order,
     Output,
     Resample,
+    Running,
     Source,
     Table,
     Union,
@@ -105,7 +107,10 @@ def dumps(network: Network) -> str:
 
 def _box(node: Node) -> dict[str, Any]:
     sources = [str(arc) for arc in node.inputs]
-    body = _arguments(node.box) | {"from": sources[0] if len(sources) == 1 else sources}
+    body = _arguments(node.box)
+    if isinstance(node.box, Aggregate) and len(sources) > 1:
+        body["clock"] = sources.pop()
+    body["from"] = sources[0] if len(sources) == 1 else sources
     return body | {key: value for key, value in (("group", node.group), ("note", node.note)) if value}
 
 
@@ -127,6 +132,11 @@ def _arguments(box: Box) -> dict[str, Any]:
         case Join():
             body = {"join": box.predicate, "size": box.size}
             body |= {"left": box.left and _order(box.left), "right": box.right and _order(box.right)}
+            body |= {"outer": box.outer or None}
+        case Latest():
+            body = {"latest": list(box.on), "before": box.before or None}
+        case Running():
+            body = {"running": dict(box.functions), "group_by": list(box.group_by) or None}
         case Resample():
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
             body |= {"right": _order(box.right), "lag": box.lag}
@@ -243,6 +253,8 @@ class _Reader:
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
         inputs = tuple(self._arc(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"]))
+        if "clock" in fields:
+            inputs = (*inputs, self._arc(f"{where}, clock", fields["clock"]))
         group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
         return Node(name, self._box(where, kind, fields), inputs, group, note)
 
@@ -255,6 +267,13 @@ class _Reader:
             "aggregate": lambda: self._aggregate(where, fields),
             "join": lambda: self._join(where, fields),
             "resample": lambda: self._resample(where, fields),
+            "latest": lambda: Latest(
+                self._list(f"{where}, latest", fields["latest"]), self._truth(where, fields, "before")
+            ),
+            "running": lambda: Running(
+                self._texts(f"{where}, running", fields["running"]),
+                self._list(f"{where}, group_by", fields.get("group_by", [])),
+            ),
         }
         return read[kind]()
 
@@ -274,13 +293,20 @@ class _Reader:
             None if fields.get(side) is None else self._order(f"{where}, {side}", fields[side])
             for side in ("left", "right")
         )
-        return Join(self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size"), left, right)
+        predicate, size = self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size")
+        return Join(predicate, size, left, right, self._truth(where, fields, "outer"))
 
     def _resample(self, where: str, fields: dict[str, Any]) -> Resample:
         left, right = (self._order(f"{where}, {side}", fields[side]) for side in ("left", "right"))
         functions = self._texts(f"{where}, resample", fields["resample"])
         size = self._number(f"{where}, size", fields["size"])
         return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _truth(self, where: str, fields: dict[str, Any], key: str) -> bool:
+        value = fields.get(key, False)
+        if not isinstance(value, bool):
+            raise BadInput(f"{where}.{key}: {repr(value)} is neither true nor false.", hint=f"Write {key}: true.")
+        return value
 
     def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
         return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
@@ -305,10 +331,7 @@ class _Reader:
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
         arc = self._arc(f"{where}.from", fields["from"])
-        view = fields.get("view", False)
-        if not isinstance(view, bool):
-            raise BadInput(f"{where}.view: {repr(view)} is neither true nor false.", hint="Write view: true.")
-        return Output(name, arc, quality, view, *self._kept(where, fields))
+        return Output(name, arc, quality, self._truth(where, fields, "view"), *self._kept(where, fields))
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:
@@ -344,7 +367,9 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "map": (set(), set()),
     "union": (set(), set()),
     "bsort": ({"order"}, set()),
-    "aggregate": ({"order", "size"}, {"advance", "timeout"}),
-    "join": (set(), {"size", "left", "right"}),
+    "aggregate": ({"order", "size"}, {"advance", "timeout", "clock"}),
+    "join": (set(), {"size", "left", "right", "outer"}),
+    "latest": (set(), {"before"}),
+    "running": (set(), {"group_by"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
 }

@@ -99,6 +99,9 @@ SQL_AGGREGATES: dict[str, str | None] = {
 }
 
 
+#: aggregates that need not keep the tuples they are over
+RUNNING = ("count", "sum", "avg", "min", "max")
+
 AnyFunction = TypeVar("AnyFunction", WindowFunction, VectorFunction, ScalarFunction)
 
 

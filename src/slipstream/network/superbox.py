@@ -19,12 +19,12 @@ from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network import expressions
 from slipstream.network.algebra import Arc, Filter, Join, Map, Schema
 from slipstream.network.groups import hashes
-from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, State
+from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import Expression, translate
-from slipstream.network.windows import expand
+from slipstream.network.windows import NULL_INTEGER, expand
 
 Array = npt.NDArray[Any]
 
@@ -234,7 +234,7 @@ class Superbox:
             return None
         if runner.kernel is None:
             return self._look_up(runner, Train.concat(sides[0]))
-        order, shed, inputs = _merged(runner, sides)
+        order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
         released = runner.kernel.step(states[runner.node.name], inputs)
         trigger = released[TRIGGER]
         keys = order[trigger]
@@ -263,11 +263,35 @@ class Superbox:
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
         met = self._predicate(runner).over(columns, one.size) == 1
+        if node.box.outer:
+            return self._with_all(runner, train, table, one[met], two[met])
         order = train.order[one[met]]
         order[:, self.plan.levels[node.name]] += two[met]
         names = joined(*self.plan.checked.inputs(node))
         found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
+
+    def _with_all(self, runner: Runner, train: Train, table: Mapping[str, Array], one: Longs, two: Longs) -> Train:
+        """Tuples beside their rows of a table, those without any beside nulls."""
+        node, side = runner.node, runner.sides[0].side
+        alone = np.setdiff1d(np.arange(len(train)), one)
+        order = np.argsort(np.r_[one, alone], kind="stable")
+        one, two = np.r_[one, alone][order], np.r_[two, np.full(alone.size, -1)][order]
+        keys = train.order[one]
+        keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
+        names = joined(*self.plan.checked.inputs(node))
+        found = {
+            out: train.columns[column][one] if where == side else _or_null(table[column], two)
+            for out, (where, column) in names.items()
+        }
+        return Train(train.ts[one], train.shed[one], keys, found)
+
+
+def _or_null(values: Array, places: Longs) -> Array:
+    """Values at places, null where the place is -1."""
+    null: Any = {"f": np.nan, "O": None}.get(values.dtype.kind, NULL_INTEGER)
+    padded = np.append(values, np.array([null], values.dtype))
+    return np.asarray(padded[places])
 
 
 def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
@@ -291,6 +315,32 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
         begin += len(train)
         inputs.append(_input(train, mine))
     return order, shed, inputs
+
+
+def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+    """The sides of a box, each in its own order of arrival: the keys and the marks of the one that leads."""
+    assert runner.leading is not None
+    trains = [_sorted(side) for side in sides]
+    inputs = []
+    for side, train in zip(runner.sides, trains, strict=True):
+        if train is None:
+            inputs.append(_nothing(side.layout) | {INSTANT: np.empty(0, np.int64)})
+        else:
+            place, instant = np.arange(len(train)), np.ascontiguousarray(train.order[:, 0])
+            inputs.append({TS: train.ts, ARRIVAL: place, INSTANT: instant, **train.columns})
+    leading = trains[runner.leading]
+    if leading is None:
+        return np.empty((0, 1), np.int64), np.empty(0, np.int64), inputs
+    return leading.order, leading.shed, inputs
+
+
+def _sorted(trains: Sequence[Train]) -> Train | None:
+    """Trains as one, in the order of arrival."""
+    if not trains:
+        return None
+    places = merging([train.order for train in trains])
+    train = Train.concat(trains)
+    return train if places is None else train.take(places)
 
 
 def merging(orders: Sequence[Longs]) -> Longs | None:
