@@ -85,8 +85,7 @@ def test_a_journal_shorter_than_the_checkpoint_is_refused(tmp_path: Path) -> Non
 
 
 def test_two_processes_do_not_run_in_one_folder(tmp_path: Path) -> None:
-    with job.alone(tmp_path):
-        with pytest.raises(BadArgument, match="running there already"), job.alone(tmp_path):
-            pass
+    with job.alone(tmp_path), pytest.raises(BadArgument, match="running there already"), job.alone(tmp_path):
+        pass
     with job.alone(tmp_path):
         assert json.dumps(job.control(tmp_path).wanted) == '"run"'
