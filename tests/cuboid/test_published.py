@@ -15,11 +15,11 @@ from oracles.linear_road import answers
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
+from slipstream.io.outputs import JOURNAL
 from slipstream.linear_road import published
 from slipstream.linear_road.cars import FORGET_AFTER
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage, prepare
-from slipstream.linear_road.sink import JOURNAL
 from slipstream.linear_road.stages import Hop, by_fragment
 from slipstream.logs import as_line
 from slipstream.runtime.store import MemoryStore
