@@ -322,9 +322,12 @@ class Snapshot:
             yield self.batch
 
     def results(self, query: str, since: int = -1) -> pa.Table:
-        """What a continuous query found in committed batches after ``since``, with the batch of each row."""
+        """What a continuous query found in committed batches after ``since``, with the batch of each row.
+
+        Rows that could not be kept are under ``rejects``.
+        """
         job = self.folder.parent
-        if query in outputs.names(job) and query != outputs.REJECTS:
+        if query in outputs.names(job):
             rows = outputs.visible(job, query, since=since + 1).read()
             return rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch))
         return self._published_results(query, since)
