@@ -49,14 +49,18 @@ def names(folder: Path) -> list[str]:
     return sorted(place.parent.name for place in (folder / FOLDER).glob("*/_delta_log"))
 
 
-def visible(folder: Path, output: str, *, since: int = 0) -> Visible:
-    """List what is committed of an output, of the batches from ``since`` on: whole files, so perhaps some before."""
+def visible(folder: Path, output: str, *, since: int = 0, until: int | None = None) -> Visible:
+    """List what is committed of an output, of the batches from ``since`` to ``until``.
+
+    The files are whole, so there may be rows of batches before ``since`` in them.
+    """
     last = last_batch(folder)  # first: a table may be ahead of the journal, but never behind
     table = Table.open(folder / FOLDER / output)
     if table is None:
         there = ", ".join(names(folder)) or "none yet"
         raise BadArgument(f"{folder}: no output {output!r}.", hint=f"Outputs: {there}.")
     end = last.batch if last else -1
+    end = end if until is None else min(end, until)
     files = [file for file in table.files() if file.first <= end and file.last >= since]
     return Visible(files, table.schema, end)
 
