@@ -115,7 +115,7 @@ class Superbox:
     def _expression(self, text: str, arc: Arc) -> Expression:
         """An expression over an arc's columns."""
         if (text, arc) not in self._expressions:
-            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc])
+            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc], self.tables)
         return self._expressions[text, arc]
 
     def _predicate(self, runner: Runner) -> Expression:
@@ -125,7 +125,7 @@ class Superbox:
             left, right = self.plan.checked.inputs(runner.node)
             schema = {f"left.{name}": type_ for name, type_ in left.items()}
             schema |= {f"right.{name}": type_ for name, type_ in right.items()}
-            self._expressions[key] = translate(key[0], schema)
+            self._expressions[key] = translate(key[0], schema, self.tables)
         return self._expressions[key]
 
     # --- a batch
@@ -328,9 +328,10 @@ def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs
         else:
             place, instant = np.arange(len(train)), np.ascontiguousarray(train.order[:, 0])
             inputs.append({TS: train.ts, ARRIVAL: place, INSTANT: instant, **train.columns})
+    keys = next(train.order for train in trains if train is not None)
     leading = trains[runner.leading]
-    if leading is None:
-        return np.empty((0, 1), np.int64), np.empty(0, np.int64), inputs
+    if leading is None:  # nothing will be released
+        return keys[:0], np.empty(0, np.int64), inputs
     return leading.order, leading.shed, inputs
 
 
