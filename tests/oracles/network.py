@@ -14,6 +14,7 @@ from typing import Any
 
 from slipstream.network.algebra import TUP, Aggregate, Arc, BSort, Filter, Join, Map, Network, Order, Resample, Union
 from slipstream.network.functions import registered
+from slipstream.network.operators import Operator
 
 Tuple = dict[str, Any]
 _sqlite = sqlite3.connect(":memory:", check_same_thread=False)
@@ -242,6 +243,8 @@ class _Resample(_Box):
 
 
 _STATEFUL: dict[type, Any] = {BSort: _BSort, Aggregate: _Aggregate, Join: _Join, Resample: _Resample}
+#: operator class -> how to do its work tuple by tuple: an object with push(side, event) -> [(port, event)]
+OPERATORS: dict[type, Any] = {}
 
 
 class Interpreter:
@@ -256,7 +259,12 @@ class Interpreter:
             ready = [n for n in network.nodes if n not in self.nodes and all(a.origin in done for a in n.inputs)]
             self.nodes += ready[:1]
             done.add(ready[0].name)
-        self.boxes = {n.name: _STATEFUL[type(n.box)](n.box) for n in self.nodes if type(n.box) in _STATEFUL}
+        known = _STATEFUL | OPERATORS
+        self.boxes: dict[str, Any] = {}
+        for node in self.nodes:
+            if type(node.box) in known:
+                lender = (self.boxes[node.inputs[0].origin],) if getattr(node.box, "borrows", False) else ()
+                self.boxes[node.name] = known[type(node.box)](node.box, *lender)
 
     def push(self, source: str, ts: int, values: Tuple) -> dict[str, list[Event]]:
         arcs: dict[Arc, list[Event]] = defaultdict(list)
@@ -292,6 +300,8 @@ class Interpreter:
                 if join._meets(t, u):
                     met.append((0, join._paired(*pair)))
             return met
+        if isinstance(box, Operator):
+            return list(self.boxes[node.name].push(side, event))
         return [(0, out) for out in self.boxes[node.name].push(side, event)]
 
 

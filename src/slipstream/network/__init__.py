@@ -23,7 +23,9 @@ from slipstream.network.algebra import (
     Stream,
     Union,
 )
+from slipstream.network.flow import Train
 from slipstream.network.functions import ScalarFunction, VectorFunction, WindowFunction, register
+from slipstream.network.operators import KeyedTable, Operator, require
 from slipstream.network.windows import Windows
 
 __all__ = [
@@ -33,15 +35,19 @@ __all__ = [
     "Builder",
     "Filter",
     "Join",
+    "KeyedTable",
     "Map",
     "Network",
+    "Operator",
     "Order",
     "Resample",
     "ScalarFunction",
     "Stream",
+    "Train",
     "Union",
     "VectorFunction",
     "WindowFunction",
     "Windows",
     "register",
+    "require",
 ]

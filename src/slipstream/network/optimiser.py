@@ -29,6 +29,7 @@ from slipstream.network.algebra import (
     Resample,
     Union,
 )
+from slipstream.network.operators import Operator
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.statistics import Statistics
 
@@ -237,7 +238,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
             return set().union(*ports, *map(_uses, box.predicates))
         case Map():
             return set().union(*map(_uses, box.columns.values()))
-        case Union():
+        case Union() | Operator():
             return set(schema)
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])

@@ -29,6 +29,7 @@ from slipstream.network.algebra import (
     Union,
 )
 from slipstream.network.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream.network.operators import Operator
 from slipstream.network.resample import ResampleKernel
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.windows import Function
@@ -152,7 +153,8 @@ class _Planner:
             self._origin(Arc(source.name))
         for node in self._checked.nodes:
             if not is_agnostic(node):
-                self._origin(Arc(node.name))
+                for arc in self._checked.ports[node.name]:
+                    self._origin(arc)
         for node in self._checked.nodes:
             if not is_agnostic(node):
                 self._plan.runners.append(self._runner(node))
@@ -211,6 +213,8 @@ class _Planner:
                 )
             case Resample():
                 return self._resample(node, node.box, origin)
+            case Operator():
+                return self._operator(node, origin)
         raise AssertionError(node.box.kind)
 
     def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
@@ -275,6 +279,12 @@ class _Planner:
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+
+    def _operator(self, node: Node, origin: Layout) -> Runner:
+        sides = tuple(
+            self._side(node, side, dict.fromkeys(schema), ()) for side, schema in enumerate(self._checked.inputs(node))
+        )
+        return Runner(node, None, sides, origin, ())
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)
