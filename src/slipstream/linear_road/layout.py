@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 3
+STATE_VERSION = 4
 FILE = "engine.json"
 
 #: what a job makes
