@@ -13,7 +13,7 @@ from slipstream.runtime.partitions import labels
 from slipstream.staging import appearing
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 3
+STATE_VERSION = 4
 FILE = "engine.json"
 
 #: what a job makes
