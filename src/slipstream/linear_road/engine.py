@@ -10,7 +10,7 @@ import json
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,16 @@ from slipstream.archive.open_trips import OpenTrips
 from slipstream.archive.trajectories import START, second_of
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
+from slipstream.feeds.intake import SILENCE_MS
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
 from slipstream.io.kafka import Topic
 from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
+from slipstream.io.parcels import Parcels
 from slipstream.io.publisher import Publisher
-from slipstream.io.reports import Parser, reading
+from slipstream.io.reports import reading
 from slipstream.io.sources import CLOCK, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, tables
 from slipstream.linear_road.accounts import Accounts
@@ -69,6 +71,7 @@ class Settings:
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
+    silence: float = SILENCE_MS / 1000  # seconds after which a silent partition of a topic no longer holds the others
     encoding: str = "text"
     columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
     fields: tuple[str, ...] = ()  # of CSV without a header
@@ -87,8 +90,8 @@ class Settings:
     start: str = START  # of trips: the instant of second 0
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
-    def reading(self, source: str) -> tuple[Feed, Parser]:
-        """The feed that a source names, and how its chunks are parsed."""
+    def reading(self, source: str) -> Feed:
+        """The feed that a source names."""
         return reading(
             source,
             self.encoding,
@@ -140,7 +143,7 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Refuse what cannot be done, before Spark starts."""
-    settings.reading(source)[0].check()
+    settings.reading(source).check()
     _check(out, settings, _fixed_of_feed(source, settings))
 
 
@@ -356,7 +359,7 @@ class _FeedLife(_Life):
     def __init__(self, spark: SparkSession, source: str, out: Path, settings: Settings) -> None:
         super().__init__(spark, out, settings)
         self.source = source
-        self._feed, self._parser = settings.reading(source)
+        self._feed = settings.reading(source)
         self._openings = REHEARSALS if self._feed.has_no_end else 0
 
     def is_open(self, place: dict[str, Any]) -> bool:
@@ -373,23 +376,25 @@ class _FeedLife(_Life):
             self._feed.connect(self.out / CHECKPOINT)
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
-        """The feed as chunks, through the intake and the stages."""
+        """The feed as parcels, through the intake and the stages."""
         live, settings = self._feed.has_no_end, self.settings
         layout = self.layout(_fixed_of_feed(self.source, settings), live=live)
-        chunks = self._feed.open(
+        packing = Parcels(self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding)
+        parcels = replace(self._feed, tasks=layout.partitions).open(
             self.spark,
             self.out / CHECKPOINT,
             openings=self._openings,
             alone=True,
             control=str(self._control.file.absolute()),
+            packing=packing,
         )
         _warm_up(self.spark, layout)
         self._clock.parent.mkdir(parents=True, exist_ok=True)
         (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
-        intake = IntakeStage(engine, layout, self._parser, live=live)
+        intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
         stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)
-        return layout, assemble(chunks, engine, layout, stages, self.write(engine))
+        return layout, assemble(parcels, engine, layout, stages, self.write(engine))
 
 
 def _watch(out: Path, settings: Settings) -> Watch | None:

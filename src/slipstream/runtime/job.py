@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FILE, CONTROL, LOCK = "job.json", "control", ".lock"
 #: by these the folders of version 0.1 are known; it had one layout for each kind of job
-_OLD = ("checkpoint/engine.json", "state.json", "snapshot/fragments.json")
+_OLD = ("checkpoint/engine.json", "state.json", "network.yaml", "snapshot/fragments.json")
 _SAME = "Resume it with the same settings, or start again in another --out folder."
 #: seconds between two looks at a running query
 LOOK_S = 0.1
@@ -76,11 +76,13 @@ class Job:
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start again in another --out folder.") from error
 
-    def check_version(self, folder: Path, wanted: int) -> None:
-        """Refuse state that another version of this program wrote."""
-        if self.state_version != wanted:
+    def check_is(self, folder: Path, kind: str, state_version: int) -> None:
+        """Refuse a job of another kind, and state that another version of this program wrote."""
+        if self.kind != kind:
+            raise BadArgument(f"--out {folder}: is the folder of {_a(self.kind)} job.", hint="Choose another folder.")
+        if self.state_version != state_version:
             raise BadInput(
-                f"{folder / FILE}: state of version {self.state_version}, this program reads {wanted}.",
+                f"{folder / FILE}: state of version {self.state_version}, this program reads {state_version}.",
                 hint="Resume it with the version that wrote it, or start again in another --out folder.",
             )
 
@@ -95,9 +97,7 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
         _check_unused(folder, kind)
         return None
     job = Job.read(folder)
-    if job.kind != kind:
-        raise BadArgument(f"--out {folder}: is the folder of {_a(job.kind)} job.", hint="Choose another folder.")
-    job.check_version(folder, state_version)
+    job.check_is(folder, kind, state_version)
     for name in sorted({*job.settings, *settings}):
         before, now = job.settings.get(name), settings.get(name)
         if before != now:

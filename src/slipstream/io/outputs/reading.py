@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from slipstream.errors import BadArgument
 from slipstream.io.outputs.committed import last_batch
 from slipstream.io.outputs.files import BATCH, FOLDER
-from slipstream.io.outputs.tables import File, Table
+from slipstream.io.outputs.tables import File, Table, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,8 @@ class Visible:
 
     def _read(self, file: File, columns: list[str]) -> pa.Table:
         filters = pc.field(BATCH) <= self.last if file.last > self.last else None
-        return pq.read_table(file.path, columns=columns, filters=filters, partitioning=None)
+        with readable(file.path):
+            return pq.read_table(file.path, columns=columns, filters=filters, partitioning=None)
 
 
 def names(folder: Path) -> list[str]:
@@ -110,7 +111,8 @@ class _Piece:
     before: int
 
     def read(self, last: int) -> pa.Table:
-        table = pq.ParquetFile(self.file).read_row_group(self.group)
+        with readable(self.file):
+            table = pq.ParquetFile(self.file).read_row_group(self.group)
         return table.filter(pc.field(BATCH) <= last) if self.last > last else table
 
 
@@ -132,7 +134,8 @@ def _from_the_end(found: Visible) -> Iterator[_Piece]:
 
 def _groups(file: File) -> list[tuple[int, int, Path]]:
     """The last batch in each row group of a file."""
-    metadata = pq.read_metadata(file.path)
+    with readable(file.path):
+        metadata = pq.read_metadata(file.path)
     groups = []
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(0).statistics
