@@ -426,7 +426,7 @@ def test_a_table_is_none_where_there_is_no_log(tmp_path: Path) -> None:
 def test_rows_in_pieces_are_one_file(tmp_path: Path) -> None:
     opened = Outputs(tmp_path, JOB, SCHEMAS)
     pieces = (table_of("tolls", values) for values in ([1, 2], [3]))
-    one = outputs.write(tmp_path, "tolls", pieces, 0, dictionary=["vid"])
+    one = outputs.write(tmp_path, "tolls", pieces, 0, dictionary=["toll"], ascending=["vid"])
     assert one.rows == 3
     opened.commit(0, [one])
     assert outputs.read(tmp_path, "tolls")["vid"].to_pylist() == [1, 2, 3]

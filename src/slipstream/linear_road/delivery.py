@@ -68,9 +68,10 @@ class _Taken:
 def write_batch(folder: Path, hops: Iterable[Hop], batch: int, start: int) -> Iterator[Written]:
     """Write what a task has of a batch; second 0 of trips is ``start`` seconds after 1970."""
     taken = _Taken.of(hops)
-    for table, answers in tables.split(np.concatenate(taken.answers)):
-        note = {"counts": tables.counts_of(answers)}
-        yield outputs.write(folder, table.name, tables.as_table(answers, table), batch, note)
+    for table, rows in tables.split(np.concatenate(taken.answers)):
+        note = {"counts": tables.counts_of(rows)}
+        repeated = [name for name in rows.column_names if name != table.id]
+        yield outputs.write(folder, table.name, rows, batch, note, dictionary=repeated, ascending=[table.id])
     if taken.trips:
         yield _write_trips(folder, taken.trips, batch, start)
     if taken.rejects:
@@ -84,7 +85,7 @@ def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int) -> W
     reports, newest = sum(piece.time.size for piece in pieces), max(int(piece.time.max()) for piece in pieces)
     rows = (trajectories.as_table(piece, start) for piece in pieces)
     note = {"reports": reports, "newest": newest}
-    return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.FEW)
+    return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.REPEATED)
 
 
 @dataclass(frozen=True)

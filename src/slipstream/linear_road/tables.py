@@ -87,29 +87,23 @@ def schemas(*, answers: bool, trips: bool) -> dict[str, pa.Schema]:
     return {**tables, **({TRIPS: TRIP_SCHEMA} if trips else {}), REJECTS: REJECT_SCHEMA}
 
 
-def split(answers: Answers) -> Iterator[tuple[AnswerTable, Answers]]:
-    """The answers of each kind there is, by time and vehicle or request, whatever the batches."""
+def split(answers: Answers) -> Iterator[tuple[AnswerTable, pa.Table]]:
+    """The answers of each kind there is as rows of their table, sorted by time and vehicle or request."""
+    kinds, times = answers["kind"], answers["time"].astype(np.int64)
     for table in ANSWER_TABLES:
-        mine = answers[answers["kind"] == table.kind]
+        mine = np.flatnonzero(kinds == table.kind)
         if mine.size:
-            yield table, mine[np.argsort(mine["time"].astype(np.int64) << 32 | mine[table.id], kind="stable")]
+            order = mine[np.argsort(times[mine] << 32 | answers[table.id][mine])]
+            columns = [answers[field][order] for field in table.columns.values()]
+            # how long before its Time the question arrived: the instant of a commit plus that is Emit
+            delays = 1000 * times[order] - answers["arrived"][order]
+            yield table, pa.table([*columns, delays], schema=table.schema)
 
 
-def delays_of(answers: Answers) -> npt.NDArray[np.int64]:
-    """How long before its Time each answer's question arrived: the instant of a commit plus that is Emit."""
-    return np.asarray(1000 * answers["time"].astype(np.int64) - answers["arrived"])
-
-
-def as_table(answers: Answers, table: AnswerTable) -> pa.Table:
-    """Answers of one kind as the rows of their table."""
-    found = [np.ascontiguousarray(answers[field]) for field in table.columns.values()]
-    return pa.table([*found, delays_of(answers)], schema=table.schema)
-
-
-def counts_of(answers: Answers) -> list[list[int]]:
+def counts_of(rows: pa.Table) -> list[list[int]]:
     """How many answers there are of each Time and delay."""
-    delays, which = _distinct(delays_of(answers))
-    keys, counts = np.unique(which.astype(np.int64) << 32 | answers["time"], return_counts=True)
+    delays, which = _distinct(rows["delay_ms"].to_numpy())
+    keys, counts = np.unique(which << 32 | rows["time"].to_numpy(), return_counts=True)
     found = zip((keys & 0xFFFFFFFF).tolist(), delays[keys >> 32].tolist(), counts.tolist(), strict=True)
     return [list(row) for row in found]
 
