@@ -70,8 +70,8 @@ def write_batch(folder: Path, hops: Iterable[Hop], batch: int, start: int) -> It
     taken = _Taken.of(hops)
     for table, rows in tables.split(np.concatenate(taken.answers)):
         note = {"counts": tables.counts_of(rows)}
-        repeated = [name for name in rows.column_names if name != table.id]
-        yield outputs.write(folder, table.name, rows, batch, note, dictionary=repeated, ascending=[table.id])
+        repeated = [name for name in rows.column_names if name not in ("vid", "qid")]
+        yield outputs.write(folder, table.name, rows, batch, note, dictionary=repeated, ascending=["vid"])
     if taken.trips:
         yield _write_trips(folder, taken.trips, batch, start)
     if taken.rejects:
