@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 
 from slipstream.errors import BadArgument
 from slipstream.io import outputs
-from slipstream.io.control import PAUSE, RUN, Control
+from slipstream.io.control import PAUSE, RUN, STOP, Control
 from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
@@ -158,6 +158,10 @@ class Execution:
     def resume(self) -> None:
         """Let tuples arrive again."""
         self._controls.want(RUN)
+
+    def stop(self) -> None:
+        """End the run after the batch under way; the next start resumes."""
+        self._controls.want(STOP)
 
     def step(self, trains: int = 1) -> None:
         """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
