@@ -169,12 +169,12 @@ def check_start(script: Script, out: Path, how: Filling) -> dict[str, Query]:
         raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.")
     _schemas(queries)
     stream.check_bounds(how.bounds)
-    job.check(out, KIND, STATE_VERSION, {})
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != {name: schema}:
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
+    job.check(out, KIND, STATE_VERSION, {})
     return queries
 
 
