@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 CSV, JSON, ARROW, PARQUET, TEXT, TRAIN = "csv", "json", "arrow", "parquet", "text", "train"
+AVRO, PROTOBUF = "avro", "protobuf"
 #: how the tuples of a feed may be written
-ENCODINGS = (CSV, JSON, ARROW, PARQUET, TEXT, TRAIN)
+ENCODINGS = (CSV, JSON, ARROW, PARQUET, TEXT, TRAIN, AVRO, PROTOBUF)
+#: those whose messages only a schema explains
+MESSAGES = (AVRO, PROTOBUF)
 #: those that are no lines: files of them are read whole, messages are put together as they are
-BINARY = (ARROW, PARQUET, TRAIN)
+BINARY = (ARROW, PARQUET, TRAIN, AVRO, PROTOBUF)
 #: what the names of files say
 _SUFFIXES = {
     ".csv": CSV,
@@ -20,6 +23,8 @@ _SUFFIXES = {
     ".arrows": ARROW,
     ".parquet": PARQUET,
     ".dat": TEXT,
+    ".avro": AVRO,
+    ".pb": PROTOBUF,
 }
 
 
@@ -29,6 +34,10 @@ def joining(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
     >>> joining("json")([b'{"id": 1}', b'{"id": 2}'])
     b'{"id": 1}\\n{"id": 2}'
     """
+    if encoding in MESSAGES:
+        from slipstream.io.messages import framed
+
+        return framed
     return b"".join if encoding in BINARY else b"\n".join
 
 

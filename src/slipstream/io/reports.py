@@ -9,13 +9,13 @@ from slipstream.errors import BadArgument
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Place
-from slipstream.io.encodings import ARROW, CSV, JSON, PARQUET
-from slipstream.io.sources import Feed, feed_of, fields_of
+from slipstream.io.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
+from slipstream.io.sources import Definition, Feed, feed_of, fields_of
 
 #: what a position report must say; its type and its segment follow from the rest
 REPORT = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
 #: encodings whose fields have names
-NAMED = (CSV, JSON, ARROW, PARQUET)
+NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
 
 
 def reading(
@@ -25,11 +25,12 @@ def reading(
     columns: Mapping[str, str] | None = None,
     fields: Sequence[str] = (),
     follow: bool = False,
-    settings: tuple[tuple[str, str], ...] = (),
+    settings: Sequence[tuple[str, str]] = (),
+    definition: Definition | None = None,
 ) -> Feed:
     """A feed of tuples; with a decoding, unless it is written in one of Linear Road's own encodings.
 
-    CSV, Parquet, and JSON with ``columns``, are read by the names of their fields.
+    All others, and JSON with ``columns``, are read by the names of their fields.
     """
     columns = dict(columns or {})
     if encoding in PARSERS and not (encoding == JSON and columns):
@@ -37,7 +38,7 @@ def reading(
             raise BadArgument(
                 f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
             )
-        return Feed(where, encoding, follow, settings=settings)
+        return Feed(where, encoding, follow).reached_with(settings)
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
         raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
@@ -62,6 +63,7 @@ def reading(
         follow=follow,
         settings=settings,
         optional=optional,
+        definition=definition,
     )
 
 
