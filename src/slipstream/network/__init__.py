@@ -16,14 +16,18 @@ from slipstream.network.algebra import (
     Builder,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Order,
     Resample,
+    Running,
     Stream,
     Union,
 )
+from slipstream.network.flow import Train
 from slipstream.network.functions import ScalarFunction, VectorFunction, WindowFunction, register
+from slipstream.network.operators import KeyedTable, Operator, require
 from slipstream.network.windows import Windows
 
 __all__ = [
@@ -33,15 +37,21 @@ __all__ = [
     "Builder",
     "Filter",
     "Join",
+    "KeyedTable",
+    "Latest",
     "Map",
     "Network",
+    "Operator",
     "Order",
     "Resample",
+    "Running",
     "ScalarFunction",
     "Stream",
+    "Train",
     "Union",
     "VectorFunction",
     "WindowFunction",
     "Windows",
     "register",
+    "require",
 ]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from slipstream.errors import BadArgument, BadInput
 from slipstream.network import expressions, intake
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Source
+from slipstream.network.operators import Operator
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.sink import COLUMNS, Sink
@@ -150,10 +151,10 @@ def compile_rows(
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
     compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), warm, sink)
     superbox = compiler.superbox()
-    if superbox is None and live:
+    if superbox is None and (live or any(isinstance(node.box, Operator) for node in checked.nodes)):
         raise BadArgument(
-            f"network {checked.network.name}: {only_in_spark(made)} needs Spark itself, and a network on feeds runs "
-            "outside of it.",
+            f"network {checked.network.name}: {only_in_spark(made)} needs Spark itself, and a network with feeds or "
+            "operators runs outside of it.",
             hint="Use a function that `slipstream network describe` shows in one stage, or one of your own "
             "(--functions).",
         )
@@ -298,14 +299,15 @@ class _Compiler:
         name = ("left", "right")[stored]
         predicate = _renamed(box.predicate, lambda q, c: f"t_{c}" if q == name else _decoded(side, c))
         met = rows.join(table, sf.expr(f"arc = {side.id} and ({predicate})"), "left")
-        met = met.where(f"arc <> {side.id} or t_row is not null")
+        if not box.outer:
+            met = met.where(f"arc <> {side.id} or t_row is not null")
         values = {}
         for out, (which, column) in joined(*self._checked.inputs(runner.node)).items():
             values[out] = f"t_{column}" if which == stored else f"({_decoded(side, column)})"
         head = {"arc": str(runner.origin.id), "bucket": "0", "ts": "ts", "shed": "shed"} | {
             key: key for key in self._plan.keys
         }
-        head[f"q{level}"] = f"(q{level} + t_row)"
+        head[f"q{level}"] = f"(q{level} + coalesce(t_row, 0L))"
         row = self._row(head, runner.origin, values)
         return met.selectExpr(*(f"if(arc = {side.id}, {text}, {name}) as {name}" for name, text in row.items()))
 

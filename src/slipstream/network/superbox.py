@@ -10,75 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.kernels import Bools, Longs, compiled
+from slipstream.kernels import Longs
 from slipstream.network import expressions
 from slipstream.network.algebra import Arc, Filter, Join, Map, Schema
+from slipstream.network.flow import Train, merging, no_tuples, ordinals, sorted_train
 from slipstream.network.groups import hashes
-from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, State
+from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
+from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import Expression, translate
-from slipstream.network.windows import expand
+from slipstream.network.windows import NULL_INTEGER, expand
 
 Array = npt.NDArray[Any]
+States: TypeAlias = Mapping[str, State | OperatorState]
 
 #: the n-th path by which a tuple reaches a box is so much later there than the first
 PATHS = 1 << 40
-
-
-@dataclass(frozen=True)
-class Train:
-    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns."""
-
-    ts: Longs
-    shed: Longs
-    order: Longs
-    columns: dict[str, Array]
-
-    def __len__(self) -> int:
-        return int(self.ts.size)
-
-    def take(self, which: Longs | Bools) -> Train:
-        """Some of the tuples."""
-        columns = {name: values[which] for name, values in self.columns.items()}
-        return Train(self.ts[which], self.shed[which], self.order[which], columns)
-
-    def with_columns(self, columns: dict[str, Array]) -> Train:
-        """The same tuples with other columns."""
-        return Train(self.ts, self.shed, self.order, columns)
-
-    @classmethod
-    def concat(cls, trains: Sequence[Train]) -> Train:
-        """Trains with the same columns as one."""
-        if len(trains) == 1:
-            return trains[0]
-        columns = {name: np.concatenate([train.columns[name] for train in trains]) for name in trains[0].columns}
-        ts, shed, order = (np.concatenate([getattr(t, part) for t in trains]) for part in ("ts", "shed", "order"))
-        return cls(ts, shed, order, columns)
-
-
-@compiled
-def in_order(order: Longs) -> bool:
-    """Whether rows are in lexicographic order already."""
-    for row in range(1, order.shape[0]):
-        for column in range(order.shape[1]):
-            before, now = order[row - 1, column], order[row, column]
-            if before < now:
-                break
-            if before > now:
-                return False
-    return True
-
-
-def sorting(order: Longs, last: Longs) -> Longs:
-    """The places of rows in lexicographic order; of equal ones, that with the smaller ``last`` first."""
-    return np.lexsort((last, *order.T[::-1]))
 
 
 @dataclass(repr=False)
@@ -115,7 +69,7 @@ class Superbox:
     def _expression(self, text: str, arc: Arc) -> Expression:
         """An expression over an arc's columns."""
         if (text, arc) not in self._expressions:
-            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc])
+            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc], self.tables)
         return self._expressions[text, arc]
 
     def _predicate(self, runner: Runner) -> Expression:
@@ -125,16 +79,23 @@ class Superbox:
             left, right = self.plan.checked.inputs(runner.node)
             schema = {f"left.{name}": type_ for name, type_ in left.items()}
             schema |= {f"right.{name}": type_ for name, type_ in right.items()}
-            self._expressions[key] = translate(key[0], schema)
+            self._expressions[key] = translate(key[0], schema, self.tables)
         return self._expressions[key]
 
     # --- a batch
 
-    def fresh(self) -> dict[str, State]:
+    def fresh(self) -> dict[str, State | OperatorState]:
         """What the order-sensitive boxes keep before anything has come, by their names."""
-        return {runner.node.name: runner.kernel.fresh() for runner in self.plan.runners if runner.kernel}
+        states: dict[str, State | OperatorState] = {}
+        for runner in self.plan.runners:
+            box = runner.node.box
+            if runner.kernel:
+                states[runner.node.name] = runner.kernel.fresh()
+            elif isinstance(box, Operator) and not box.borrows:
+                states[runner.node.name] = OperatorState(box.fresh(*self.plan.checked.inputs(runner.node)))
+        return states
 
-    def step(self, states: Mapping[str, State], sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+    def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
         """Take what arrived through the boxes, level by level; yields what each output and tap gets.
 
         ``states`` is what the order-sensitive boxes keep: it is brought up to date.
@@ -143,9 +104,9 @@ class Superbox:
         inboxes: dict[int, list[Train]] = {}
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
-                released = self._run(runner, states, inboxes)
-                if released is not None and len(released):
-                    trains[Arc(runner.node.name)] = released
+                for port, released in enumerate(self._run(runner, states, inboxes)):
+                    if len(released):
+                        trains[Arc(runner.node.name, port)] = released
             ways: dict[tuple[Arc, ...], Train | None] = {}
             for delivery, place, way in self._deliveries[level]:
                 found = self._follow(way.arcs, trains, ways)
@@ -227,15 +188,35 @@ class Superbox:
 
     # --- order-sensitive boxes
 
-    def _run(self, runner: Runner, states: Mapping[str, State], inboxes: Mapping[int, list[Train]]) -> Train | None:
-        """One box on everything that came to its sides, in the order of arrival."""
+    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]]) -> list[Train]:
+        """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
         if not any(sides):
-            return None
+            return []
+        if isinstance(runner.node.box, Operator):
+            return self._operate(runner, runner.node.box, states, sides)
         if runner.kernel is None:
-            return self._look_up(runner, Train.concat(sides[0]))
-        order, shed, inputs = _merged(runner, sides)
-        released = runner.kernel.step(states[runner.node.name], inputs)
+            return [self._look_up(runner, Train.concat(sides[0]))]
+        return [self._release(runner, states[runner.node.name], sides)]
+
+    def _operate(self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]]) -> list[Train]:
+        """An operator on everything that came; one that borrows works on the state of the box it takes from."""
+        node, checked = runner.node, self.plan.checked
+        width = len(self.plan.keys)
+        inputs = [
+            sorted_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
+            for side, trains in zip(runner.sides, sides, strict=True)
+        ]
+        state = states[node.inputs[0].origin if box.borrows else node.name]
+        assert isinstance(state, OperatorState)
+        schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
+        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name])
+
+    def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
+        """A box with a kernel."""
+        assert runner.kernel is not None
+        order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
+        released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
         keys = order[trigger]
         keys[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
@@ -263,11 +244,35 @@ class Superbox:
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
         met = self._predicate(runner).over(columns, one.size) == 1
+        if node.box.outer:
+            return self._with_all(runner, train, table, one[met], two[met])
         order = train.order[one[met]]
         order[:, self.plan.levels[node.name]] += two[met]
         names = joined(*self.plan.checked.inputs(node))
         found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
+
+    def _with_all(self, runner: Runner, train: Train, table: Mapping[str, Array], one: Longs, two: Longs) -> Train:
+        """Tuples beside their rows of a table, those without any beside nulls."""
+        node, side = runner.node, runner.sides[0].side
+        alone = np.setdiff1d(np.arange(len(train)), one)
+        order = np.argsort(np.r_[one, alone], kind="stable")
+        one, two = np.r_[one, alone][order], np.r_[two, np.full(alone.size, -1)][order]
+        keys = train.order[one]
+        keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
+        names = joined(*self.plan.checked.inputs(node))
+        found = {
+            out: train.columns[column][one] if where == side else _or_null(table[column], two)
+            for out, (where, column) in names.items()
+        }
+        return Train(train.ts[one], train.shed[one], keys, found)
+
+
+def _or_null(values: Array, places: Longs) -> Array:
+    """Values at places, null where the place is -1."""
+    null: Any = {"f": np.nan, "O": None}.get(values.dtype.kind, NULL_INTEGER)
+    padded = np.append(values, np.array([null], values.dtype))
+    return np.asarray(padded[places])
 
 
 def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
@@ -293,43 +298,31 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
     return order, shed, inputs
 
 
-def merging(orders: Sequence[Longs]) -> Longs | None:
-    """The places of all rows in lexicographic order, of equal ones the earlier part's first; None if they are in it."""
-    if not all(in_order(order) for order in orders):
-        return sorting(np.concatenate(orders), np.arange(sum(len(order) for order in orders)))
-    if len(orders) == 1:
-        return None
-    found = np.arange(len(orders[0]))
-    for done, order in enumerate(orders[1:], 1):
-        before = orders[0] if done == 1 else np.concatenate(orders[:done])[found]
-        found = merge(before, found, order, len(found))
-    return found
-
-
-@compiled
-def merge(one: Longs, places: Longs, two: Longs, begin: int) -> Longs:
-    """Merge sorted rows: the places of ``one``, and those of ``two`` from ``begin`` on, in the common order."""
-    found = np.empty(one.shape[0] + two.shape[0], np.int64)
-    i = k = 0
-    while i < one.shape[0] and k < two.shape[0]:
-        is_later = False
-        for column in range(one.shape[1]):
-            if one[i, column] != two[k, column]:
-                is_later = one[i, column] > two[k, column]
-                break
-        if is_later:
-            found[i + k] = begin + k
-            k += 1
+def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+    """The sides of a box, each in its own order of arrival: the keys and the marks of the one that leads."""
+    assert runner.leading is not None
+    trains = [_sorted(side) for side in sides]
+    inputs = []
+    for side, train in zip(runner.sides, trains, strict=True):
+        if train is None:
+            inputs.append(_nothing(side.layout) | {INSTANT: np.empty(0, np.int64)})
         else:
-            found[i + k] = places[i]
-            i += 1
-    while i < one.shape[0]:
-        found[i + k] = places[i]
-        i += 1
-    while k < two.shape[0]:
-        found[i + k] = begin + k
-        k += 1
-    return found
+            place, instant = np.arange(len(train)), np.ascontiguousarray(train.order[:, 0])
+            inputs.append({TS: train.ts, ARRIVAL: place, INSTANT: instant, **train.columns})
+    keys = next(train.order for train in trains if train is not None)
+    leading = trains[runner.leading]
+    if leading is None:  # nothing will be released
+        return keys[:0], np.empty(0, np.int64), inputs
+    return leading.order, leading.shed, inputs
+
+
+def _sorted(trains: Sequence[Train]) -> Train | None:
+    """Trains as one, in the order of arrival."""
+    if not trains:
+        return None
+    places = merging([train.order for train in trains])
+    train = Train.concat(trains)
+    return train if places is None else train.take(places)
 
 
 def _input(train: Train, place: Longs) -> dict[str, Array]:
@@ -340,20 +333,7 @@ def _input(train: Train, place: Longs) -> dict[str, Array]:
 
 
 def _nothing(layout: Layout) -> dict[str, Array]:
-    dtypes: dict[str, Any] = {"float": np.float64, "text": object}
-    columns = {name: np.empty(0, dtypes.get(layout.types[name], np.int64)) for name in layout.columns}
-    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **columns}
-
-
-def ordinals(trigger: Longs) -> Longs:
-    """Of tuples that one arrival released, the first, the second...
-
-    >>> ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
-    [0, 1, 0, 0, 1, 2]
-    """
-    begins = np.flatnonzero(np.r_[True, trigger[1:] != trigger[:-1]])[: trigger.size]
-    lengths = np.diff(np.r_[begins, trigger.size])
-    return np.arange(trigger.size) - np.repeat(begins, lengths)
+    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **no_tuples(layout.types)}
 
 
 @dataclass(frozen=True)
