@@ -21,7 +21,6 @@ from slipstream.archive.open_trips import OpenTrips
 from slipstream.archive.trajectories import START, second_of
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
-from slipstream.feeds.intake import SILENCE_MS
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
@@ -34,6 +33,7 @@ from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.compaction import BLOCK, compacting
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, FILE, TRIPS, Layout, check_layout
 from slipstream.linear_road.published import Watch, prepare
 from slipstream.linear_road.query import IntakeStage, assemble, stages_of

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from slipstream.archive.open_trips import OpenTrips
-from slipstream.feeds.intake import SILENCE_MS, Intake, Parcel
+from slipstream.feeds.intake import Parcel
 from slipstream.io import chunks
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.intake import SILENCE_MS, Intake
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.stages import (
