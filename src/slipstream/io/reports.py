@@ -10,7 +10,7 @@ from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Place
 from slipstream.io.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
-from slipstream.io.sources import Definition, Feed, feed_of, fields_of
+from slipstream.io.sources import KAFKA, Definition, Feed, feed_of, fields_of
 
 #: what a position report must say; its type and its segment follow from the rest
 REPORT = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
@@ -38,7 +38,7 @@ def reading(
             raise BadArgument(
                 f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
             )
-        return Feed(where, encoding, follow).reached_with(settings)
+        return Feed(where, encoding, follow).reached_with(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
         raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")

@@ -18,7 +18,7 @@ from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
 from slipstream.io.chunks import Decoded, Packing, Plain
 from slipstream.io.decoding import Decoding
-from slipstream.io.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of
+from slipstream.io.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file
 from slipstream.io.kafka import Topic
 from slipstream.io.registry import apart
 from slipstream.progress import say
@@ -170,7 +170,7 @@ def feed_of(
     definition: Definition | None = None,
 ) -> Feed:
     """The feed that people mean by ``where``, decoded to the columns of a schema; refused if it cannot be that."""
-    encoding = encoding or encoding_of(_first_file(where))
+    encoding = encoding or encoding_of(where)
     header = "" if fields or encoding != CSV else _header(where)
     named = _named(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
@@ -230,13 +230,6 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
             )
 
 
-def _first_file(where: str) -> str:
-    """The name of a file, or of the first one in a folder."""
-    if where.startswith((KAFKA, TCP)) or not Path(where).is_dir():
-        return where
-    return next(iter(sorted(file.name for file in Path(where).iterdir() if not file.name.startswith("."))), "")
-
-
 def fields_of(where: str) -> list[str]:
     """The fields that the header of a file of CSV names; messages and sockets have none."""
     return _named(_header(where))
@@ -251,7 +244,7 @@ def _header(where: str) -> str:
     if where.startswith((KAFKA, TCP)):
         return ""
     path = Path(where)
-    first = path / _first_file(where) if path.is_dir() else path
+    first = path / first_file(where) if path.is_dir() else path
     if not first.is_file():
         raise BadArgument(f"{where}: no file to read the header of.", hint="Name the fields: --fields id,time,x,y.")
     with first.open("rb") as file:

@@ -27,7 +27,7 @@ from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
 from slipstream.io.parcels import Parcels
 from slipstream.io.reports import reading
-from slipstream.io.sources import CLOCK, Feed, at_second, has_ended, is_open, place_of, start_clock
+from slipstream.io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, sink
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.compaction import BLOCK, compacting
@@ -75,7 +75,8 @@ class Settings:
     encoding: str = "text"
     columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
     fields: tuple[str, ...] = ()  # of CSV without a header
-    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers; never written down
+    definition: Definition | None = None  # of Avro or Protobuf messages: where their schema is
     follow: bool = False
     text: bool = True
     compact_every: int = BLOCK  # batches of answers in a file once they are old; 0 leaves them
@@ -96,7 +97,8 @@ class Settings:
             columns=self.columns,
             fields=self.fields,
             follow=self.follow,
-            settings=self.kafka if source.startswith(sources.KAFKA) else (),
+            settings=self.kafka,
+            definition=self.definition,
         )
 
     def end_of(self, run: Run) -> int:
