@@ -21,6 +21,7 @@ OUTPUT_POINTS = (
     "outputs.after-write",
     "outputs.before-commit",
     "outputs.between-tables",
+    "outputs.after-tables",
     "outputs.before-journal",
     "outputs.after-journal",
 )
@@ -47,23 +48,11 @@ TRIP_POINTS = ("trips.before-save", "trips.after-save", "sink.after-trips")
 #: the places where old answers and trips are compacted, beside the batches
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
-#: the places where a network delivers a batch
-NETWORK_POINTS = (
-    "network.before-write",
-    "network.before-points",
-    "network.before-results",
-    "network.before-show",
-    "network.after-show",
-)
+#: the places of a network, besides
+NETWORK_POINTS = ("network.before-save", "network.after-save")
 
-#: the places where a stream fills a cuboid
-FILL_POINTS = (
-    "cuboid.before-save",
-    "cuboid.after-save",
-    "fill.before-rejects",
-    "fill.before-journal",
-    "fill.after-journal",
-)
+#: the places of a stream that fills a cuboid, besides
+FILL_POINTS = ("cuboid.before-save", "cuboid.after-save")
 
 #: the places where answers go on to a topic
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from slipstream.cuboid.stream import CuboidStream, Fragmentation, results
 from slipstream.errors import BadArgument
 from slipstream.feeds.text import export_text
 from slipstream.feeds.tuples import MILE
+from slipstream.io import outputs
 from slipstream.linear_road.cars import FORGET_AFTER
 from slipstream.linear_road.engine import Settings, toll_run
 from slipstream.runtime import metrics
@@ -80,7 +80,7 @@ def test_a_stream_of_stocks_is_kept_element_by_element(both: tuple[Path, Path]) 
     assert {key: stocks[key].price[:] for key in range(7)} == {key: list(past) for key, past in plain.items()}
     assert stocks[3].price.ticks == TICKS
     assert stocks[3].time == TICKS - 1
-    rejected = [json.loads(line) for file in both[0].glob("rejects/*/*.json") for line in file.read_text().splitlines()]
+    rejected = outputs.read(both[0], "rejects").to_pylist()
     assert {row["reason"] for row in rejected} == {"no stock_id", "no price, or not a number"}
     assert "3000000000000,x" in next(row["row"] for row in rejected if "or not a number" in row["reason"])
 

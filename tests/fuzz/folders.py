@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.lines import ROWS, _text
@@ -24,9 +25,11 @@ from slipstream.feeds.intake import closing, parcel
 from slipstream.feeds.parse import parse_text
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
+from slipstream.io import outputs
 from slipstream.linear_road.intake import Intake
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.sink import JOURNAL, Batch, journal
+from slipstream.runtime import job
 from slipstream.runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
@@ -218,6 +221,50 @@ class Engine:
         return ACCEPTED
 
 
+class Jobs:
+    """The files in the folder of any job: what it is, its journal, and the log of a table."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._out = scratch / "job"
+        job.Job("cuboid", 1, {"lateness": 60}, {"labels": [0, 3]}).write(self._out)
+        committed = outputs.Outputs(self._out, "made", {"found": pa.schema([("x", pa.int64())])})
+        for number in range(3):
+            written = outputs.write(self._out, "found", pa.table({"x": [number, 7]}), number)
+            committed.commit(number, [written], tuples=2, rejects=number, detail={"newest": number})
+        self._log = self._out / "outputs" / "found" / "_delta_log" / f"{2:020}.json"
+        self.job, self.journal, self.log = (
+            place.read_bytes() for place in (self._out / job.FILE, self._out / outputs.JOURNAL, self._log)
+        )
+
+    def with_job(self, data: bytes) -> str:
+        """What the job is."""
+        (self._out / job.FILE).write_bytes(data)
+        found = job.Job.read(self._out)
+        assert type(found.state_version) is int
+        assert all(isinstance(part, dict) for part in (found.settings, found.layout))
+        return ACCEPTED
+
+    def with_journal(self, data: bytes) -> str:
+        """The journal: batches in order, or damaged."""
+        (self._out / outputs.JOURNAL).write_bytes(data)
+        try:
+            found = outputs.journal(self._out)
+            assert [batch.batch for batch in found] == list(range(len(found)))
+            assert all(type(rows) is int for batch in found for rows in batch.outputs.values())
+            last = outputs.last_batch(self._out)
+            assert last == (found[-1] if found else None)
+        finally:
+            (self._out / outputs.JOURNAL).write_bytes(self.journal)
+        return ACCEPTED
+
+    def with_log(self, data: bytes) -> str:
+        """The log of a table: what is accepted can be read."""
+        self._log.write_bytes(data)
+        assert outputs.read(self._out, "found").num_rows <= 6
+        outputs.newest(self._out, "found", 3)
+        return ACCEPTED
+
+
 def _data_set(scratch: Path) -> Reader:
     folder = scratch / "data"
     folder.mkdir()
@@ -235,7 +282,7 @@ def readers(scratch: Path) -> list[Reader]:
     """The readers of folders."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    runs, engine = Runs(scratch), Engine(scratch)
+    runs, engine, jobs = Runs(scratch), Engine(scratch), Jobs(scratch)
     return [
         Reader("run manifest", "json", [runs.manifest], runs.with_manifest, 4),
         Reader("tuples of a run", "bytes", [runs.tuples], runs.with_tuples),
@@ -245,6 +292,9 @@ def readers(scratch: Path) -> list[Reader]:
         Reader("engine's layout", "json", [engine.layout], engine.with_layout),
         Reader("engine's clock", "json", [engine.clock], engine.with_clock),
         Reader("engine's journal", "jsonl", [engine.journal], engine.with_journal, 2),
+        Reader("job", "json", [jobs.job], jobs.with_job),
+        Reader("journal of a job", "jsonl", [jobs.journal], jobs.with_journal, 2),
+        Reader("log of a table", "jsonl", [jobs.log], jobs.with_log),
         Reader("catalogue of a snapshot", "json", [engine.catalogue], engine.with_catalogue, 2),
         Reader("image of a snapshot", "bytes", [engine.image], engine.with_image),
         Reader("delta of a snapshot", "bytes", [engine.delta], engine.with_delta),

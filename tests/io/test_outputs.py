@@ -421,3 +421,23 @@ def test_an_unknown_output_is_named_with_those_there_are(tmp_path: Path) -> None
 
 def test_a_table_is_none_where_there_is_no_log(tmp_path: Path) -> None:
     assert Table.open(tmp_path) is None
+
+
+def test_rows_in_pieces_are_one_file(tmp_path: Path) -> None:
+    opened = Outputs(tmp_path, JOB, SCHEMAS)
+    pieces = (table_of("tolls", values) for values in ([1, 2], [3]))
+    one = outputs.write(tmp_path, "tolls", pieces, 0, dictionary=["vid"])
+    assert one.rows == 3
+    opened.commit(0, [one])
+    assert outputs.read(tmp_path, "tolls")["vid"].to_pylist() == [1, 2, 3]
+
+
+def test_some_batches_are_read_without_the_rest(tmp_path: Path) -> None:
+    opened = Outputs(tmp_path, JOB, SCHEMAS)
+    for number in range(5):
+        deliver(tmp_path, number, {"tolls": [number]}, opened)
+    found = outputs.visible(tmp_path, "tolls", since=1, until=3)
+    assert len(found.files) == 3
+    assert found.read()["vid"].to_pylist() == [1, 2, 3]
+    outputs.compact(tmp_path)
+    assert outputs.visible(tmp_path, "tolls", since=1, until=3).read()["vid"].to_pylist() == [0, 1, 2, 3]

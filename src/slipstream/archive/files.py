@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from slipstream.archive.trajectories import COLUMNS, SCHEMA, Trips, as_table
-from slipstream.cuboid.files import JOURNAL, last_in_journal
+from slipstream.cuboid.files import last_in_journal
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.io.outputs import JOURNAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

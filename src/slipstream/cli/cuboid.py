@@ -122,7 +122,7 @@ def run(
     result = fill(spark, source, script, out, how)
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
-    check_rejects(result["rejected"], result["rows"], max_rejects, out / "rejects")
+    check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
 
 
 @app.command()
@@ -186,7 +186,7 @@ def query(
 @app.command()
 def results(
     folder: Folder,
-    name: Annotated[str, typer.Argument(help="The continuous query.")],
+    name: Annotated[str, typer.Argument(help="The continuous query, or rejects: rows that could not be kept.")],
     follow: Annotated[bool, typer.Option(help="Go on with what comes.")] = False,
 ) -> None:
     """Print what a continuous query found, a JSON line each, in committed batches only.

@@ -1,19 +1,16 @@
 """Run a stream of files into a cuboid: `slipstream cuboid run`.
 
-OUT/checkpoint/        Spark's own
-OUT/snapshot/          the cuboid, results of its continuous queries, figures; for readers
-OUT/batches.jsonl      one line a committed batch: what each query found, how many rows were kept and rejected
-OUT/rejects/batch=N/   rows that could not be kept, with the reason
+It is a job (``runtime.job``): the cuboid is in its snapshot, results of continuous queries are outputs of their names,
+and rows that could not be kept are the output ``rejects``, with the reason.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,21 +20,22 @@ import pyarrow.parquet as pq
 
 from slipstream.cuboid import files, rtc, stream
 from slipstream.cuboid.declare import Script
+from slipstream.cuboid.keeper import no_rows
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
 from slipstream.errors import BadArgument, BadInput
-from slipstream.failpoints import failpoint
-from slipstream.logs import add_lines, whole_lines
-from slipstream.runtime import metrics
-from slipstream.session import RESUMES, keeping_state, task_errors
-from slipstream.staging import appearing
+from slipstream.io import outputs
+from slipstream.io.outputs import CHECKPOINT, JOURNAL, REJECTS, Outputs, Written
+from slipstream.runtime import job
+from slipstream.session import keeping_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-JOURNAL, CHECKPOINT = files.JOURNAL, "checkpoint"
+#: how ``job.json`` calls it, and the version of the bytes in its state store
+KIND, STATE_VERSION = "cuboid", 2
 _FORMS = "Give a .csv, .json or .parquet file, or a folder of them."
 _SPARK_TYPES = {"i1": "int", "u1": "int", "i2": "int", "u2": "int", "i4": "bigint", "u4": "bigint", "i8": "bigint"}
 
@@ -167,92 +165,83 @@ def check_start(script: Script, out: Path, how: Filling) -> dict[str, Query]:
     queries = {label: Query.parse(text, {name: schema}, script.patterns) for label, text in script.queries.items()}
     for label, query in queries.items():
         query.check_continuous(label)
-    if stream.REJECTS in queries:
-        raise BadArgument(f"A query cannot be named {stream.REJECTS}.", hint="Choose another name.")
+    if REJECTS in queries:
+        raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.")
+    _schemas(queries)
     stream.check_bounds(how.bounds)
-    if out.exists() and not out.is_dir():
-        raise BadArgument(f"--out {out}: not a folder.", hint="Give another name.")
+    job.check(out, KIND, STATE_VERSION, {})
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != {name: schema}:
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
-    files.check_journal(out / JOURNAL, files.last_in_journal(out / JOURNAL) + 1, out / CHECKPOINT)
     return queries
+
+
+def _schemas(queries: dict[str, Query]) -> dict[str, pa.Schema]:
+    """The columns of the outputs."""
+    schemas = {name: no_rows(query).schema for name, query in queries.items()} | {REJECTS: stream.REJECT_SCHEMA}
+    for schema in schemas.values():
+        outputs.stored(schema)
+    return schemas
 
 
 def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: Filling) -> StreamingQuery:
     """Start filling a cuboid from a streaming DataFrame; what was begun in the folder resumes."""
     name, schema = declared(script)
-    queries, snapshot = check_start(script, out, how), out / files.FOLDER
+    queries = check_start(script, out, how)
     cores = spark.sparkContext.defaultParallelism
-    fragmentation = _agreed(out, stream.Fragmentation.new(how.fragments or cores, how.bounds))
-    files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
-    made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()))
-    found = made.over(rows, fragmentation)
-    writer = found.writeStream.foreachBatch(partial(_commit, out, how.watch)).outputMode("append")
+    begun = job.begin(
+        out,
+        KIND,
+        STATE_VERSION,
+        {},
+        lambda: asdict(stream.Fragmentation.new(how.fragments or cores, how.bounds)),
+    )
+    fragmentation = stream.Fragmentation(*(tuple(begun.layout[part]) for part in ("labels", "bounds")))
+    files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(out / files.FOLDER)
+    committed = Outputs(out, begun.id, _schemas(queries))
+    found = stream.CuboidStream(name, schema, queries, str(out.absolute())).over(rows, fragmentation)
+    writer = found.writeStream.foreachBatch(partial(_commit, committed, how.watch)).outputMode("append")
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT))
     with keeping_state(spark, len(fragmentation.labels)):
         return (writer if how.follow else writer.trigger(availableNow=True)).start()
 
 
-def _agreed(out: Path, wanted: stream.Fragmentation) -> stream.Fragmentation:
-    """The fragmentation that a folder was begun with."""
-    place = out / files.FOLDER / "fragments.json"
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with appearing(place) as file:
-            file.write(json.dumps({"labels": wanted.labels, "bounds": wanted.bounds}).encode())
-        return wanted
-    stored = json.loads(place.read_text(encoding="utf-8"))
-    return stream.Fragmentation(tuple(stored["labels"]), tuple(stored["bounds"]))
-
-
-def _commit(out: Path, watch: Callable[[int], None], batch: DataFrame, number: int) -> None:
-    """Do the batch, keep its rejects, and write the journal: only then is it visible."""
-    batch.persist()
-    try:
-        failpoint("fill.before-rejects")
-        counts = {
-            row.query: int(row.rows) for row in batch.groupBy("query").sum("rows").toDF("query", "rows").collect()
-        }
-        if counts.get(stream.REJECTS):
-            stream.rejects(batch).write.mode("overwrite").json(str(out / "rejects" / f"batch={number}"))
-    finally:
-        batch.unpersist()
-    if files.last_in_journal(out / JOURNAL) < number:
-        failpoint("fill.before-journal")
-        kept, rejected = counts.pop(stream.KEPT, 0), counts.pop(stream.REJECTS, 0)
-        line = {"batch": number, "found": counts, "kept": kept, "rejected": rejected}
-        add_lines(out / JOURNAL, [line], durable=True)
-        failpoint("fill.after-journal")
+def _commit(committed: Outputs, watch: Callable[[int], None], batch: DataFrame, number: int) -> None:
+    """Do the batch and commit what its tasks wrote: only then is the cuboid of this batch visible, too."""
+    written = [Written.of(row) for row in batch.collect()]
+    kept = sum(one.note["kept"] for one in written if not one.output)
+    rejected = sum(one.rows for one in written if one.output == REJECTS)
+    committed.commit(number, written, tuples=kept, rejects=rejected)
     watch(number)
+
+
+class _Filling(job.Life):
+    """Files: what is there, or all that come."""
+
+    def __init__(self, path: Path, cuboid: str) -> None:
+        self.source, self.doing = str(path.absolute()), f"filling {cuboid}"
 
 
 def fill(spark: SparkSession, path: Path, script: Script, out: Path, how: Filling) -> dict[str, Any]:
     """Fill a cuboid from files to their end, or for as long as it is let run; returns what there is then."""
     name, schema = declared(script)
+    check_start(script, out, how)
     rows = open_files(spark, path, schema, files_a_batch=how.files_a_batch)
-    with task_errors(RESUMES, out / CHECKPOINT):
-        query = start(spark, rows, script, out, how)
-        try:
-            with metrics.recorded(query, out):
-                query.awaitTermination()
-        finally:
-            query.stop()
+    job.run(out, _Filling(path, name), lambda: start(spark, rows, script, out, how))
     return summary(out, name)
 
 
 def summary(out: Path, name: str) -> dict[str, Any]:
     """What a filled cuboid holds, and what its queries found."""
     snapshot = Snapshot.open(out)
-    lines = whole_lines(out / JOURNAL)
+    lines = outputs.journal(out)
     found = Counter[str]()
     for line in lines:
-        found.update(line["found"])
-    # earlier versions counted rejects as if a query had found them
-    rejected = found.pop(stream.REJECTS, 0) + sum(line.get("rejected", 0) for line in lines)
-    rows = sum(line.get("kept", 0) for line in lines) + rejected
+        found.update(line.outputs)
+    rejected = found.pop(REJECTS, 0)
+    rows = sum(line.tuples for line in lines) + rejected
     cuboid = snapshot[name]
     streams = [a for a in cuboid.schema.attributes if isinstance(a, AST)]
     ticks = int(cuboid.scan([streams[0].count])[streams[0].count].sum()) if streams and len(cuboid) else 0

@@ -22,11 +22,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
+from slipstream.cuboid import files
 from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import joined
 from slipstream.errors import BadArgument
+from slipstream.io import outputs
+from slipstream.io.outputs import REJECTS
 from slipstream.kernels import Bools, Longs, scramble
 from slipstream.runtime import state_cache
 from slipstream.runtime.partitions import labels
@@ -38,8 +41,9 @@ if TYPE_CHECKING:
 
 TRAINS = "key int, seq long, tuples int, rejects int, payload binary"
 FOUND = "query string, rows int, payload binary"
-#: what stands for the name of a query in rows that count what was rejected and what was kept
-REJECTS, KEPT = "rejects", ""
+#: what stands for the name of a query in rows that count what was kept; the output of what was not is ``rejects``
+KEPT = ""
+REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("row", pa.string())])
 #: the column in which a reader of text gives a line that it could not read as declared
 LINE = "_line"
 _ARROW = pa.schema(
@@ -173,32 +177,29 @@ class CuboidStage(Stage[Keeper]):
         """The fragment from the store."""
         return Keeper.load(self._stream.schema, stores[0])
 
-    def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found]:
+    def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found | outputs.Row]:
         """Trains in, results and rejects out."""
         rows.sort(key=lambda row: row.seq)
         trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in rows if row.tuples]
         state.take(*joined(self._stream.schema, trains), self._stream.queries)
-        yield Found(KEPT, sum(row.tuples for row in rows), b"")
-        for name, table in state.found.items():
-            if table.num_rows:
-                yield Found(name, table.num_rows, encode(table))
-        for row in rows:
-            if row.rejects:
-                yield Found(REJECTS, row.rejects, encode(_reject_table(bytes(row.payload))))
+        kept = sum(row.tuples for row in rows)
+        refused = [_reject_table(bytes(row.payload)) for row in rows if row.rejects]
+        found = {**state.found, **({REJECTS: pa.concat_tables(refused)} if refused else {})}
+        yield from self._stream.deliver(kept, {name: table for name, table in found.items() if table.num_rows})
 
     def save(self, state: Keeper, stores: list[Store]) -> None:
         """Write what changed, and the snapshot's part of it."""
         batch = batch_number()
-        state.save(batch, stores[0])
-        if self._stream.snapshot:
-            state.publish(Path(self._stream.snapshot), self._stream.name, self.key, batch)
         # the results are on their way; what stays warm is the state
         state.found = {}
+        state.save(batch, stores[0])
+        if self._stream.folder:
+            state.publish(Path(self._stream.folder) / files.FOLDER, self._stream.name, self.key, batch)
 
 
 def _reject_table(lines: bytes) -> pa.Table:
     rows = [json.loads(line) for line in lines.decode().splitlines()]
-    return pa.table({"reason": [row["reason"] for row in rows], "row": [json.dumps(row["row"]) for row in rows]})
+    return pa.table([[row["reason"] for row in rows], [json.dumps(row["row"]) for row in rows]], schema=REJECT_SCHEMA)
 
 
 def encode(table: pa.Table) -> bytes:
@@ -218,16 +219,23 @@ def _engine() -> str:
 
 @dataclass(frozen=True)
 class CuboidStream:
-    """A cuboid that a stream fills: what it holds, what is asked of every arrival, and where its snapshot goes."""
+    """A cuboid that a stream fills: what it holds, what is asked of every arrival, and the folder of the job.
+
+    With a folder, tasks publish the cuboid there and write results and rejects into tables; what comes out of the
+    query are the rows that tell the driver about these (``io.outputs``). Without one, results come out themselves.
+    """
 
     name: str
     schema: Schema
     queries: dict[str, Query] = field(default_factory=dict)
-    snapshot: str = ""
+    folder: str = ""
     identity: str = field(default_factory=_engine)  # one start of the stream, as ``warm`` knows it
 
     def over(self, rows: DataFrame, fragmentation: Fragmentation) -> DataFrame:
-        """The query: a streaming DataFrame of (query, rows, payload); ``results`` makes one query's rows of it."""
+        """The query: a streaming DataFrame of (query, rows, payload), of which ``results`` makes one query's rows.
+
+        With a folder it has the columns of ``io.outputs.Written``.
+        """
         for name, query in self.queries.items():
             query.check_continuous(name)
         wanted = [self.schema.key, *self.schema.names]
@@ -241,7 +249,18 @@ class CuboidStream:
         wanted += [LINE] if LINE in rows.columns else []
         picked = rows.select(*(_column(by_name[column.lower()]).alias(column) for column in wanted))
         trains = picked.mapInArrow(packer, TRAINS)
-        return trains.groupBy("key").transformWithState(CuboidStage(self, packer), FOUND, "Append", "None")
+        columns = outputs.COLUMNS if self.folder else FOUND
+        return trains.groupBy("key").transformWithState(CuboidStage(self, packer), columns, "Append", "None")
+
+    def deliver(self, kept: int, found: dict[str, pa.Table]) -> Iterator[Found | outputs.Row]:
+        """What a task passes on of a batch: how much it kept, and its results and rejects or where they are."""
+        if not self.folder:
+            yield Found(KEPT, kept, b"")
+            yield from (Found(name, table.num_rows, encode(table)) for name, table in found.items())
+            return
+        yield outputs.note({"kept": kept}).row
+        for name, table in found.items():
+            yield outputs.write(Path(self.folder), name, table, batch_number()).row
 
 
 def _column(name: str) -> Column:

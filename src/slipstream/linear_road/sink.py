@@ -37,18 +37,18 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 
 from slipstream.archive import files as archives
 from slipstream.archive.trajectories import Trips
-from slipstream.cuboid import files
-from slipstream.cuboid.files import RESCUE, check_journal
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
+from slipstream.io.outputs import committed
+from slipstream.io.outputs.committed import RESCUE, check_complete
 from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL, Answers, in_order
 from slipstream.linear_road.schedule import Irregular
 from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, TRIPS
 from slipstream.logs import add_lines, last_line, whole_lines
 
 OPTION = "sink"
-OUTPUT, TEXT, REJECTED, JOURNAL = "output", "output.csv", "rejects.csv", files.JOURNAL
+OUTPUT, TEXT, REJECTED, JOURNAL = "output", "output.csv", "rejects.csv", committed.JOURNAL
 _STAGING = "staging"
 
 
@@ -136,7 +136,7 @@ def _readable(file: Path) -> Iterator[Path]:
 def check_whole(out: Path, checkpoint: Path) -> None:
     """Refuse a journal that is damaged or lacks batches which Spark knows to be committed, and text files cut short."""
     batches = journal(out)
-    check_journal(out / JOURNAL, len(batches), checkpoint)
+    check_complete(out / JOURNAL, len(batches), checkpoint)
     last = batches[-1] if batches else NO_BATCH
     for name, length in ((TEXT, last.text_bytes), (REJECTED, last.rejects_bytes)):
         _check_length(out / name, length)

@@ -102,9 +102,9 @@ def feeds(
 ) -> dict[str, Feed]:
     """The feeds that --input names, one for each source."""
     from slipstream.io.decoding import parse_columns
+    from slipstream.io.outputs import REJECTS
     from slipstream.io.sources import feed_of
     from slipstream.network.inputs import check_given
-    from slipstream.network.monitor import REJECTS
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):

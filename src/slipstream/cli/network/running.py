@@ -299,17 +299,12 @@ def attach_query(
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
     """Answer as tuples come, until someone stops it."""
-    from slipstream.network.execution import ALL
-    from slipstream.network.failures import query_errors
+    from slipstream.network.driving import follow
 
-    query = attached.start(spark, tables, trains=ALL)
     try:
-        with query_errors(attached.network, attached.folder):
-            query.awaitTermination()
+        follow(spark, attached, tables)
     except KeyboardInterrupt:
         say("stopped; still attached")
-    finally:
-        query.stop()
 
 
 def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:
