@@ -76,11 +76,7 @@ def mapped(columns: list[str] | None) -> dict[str, str]:
     from slipstream.feeds.tuples import FIELDS
     from slipstream.io.decoding import parse_columns
 
-    found = parse_columns(columns or [], "", dict.fromkeys(FIELDS, "integer"))
-    for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
-        if pair.partition("=")[0] not in found:
-            raise BadArgument(f"--columns {pair}: not a field of a tuple.", hint=f"They are: {', '.join(FIELDS)}.")
-    return found
+    return parse_columns(columns or [], "", dict.fromkeys(FIELDS, "integer"), strict=True)
 
 
 def named(fields: str) -> tuple[str, ...]:

@@ -449,8 +449,12 @@ _READERS = {
 _PAIR = re.compile(r"(?:(?P<source>\w+)\.)?(?P<column>\w+)=(?P<field>.+)")
 
 
-def parse_columns(texts: Sequence[str], source: str, schema: Mapping[str, str]) -> dict[str, str]:
+def parse_columns(
+    texts: Sequence[str], source: str, schema: Mapping[str, str], *, strict: bool = False
+) -> dict[str, str]:
     """What ``--columns`` says of a source: ``column=field`` pairs, separated by commas; ``source.column`` names one.
+
+    Where there is only one source, ``strict`` refuses a column that it does not have.
 
     >>> parse_columns(["id=vin,time=ts:ms"], "cars", {"id": "text", "time": "integer"})
     {'id': 'vin', 'time': 'ts:ms'}
@@ -464,4 +468,6 @@ def parse_columns(texts: Sequence[str], source: str, schema: Mapping[str, str]) 
             raise BadArgument(f"--columns {pair}: not a pair.", hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.")
         if match["source"] == source or (match["source"] is None and match["column"] in schema):
             found[match["column"]] = match["field"]
+        elif strict:
+            raise BadArgument(f"--columns {pair}: no such column.", hint=f"There are: {', '.join(schema)}.")
     return found

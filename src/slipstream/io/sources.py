@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.documents import fitted
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
 from slipstream.io.chunks import Decoded, Packing, Plain
@@ -48,6 +48,7 @@ class Feed:
     decoding: Decoding | None = None  # what tasks make of it; without one they pass on what they read
     tasks: int = 1  # that read at once
     settings: tuple[tuple[str, str], ...] = ()  # of Kafka's client
+    most_files: int = 0  # of a folder, in a batch; 0 for any number
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; without settings, in which there may be passwords."""
@@ -135,6 +136,7 @@ class Feed:
             header=self.header,
             packing=packed,
             tasks=self.tasks,
+            most_files=self.most_files,
         )
         spark.dataSource.register(lines.LineSource)
         return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, files.to_json()).load()
@@ -233,6 +235,21 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
 def fields_of(where: str) -> list[str]:
     """The fields that the header of a file of CSV names; messages and sockets have none."""
     return _named(_header(where))
+
+
+def parquet_schema(where: str) -> dict[str, Any]:
+    """The columns of a Parquet file, or of the first one in a folder, and their types; none if it is not there yet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(where)
+    file = path / first_file(where) if path.is_dir() else path
+    if not file.is_file():
+        return {}
+    try:
+        return {field.name: field.type for field in pq.read_schema(file)}
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
 
 
 def _named(header: str) -> list[str]:
