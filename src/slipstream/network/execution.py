@@ -233,7 +233,7 @@ class Execution:
         """Let the feeds come, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                replace(feed, settings=self.kafka).connect(self._received(name))
+                feed.reached_with(self.kafka).connect(self._received(name))
 
     def is_coming(self, query: StreamingQuery) -> bool:
         """Let arrive what may; whether anything is still to come."""
@@ -356,7 +356,7 @@ class Execution:
 
     def _readers(self, spark: SparkSession, source: str) -> int:
         """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
-        feed = replace(self.feeds[source], settings=self.kafka)
+        feed = self.feeds[source].reached_with(self.kafka)
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
@@ -364,7 +364,7 @@ class Execution:
         """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
-            feed = replace(self.feeds[source.name], settings=self.kafka, tasks=tasks)
+            feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
             return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
         folder = self.folder / "in" / source.name
