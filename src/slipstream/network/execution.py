@@ -62,7 +62,7 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: of what boxes keep in the state store; a folder that does not say it is of the first
-STATE, STATE_VERSION = "state.json", 3
+STATE, STATE_VERSION = "state.json", 4
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
