@@ -15,10 +15,11 @@ from network.test_streaming import NAMES, bag, everything, random_feed
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of, plain
 from slipstream.network.algebra import Schema
+from slipstream.network.flow import Train, in_order, merging, sorting
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Superbox, Train, in_order, merging, sorting
+from slipstream.network.superbox import Superbox
 from slipstream.runtime.store import MemoryStore
 
 
@@ -47,18 +48,19 @@ def train(made: Plan, feed: Feed, first: int, source: str, place: int) -> Train:
 
 
 def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> dict[str, list[dict[str, Any]]]:
-    made, boxes, store = superbox.plan, Boxes.fresh(superbox), MemoryStore()
+    made, boxes = superbox.plan, Boxes.fresh(superbox)
+    stores = [MemoryStore() for _ in boxes.stores]
     found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in made.outputs}
     for start, end in itertools.pairwise([0, *cuts, len(feed)]):
         if start in restarts:
-            boxes = Boxes.load(superbox, store)
+            boxes = Boxes.load(superbox, stores)
         sources = made.checked.network.sources
         trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
         for name, out in superbox.step(boxes.states, trains):
             for i in range(len(out)):
                 row = {column: plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
                 found[name].append((out.order[i].tolist(), {"_ts": int(out.ts[i]), **row}))
-        boxes.log.save(store)
+        boxes.save(stores, start)
     return {name: [row for _, row in sorted(rows, key=lambda row: row[0])] for name, rows in found.items()}
 
 

@@ -28,6 +28,7 @@ from slipstream.network.algebra import (
     Union,
 )
 from slipstream.network.functions import registered
+from slipstream.network.operators import Operator
 from slipstream.network.schemas import check
 
 Tuple = dict[str, Any]
@@ -328,6 +329,10 @@ def _stateful(node: Any) -> Any:
     return (_Clocked if clocked else _STATEFUL[type(node.box)])(node.box)
 
 
+#: operator class -> how to do its work tuple by tuple: an object with push(side, event) -> [(port, event)]
+OPERATORS: dict[type, Any] = {}
+
+
 class Interpreter:
     """Runs a network on one arrival after the other."""
 
@@ -340,8 +345,13 @@ class Interpreter:
             ready = [n for n in network.nodes if n not in self.nodes and all(a.origin in done for a in n.inputs)]
             self.nodes += ready[:1]
             done.add(ready[0].name)
-        self.boxes = {n.name: _stateful(n) for n in self.nodes if type(n.box) in _STATEFUL}
+        self.boxes: dict[str, Any] = {}
         for node in self.nodes:
+            if type(node.box) in _STATEFUL:
+                self.boxes[node.name] = _stateful(node)
+            elif type(node.box) in OPERATORS:
+                lender = (self.boxes[node.inputs[0].origin],) if getattr(node.box, "borrows", False) else ()
+                self.boxes[node.name] = OPERATORS[type(node.box)](node.box, *lender)
             if isinstance(node.box, Latest):
                 self.boxes[node.name].columns = list(check(network, None).schemas[node.inputs[1]])
 
@@ -385,6 +395,8 @@ class Interpreter:
                 nothing = Event(event.ts, dict.fromkeys(rows[0].values))
                 met = [(0, join._paired(*((nothing, event) if side else (event, nothing))))]
             return met
+        if isinstance(box, Operator):
+            return list(self.boxes[node.name].push(side, event))
         return [(0, out) for out in self.boxes[node.name].push(side, event)]
 
 

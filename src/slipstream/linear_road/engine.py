@@ -239,7 +239,7 @@ def _layout(spark: SparkSession, out: Path, settings: Settings, fixed: dict[str,
     """A live feed on one machine gets one fragment: the number of tasks in a batch costs more than the work in them."""
     here = str(spark.sparkContext.master).startswith("local")
     parallel = settings.parallel or (1 if live and here else spark.sparkContext.defaultParallelism)
-    layout = Layout.agreed(spark, out / CHECKPOINT, parallel, fixed)
+    layout = Layout.agreed(out / CHECKPOINT, parallel, fixed)
     if settings.archives:
         archives.lay_out(out)
     return layout

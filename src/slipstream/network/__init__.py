@@ -25,7 +25,9 @@ from slipstream.network.algebra import (
     Stream,
     Union,
 )
+from slipstream.network.flow import Train
 from slipstream.network.functions import ScalarFunction, VectorFunction, WindowFunction, register
+from slipstream.network.operators import KeyedTable, Operator, require
 from slipstream.network.windows import Windows
 
 __all__ = [
@@ -35,17 +37,21 @@ __all__ = [
     "Builder",
     "Filter",
     "Join",
+    "KeyedTable",
     "Latest",
     "Map",
     "Network",
+    "Operator",
     "Order",
     "Resample",
     "Running",
     "ScalarFunction",
     "Stream",
+    "Train",
     "Union",
     "VectorFunction",
     "WindowFunction",
     "Windows",
     "register",
+    "require",
 ]

@@ -1,4 +1,4 @@
-"""The algebra as data: streams, order specifications, the nine boxes, and networks of them.
+"""The algebra as data: streams, order specifications, the boxes, and networks of them.
 
 Everything here is a frozen value. A network says what is wanted; ``schemas`` says whether it makes sense, ``compiler``
 how Spark does it. ``Builder`` and ``Stream`` are the way to write one in Python:
@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from slipstream.errors import BadInput
 from slipstream.network.functions import SPARK_TYPES
+from slipstream.network.operators import Operator
 from slipstream.network.qos import Quality
 
 #: column name -> one of TYPES, in order
@@ -169,10 +170,15 @@ class Running:
         object.__setattr__(self, "group_by", tuple(self.group_by))
 
 
-Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running
+Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running | Operator
 BOXES: dict[str, type[Any]] = {
-    box.kind: box for box in (Filter, Map, Union, BSort, Aggregate, Join, Resample, Latest, Running)
+    box.kind: box for box in (Filter, Map, Union, BSort, Aggregate, Join, Resample, Latest, Running, Operator)
 }
+
+
+def _called(box: Box) -> str:
+    """What boxes without a name are called by."""
+    return (isinstance(box, Operator) and box.name) or box.kind
 
 
 @dataclass(frozen=True)
@@ -324,8 +330,9 @@ class Builder:
 
     def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> Stream:
         """Put a box in its place."""
-        serial = 1 + sum(node.box.kind == box.kind for node in self._network.nodes)
-        node = Node(name or f"{box.kind}_{serial}", box, inputs, self._group, note)
+        kind = _called(box)
+        serial = 1 + sum(_called(node.box) == kind for node in self._network.nodes)
+        node = Node(name or f"{kind}_{serial}", box, inputs, self._group, note)
         self._network = replace(self._network, nodes=(*self._network.nodes, node))
         return Stream(self, Arc(node.name))
 
@@ -349,8 +356,16 @@ class Stream:
     builder: Builder
     arc: Arc
 
-    def __getitem__(self, port: int) -> Stream:
-        """Another output of the same box: ``filter(p, q)[1]`` is where q holds and p does not."""
+    def __getitem__(self, port: int | str) -> Stream:
+        """Another output of the same box: ``filter(p, q)[1]`` is where q holds and p does not.
+
+        Outputs of an operator have names: ``stream.through(Stopped())["resumed"]``.
+        """
+        if isinstance(port, str):
+            box = self.builder.build().node(self.arc.origin).box
+            if not isinstance(box, Operator):
+                raise BadInput(f"{self.arc.origin}: outputs of a {box.kind} have numbers.", hint="Write [0], [1]...")
+            port = box.port(port)
         return Stream(self.builder, Arc(self.arc.origin, port))
 
     def filter(self, *predicates: str, name: str | None = None, note: str = "") -> Stream:
@@ -426,6 +441,11 @@ class Stream:
         """Resample ``other`` at the moments of this stream."""
         box = Resample(functions, size, left, right, lag)
         return self.builder.add(box, (self.arc, other.arc), name, note)
+
+    def through(self, operator: Operator, *others: Stream, name: str | None = None, note: str = "") -> Stream:
+        """An operator on this stream and ``others``: its first output; ``["name"]`` gives another."""
+        inputs = (self.arc, *(other.arc for other in others))
+        return self.builder.add(operator, inputs, name, note)
 
     def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = "") -> Stream:
         """Make this arc a connection point with so much history, sorted by ``key`` if there is one."""

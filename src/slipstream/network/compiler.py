@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from slipstream.errors import BadArgument, BadInput
 from slipstream.network import expressions, intake
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Source
+from slipstream.network.operators import Operator
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.sink import COLUMNS, Sink
@@ -150,10 +151,10 @@ def compile_rows(
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
     compiler = _Compiler(made, dict(tables or {}), buckets, dict(drops or {}), warm, sink)
     superbox = compiler.superbox()
-    if superbox is None and live:
+    if superbox is None and (live or any(isinstance(node.box, Operator) for node in checked.nodes)):
         raise BadArgument(
-            f"network {checked.network.name}: {only_in_spark(made)} needs Spark itself, and a network on feeds runs "
-            "outside of it.",
+            f"network {checked.network.name}: {only_in_spark(made)} needs Spark itself, and a network with feeds or "
+            "operators runs outside of it.",
             hint="Use a function that `slipstream network describe` shows in one stage, or one of your own "
             "(--functions).",
         )

@@ -13,6 +13,7 @@ outputs:
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Callable
@@ -22,7 +23,9 @@ from typing import Any
 
 import yaml
 
+from slipstream.documents import fitted
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.network import operators
 from slipstream.network.algebra import (
     BOXES,
     Aggregate,
@@ -44,6 +47,7 @@ from slipstream.network.algebra import (
     Table,
     Union,
 )
+from slipstream.network.operators import Operator
 from slipstream.network.qos import DELAY, DROP, Graph, Quality
 
 VERSION = 1
@@ -98,15 +102,27 @@ def dumps(network: Network) -> str:
     body["sources"] = {source.name: dict(source.schema) for source in network.sources}
     if network.tables:
         body["tables"] = {table.name: dict(table.schema) for table in network.tables}
-    body["boxes"] = {node.name: _box(node) for node in network.nodes}
-    body["outputs"] = {output.name: _output(output) for output in network.outputs}
+    name = _Names(network)
+    body["boxes"] = {node.name: _box(node, name) for node in network.nodes}
+    body["outputs"] = {output.name: _output(output, name) for output in network.outputs}
     if network.points:
-        body["points"] = {point.name: _point(point) for point in network.points}
+        body["points"] = {point.name: _point(point, name) for point in network.points}
     return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None))
 
 
-def _box(node: Node) -> dict[str, Any]:
-    sources = [str(arc) for arc in node.inputs]
+class _Names:
+    """How arcs are called in a file: outputs of operators by their names."""
+
+    def __init__(self, network: Network) -> None:
+        self._ports = {n.name: n.box.ports for n in network.nodes if isinstance(n.box, Operator)}
+
+    def __call__(self, arc: Arc) -> str:
+        ports = self._ports.get(arc.origin, ())
+        return f"{arc.origin}.{ports[arc.port]}" if 0 < arc.port < len(ports) else str(arc)
+
+
+def _box(node: Node, name: _Names) -> dict[str, Any]:
+    sources = [name(arc) for arc in node.inputs]
     body = _arguments(node.box)
     if isinstance(node.box, Aggregate) and len(sources) > 1:
         body["clock"] = sources.pop()
@@ -140,6 +156,8 @@ def _arguments(box: Box) -> dict[str, Any]:
         case Resample():
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
             body |= {"right": _order(box.right), "lag": box.lag}
+        case Operator():
+            body = {"operator": box.name, "parameters": operators.parameters(box) or None}
     return {key: value for key, value in body.items() if value is not None}
 
 
@@ -152,9 +170,9 @@ def _order(order: Order) -> dict[str, Any]:
     return body
 
 
-def _output(output: Output) -> dict[str, Any]:
+def _output(output: Output, name: _Names) -> dict[str, Any]:
     quality = output.quality
-    body: dict[str, Any] = {"from": str(output.arc)}
+    body: dict[str, Any] = {"from": name(output.arc)}
     if quality.delay != DELAY:
         body["delay"] = _points(quality.delay)
     if quality.drop != DROP:
@@ -168,8 +186,8 @@ def _points(graph: Graph) -> list[list[float]]:
     return [[x, y] for x, y in graph.points]
 
 
-def _point(point: ConnectionPoint) -> dict[str, Any]:
-    return {"from": str(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
+def _point(point: ConnectionPoint, name: _Names) -> dict[str, Any]:
+    return {"from": name(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
 
 
 def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
@@ -182,6 +200,8 @@ class _Reader:
 
     def __init__(self, where: str) -> None:
         self._where = where
+        #: the boxes whose outputs have names
+        self._operators: dict[str, Operator] = {}
 
     def network(self, body: Any) -> Network:
         where = self._where
@@ -196,7 +216,7 @@ class _Reader:
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
             sources=tuple(self._each(fields, "sources", lambda w, name, b: Source(name, self._texts(w, b)))),
-            nodes=tuple(self._each(fields, "boxes", self._node)),
+            nodes=tuple(read() for read in self._each(fields, "boxes", self._node)),
             outputs=tuple(self._each(fields, "outputs", self._output)),
             tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, self._texts(w, b)))),
             points=tuple(self._each(fields, "points", self._point)),
@@ -245,18 +265,22 @@ class _Reader:
             raise BadInput(f"{where}: {repr(value)} is out of range.", hint="Give a number up to 2^53.")
         return value
 
-    def _node(self, where: str, name: str, body: Any) -> Node:
+    def _node(self, where: str, name: str, body: Any) -> Callable[[], Node]:
+        """A box; the arcs into it are read when all boxes are known."""
         kinds = [kind for kind in BOXES if isinstance(body, dict) and kind in body]
         if len(kinds) != 1:
             raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(BOXES)}.")
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
-        inputs = tuple(self._arc(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"]))
+        texts = [(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"])]
         if "clock" in fields:
-            inputs = (*inputs, self._arc(f"{where}, clock", fields["clock"]))
+            texts.append((f"{where}, clock", fields["clock"]))
         group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
-        return Node(name, self._box(where, kind, fields), inputs, group, note)
+        box = self._box(where, kind, fields)
+        if isinstance(box, Operator):
+            self._operators[name] = box
+        return lambda: Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
 
     def _box(self, where: str, kind: str, fields: dict[str, Any]) -> Box:
         read: dict[str, Callable[[], Box]] = {
@@ -274,6 +298,7 @@ class _Reader:
                 self._texts(f"{where}, running", fields["running"]),
                 self._list(f"{where}, group_by", fields.get("group_by", [])),
             ),
+            "operator": lambda: self._operator(where, fields),
         }
         return read[kind]()
 
@@ -307,6 +332,26 @@ class _Reader:
         if not isinstance(value, bool):
             raise BadInput(f"{where}.{key}: {repr(value)} is neither true nor false.", hint=f"Write {key}: true.")
         return value
+
+    def _operator(self, where: str, fields: dict[str, Any]) -> Operator:
+        try:
+            kind = operators.find(self._text(f"{where}, operator", fields["operator"]))
+        except BadInput as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        return self._parameters(f"{where}, parameters", kind, fields.get("parameters") or {})
+
+    def _parameters(self, where: str, kind: type[Operator], body: Any) -> Operator:
+        """An operator with the parameters that a file gives it."""
+        needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
+        known = {f.name for f in dataclasses.fields(kind)}
+        try:
+            return fitted(kind, self._fields(where, body, needed, known - needed))
+        except BadInput as error:
+            raise BadInput(
+                error.message if error.message.startswith(where) else f"{where}: {error.message}", hint=error.hint
+            ) from error
+        except MALFORMED as error:
+            raise BadInput(f"{where}: {error}.", hint=f"It takes: {_signature(kind)}.") from error
 
     def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
         return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
@@ -342,8 +387,12 @@ class _Reader:
             raise BadInput(f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].") from error
 
     def _arc(self, where: str, value: Any) -> Arc:
+        text = self._text(where, value)
+        origin, _, output = text.partition(".")
         try:
-            return Arc.parse(self._text(where, value))
+            if output and not output.isdigit() and origin in self._operators:
+                return Arc(origin, self._operators[origin].port(output))
+            return Arc.parse(text)
         except BadInput as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
 
@@ -356,6 +405,10 @@ class _Reader:
         """How long and how much a connection point or a view remembers."""
         seconds, tuples = (self._maybe(where, fields, key) for key in _KEEP)
         return seconds, None if tuples is None else int(tuples)
+
+
+def _signature(kind: type[Operator]) -> str:
+    return ", ".join(f"{field.name} ({field.type})" for field in dataclasses.fields(kind)) or "no parameters"
 
 
 #: the fields of a persistence specification
@@ -372,4 +425,5 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "latest": (set(), {"before"}),
     "running": (set(), {"group_by"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
+    "operator": (set(), {"parameters"}),
 }

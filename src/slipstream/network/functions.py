@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from slipstream.errors import BadArgument
+from slipstream.network import operators
 from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
@@ -122,8 +123,17 @@ RUNNING = ("count", "sum", "avg", "min", "max")
 AnyFunction = TypeVar("AnyFunction", WindowFunction, VectorFunction, ScalarFunction)
 
 
-def register(function: AnyFunction) -> AnyFunction:
-    """Make a function known under its name, in any case of letters; a name that SQL uses is refused."""
+@overload
+def register(function: AnyFunction) -> AnyFunction: ...
+@overload
+def register(function: operators.OperatorClass) -> operators.OperatorClass: ...
+def register(function: Any) -> Any:
+    """Make a function known under its name, in any case of letters, or the class of an operator.
+
+    A name that SQL uses is refused for a function.
+    """
+    if isinstance(function, type):
+        return operators.register(function)
     name = function.name.lower()
     if name in {*SQL_AGGREGATES, *AGGREGATES, *FUNCTIONS, *KEYWORDS, *TYPES}:
         raise BadArgument(f"function {function.name}: SQL has one of that name.", hint="Choose another name.")

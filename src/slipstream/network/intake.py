@@ -21,11 +21,11 @@ from slipstream.io import chunks
 from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream, from_stream
 from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
+from slipstream.network.flow import Train
 from slipstream.network.monitor import REJECTS
 from slipstream.network.plan import Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import Tuples
-from slipstream.network.superbox import Train
 from slipstream.network.trains import SEQ, SHED, TS, arrow_schema
 from slipstream.network.windows import encoded
 

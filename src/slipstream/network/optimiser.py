@@ -31,6 +31,7 @@ from slipstream.network.algebra import (
     Running,
     Union,
 )
+from slipstream.network.operators import Operator
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.statistics import Statistics
 
@@ -240,7 +241,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
             return set().union(*ports, *map(_uses, box.predicates))
         case Map():
             return set().union(*map(_uses, box.columns.values()))
-        case Union() | Latest() | Running():
+        case Union() | Latest() | Running() | Operator():
             return set(schema)
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])

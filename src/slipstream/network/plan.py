@@ -8,9 +8,10 @@ order-agnostic boxes on the way are *paths* of plain expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from slipstream.network import expressions, functions
 from slipstream.network.aggregate import AggregateKernel
@@ -33,6 +34,7 @@ from slipstream.network.algebra import (
 from slipstream.network.clocked import ClockedKernel
 from slipstream.network.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
 from slipstream.network.latest import LatestKernel
+from slipstream.network.operators import Operator
 from slipstream.network.resample import ResampleKernel
 from slipstream.network.running import RunningKernel
 from slipstream.network.schemas import Checked, beside, joined
@@ -162,7 +164,8 @@ class _Planner:
             self._origin(Arc(source.name))
         for node in self._checked.nodes:
             if not is_agnostic(node):
-                self._origin(Arc(node.name))
+                for arc in self._checked.ports[node.name]:
+                    self._origin(arc)
         for node in self._checked.nodes:
             if not is_agnostic(node):
                 self._plan.runners.append(self._runner(node))
@@ -211,22 +214,21 @@ class _Planner:
     def _runner(self, node: Node) -> Runner:
         origin = self._plan.origins[Arc(node.name)]
         match node.box:
-            case BSort():
-                return self._bsort(node, node.box, origin)
             case Aggregate():
                 make = self._aggregate if len(node.inputs) == 1 else self._clocked
                 return make(node, node.box, origin)
-            case Latest():
-                return self._latest(node, node.box, origin)
-            case Running():
-                return self._running(node, node.box, origin)
-            case Join():
-                return (
-                    self._lookup(node, origin) if self._checked.is_lookup(node) else self._join(node, node.box, origin)
-                )
-            case Resample():
-                return self._resample(node, node.box, origin)
-        raise AssertionError(node.box.kind)
+            case Join() if self._checked.is_lookup(node):
+                return self._lookup(node, origin)
+            case Operator():
+                return self._operator(node, origin)
+        made: dict[type[Any], Callable[[Node, Any, Layout], Runner]] = {
+            BSort: self._bsort,
+            Join: self._join,
+            Resample: self._resample,
+            Latest: self._latest,
+            Running: self._running,
+        }
+        return made[type(node.box)](node, node.box, origin)
 
     def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
         delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
@@ -323,6 +325,12 @@ class _Planner:
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+
+    def _operator(self, node: Node, origin: Layout) -> Runner:
+        sides = tuple(
+            self._side(node, side, dict.fromkeys(schema), ()) for side, schema in enumerate(self._checked.inputs(node))
+        )
+        return Runner(node, None, sides, origin, ())
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)

@@ -14,7 +14,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slipstream.errors import BadInput
+from slipstream.errors import BadInput, SlipstreamError
 from slipstream.network import expressions, functions
 from slipstream.network.algebra import (
     TUP,
@@ -34,6 +34,7 @@ from slipstream.network.algebra import (
     Schema,
     Union,
 )
+from slipstream.network.operators import UNKNOWN, Operator
 from slipstream.sqlallowed import MOST_GROWTH, growth
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ _OURS = {
     "boolean": "boolean",
 }
 _NUMBERS = ("integer", "float")
-#: of an expression, as long as Spark has not been asked
-UNKNOWN = "unknown"
 Read = TypeVar("Read")
 
 
@@ -262,17 +261,49 @@ class _Checker:
                 outputs = [self._join(where, node, node.box, inputs)]
             case Resample():
                 outputs = [self._resample(where, node, node.box, inputs)]
+            case Operator():
+                outputs = self._operator(where, node, node.box, inputs)
         return outputs
 
     def _check_inputs(self, where: str, node: Node) -> None:
         two = dict.fromkeys(("join", "resample", "latest"), (2, 2))
         wanted = {"union": (2, 99), "aggregate": (1, 2), **two}.get(node.box.kind, (1, 1))
+        if isinstance(node.box, Operator):
+            wanted = (node.box.takes, node.box.takes)
         if not wanted[0] <= len(node.inputs) <= wanted[1]:
             raise BadInput(f"{where}: {len(node.inputs)} inputs.", hint=f"It takes {wanted[0]}.")
         for side, arc in enumerate(node.inputs):
             if side == self._checked.table_side(node):
                 continue
             _check_arc(self._checked, where, arc)
+
+    def _operator(self, where: str, node: Node, box: Operator, inputs: list[Schema]) -> list[Schema]:
+        """What an operator says of its outputs, which is a stranger's code."""
+        try:
+            lender = [self._lender(node)] if box.borrows else []
+            found = box.outputs(*lender, *(dict(schema) for schema in inputs))
+            schemas = [dict(found[port]) for port in box.ports]
+        except SlipstreamError as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        except Exception as error:
+            raise BadInput(
+                f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
+                hint=f"Correct {type(box).__name__}.outputs: it must give a schema for each of {', '.join(box.ports)}.",
+            ) from error
+        for schema in inputs:
+            for column in box.key:
+                _known(f"{where}: key column", column, schema)
+        return schemas
+
+    def _lender(self, node: Node) -> Any:
+        """The box on whose state another works: that of its first input."""
+        arc = node.inputs[0]
+        origin = next((other for other in self._checked.nodes if other.name == arc.origin), None)
+        lends = isinstance(origin, Node) and isinstance(origin.box, Operator) and not origin.box.borrows
+        if not lends or arc.port:
+            raise BadInput(f"its first input {arc} is no keep box.", hint="Give the name of a keep box first.")
+        assert origin is not None
+        return origin.box
 
     def _filter(self, where: str, box: Filter, schema: Schema) -> list[Schema]:
         if not box.predicates:

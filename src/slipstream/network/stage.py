@@ -10,20 +10,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from slipstream.cuboid.files import FOLDER
 from slipstream.network import intake
+from slipstream.network.flow import Train, ordinals
 from slipstream.network.groups import Columns
 from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Kernel, Released, State
 from slipstream.network.monitor import REJECTS
+from slipstream.network.operators import Kept, OperatorState, stores_of
 from slipstream.network.plan import Layout, Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import TAKEN, Sink, Tuples
-from slipstream.network.superbox import Superbox, Train, ordinals
+from slipstream.network.superbox import Superbox
 from slipstream.network.tables import Log, packed, unpack
 from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
@@ -45,7 +49,7 @@ class StagedBox:
 class Boxes:
     """What the boxes of a network keep, and the log in which it rests."""
 
-    states: dict[str, State]
+    states: dict[str, State | OperatorState]
     log: Log
 
     @classmethod
@@ -55,25 +59,46 @@ class Boxes:
         return cls(states, Log([table for state in states.values() for table in state.tables]))
 
     @classmethod
-    def load(cls, superbox: Superbox, store: Store) -> Boxes:
+    def load(cls, superbox: Superbox, stores: Sequence[Store]) -> Boxes:
         """The boxes as they were saved."""
         boxes = cls.fresh(superbox)
-        boxes.log.load(store)
+        boxes.log.load(stores[0])
         for state in boxes.states.values():
             state.restore()
+        for kept, mine in boxes._kept(stores):
+            kept.load(mine)
         return boxes
+
+    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None) -> None:
+        """Write what changed, and what readers see of it."""
+        self.log.save(stores[0])
+        for kept, mine in self._kept(stores):
+            kept.save(mine, batch)
+            if snapshot is not None:
+                kept.publish(snapshot, batch)
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The names of the stores: one for all tables, and those of state with a form of its own."""
+        return ("boxes", *(f"{name}__{store}" for name, kept in stores_of(self.states) for store in kept.stores))
+
+    def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
+        rest = iter(stores[1:])
+        for _, kept in stores_of(self.states):
+            yield kept, [next(rest) for _ in kept.stores]
 
 
 class SuperboxStage(FrameStage[Boxes]):
     """All boxes of a network in one operator."""
 
     name = "network"
-    maps = ("boxes",)
 
     def __init__(self, engine: str, superbox: Superbox, sink: Sink | None) -> None:
         super().__init__(engine)
+        self.maps = Boxes.fresh(superbox).stores
         self._superbox = superbox
         self._sink = sink
+        self._snapshot = Path(sink.folder) / FOLDER if sink else None
         self._marker = Marker(sink.folder, sink.network) if sink else None
 
     def fresh(self) -> Boxes:
@@ -82,7 +107,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def load(self, stores: list[Store]) -> Boxes:
         """The boxes as they were saved."""
-        return Boxes.load(self._superbox, stores[0])
+        return Boxes.load(self._superbox, stores)
 
     def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples of the sources in; what the outputs get is passed on, or written, and then a word of it passed on."""
@@ -106,7 +131,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def save(self, state: Boxes, stores: list[Store]) -> None:
         """Write what changed."""
-        state.log.save(stores[0])
+        state.save(stores, batch_number(), self._snapshot)
 
 
 def _rows(train: Train, layout: Layout, plan: Plan) -> pd.DataFrame:

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.kernels import Bools, Longs, compiled
+from slipstream.kernels import Longs
 from slipstream.network import expressions
 from slipstream.network.algebra import Arc, Filter, Join, Map, Schema
+from slipstream.network.flow import Train, merging, no_tuples, ordinals, sorted_train
 from slipstream.network.groups import hashes
 from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
+from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
 from slipstream.network.values import Untranslatable
@@ -27,58 +29,10 @@ from slipstream.network.vector import Expression, translate
 from slipstream.network.windows import NULL_INTEGER, expand
 
 Array = npt.NDArray[Any]
+States: TypeAlias = Mapping[str, State | OperatorState]
 
 #: the n-th path by which a tuple reaches a box is so much later there than the first
 PATHS = 1 << 40
-
-
-@dataclass(frozen=True)
-class Train:
-    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns."""
-
-    ts: Longs
-    shed: Longs
-    order: Longs
-    columns: dict[str, Array]
-
-    def __len__(self) -> int:
-        return int(self.ts.size)
-
-    def take(self, which: Longs | Bools) -> Train:
-        """Some of the tuples."""
-        columns = {name: values[which] for name, values in self.columns.items()}
-        return Train(self.ts[which], self.shed[which], self.order[which], columns)
-
-    def with_columns(self, columns: dict[str, Array]) -> Train:
-        """The same tuples with other columns."""
-        return Train(self.ts, self.shed, self.order, columns)
-
-    @classmethod
-    def concat(cls, trains: Sequence[Train]) -> Train:
-        """Trains with the same columns as one."""
-        if len(trains) == 1:
-            return trains[0]
-        columns = {name: np.concatenate([train.columns[name] for train in trains]) for name in trains[0].columns}
-        ts, shed, order = (np.concatenate([getattr(t, part) for t in trains]) for part in ("ts", "shed", "order"))
-        return cls(ts, shed, order, columns)
-
-
-@compiled
-def in_order(order: Longs) -> bool:
-    """Whether rows are in lexicographic order already."""
-    for row in range(1, order.shape[0]):
-        for column in range(order.shape[1]):
-            before, now = order[row - 1, column], order[row, column]
-            if before < now:
-                break
-            if before > now:
-                return False
-    return True
-
-
-def sorting(order: Longs, last: Longs) -> Longs:
-    """The places of rows in lexicographic order; of equal ones, that with the smaller ``last`` first."""
-    return np.lexsort((last, *order.T[::-1]))
 
 
 @dataclass(repr=False)
@@ -130,11 +84,18 @@ class Superbox:
 
     # --- a batch
 
-    def fresh(self) -> dict[str, State]:
+    def fresh(self) -> dict[str, State | OperatorState]:
         """What the order-sensitive boxes keep before anything has come, by their names."""
-        return {runner.node.name: runner.kernel.fresh() for runner in self.plan.runners if runner.kernel}
+        states: dict[str, State | OperatorState] = {}
+        for runner in self.plan.runners:
+            box = runner.node.box
+            if runner.kernel:
+                states[runner.node.name] = runner.kernel.fresh()
+            elif isinstance(box, Operator) and not box.borrows:
+                states[runner.node.name] = OperatorState(box.fresh(*self.plan.checked.inputs(runner.node)))
+        return states
 
-    def step(self, states: Mapping[str, State], sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+    def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
         """Take what arrived through the boxes, level by level; yields what each output and tap gets.
 
         ``states`` is what the order-sensitive boxes keep: it is brought up to date.
@@ -143,9 +104,9 @@ class Superbox:
         inboxes: dict[int, list[Train]] = {}
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
-                released = self._run(runner, states, inboxes)
-                if released is not None and len(released):
-                    trains[Arc(runner.node.name)] = released
+                for port, released in enumerate(self._run(runner, states, inboxes)):
+                    if len(released):
+                        trains[Arc(runner.node.name, port)] = released
             ways: dict[tuple[Arc, ...], Train | None] = {}
             for delivery, place, way in self._deliveries[level]:
                 found = self._follow(way.arcs, trains, ways)
@@ -227,15 +188,35 @@ class Superbox:
 
     # --- order-sensitive boxes
 
-    def _run(self, runner: Runner, states: Mapping[str, State], inboxes: Mapping[int, list[Train]]) -> Train | None:
-        """One box on everything that came to its sides, in the order of arrival."""
+    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]]) -> list[Train]:
+        """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
         if not any(sides):
-            return None
+            return []
+        if isinstance(runner.node.box, Operator):
+            return self._operate(runner, runner.node.box, states, sides)
         if runner.kernel is None:
-            return self._look_up(runner, Train.concat(sides[0]))
+            return [self._look_up(runner, Train.concat(sides[0]))]
+        return [self._release(runner, states[runner.node.name], sides)]
+
+    def _operate(self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]]) -> list[Train]:
+        """An operator on everything that came; one that borrows works on the state of the box it takes from."""
+        node, checked = runner.node, self.plan.checked
+        width = len(self.plan.keys)
+        inputs = [
+            sorted_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
+            for side, trains in zip(runner.sides, sides, strict=True)
+        ]
+        state = states[node.inputs[0].origin if box.borrows else node.name]
+        assert isinstance(state, OperatorState)
+        schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
+        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name])
+
+    def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
+        """A box with a kernel."""
+        assert runner.kernel is not None
         order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
-        released = runner.kernel.step(states[runner.node.name], inputs)
+        released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
         keys = order[trigger]
         keys[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
@@ -344,45 +325,6 @@ def _sorted(trains: Sequence[Train]) -> Train | None:
     return train if places is None else train.take(places)
 
 
-def merging(orders: Sequence[Longs]) -> Longs | None:
-    """The places of all rows in lexicographic order, of equal ones the earlier part's first; None if they are in it."""
-    if not all(in_order(order) for order in orders):
-        return sorting(np.concatenate(orders), np.arange(sum(len(order) for order in orders)))
-    if len(orders) == 1:
-        return None
-    found = np.arange(len(orders[0]))
-    for done, order in enumerate(orders[1:], 1):
-        before = orders[0] if done == 1 else np.concatenate(orders[:done])[found]
-        found = merge(before, found, order, len(found))
-    return found
-
-
-@compiled
-def merge(one: Longs, places: Longs, two: Longs, begin: int) -> Longs:
-    """Merge sorted rows: the places of ``one``, and those of ``two`` from ``begin`` on, in the common order."""
-    found = np.empty(one.shape[0] + two.shape[0], np.int64)
-    i = k = 0
-    while i < one.shape[0] and k < two.shape[0]:
-        is_later = False
-        for column in range(one.shape[1]):
-            if one[i, column] != two[k, column]:
-                is_later = one[i, column] > two[k, column]
-                break
-        if is_later:
-            found[i + k] = begin + k
-            k += 1
-        else:
-            found[i + k] = places[i]
-            i += 1
-    while i < one.shape[0]:
-        found[i + k] = places[i]
-        i += 1
-    while k < two.shape[0]:
-        found[i + k] = begin + k
-        k += 1
-    return found
-
-
 def _input(train: Train, place: Longs) -> dict[str, Array]:
     if (place[1:] < place[:-1]).any():
         sorted_ = np.argsort(place, kind="stable")
@@ -391,20 +333,7 @@ def _input(train: Train, place: Longs) -> dict[str, Array]:
 
 
 def _nothing(layout: Layout) -> dict[str, Array]:
-    dtypes: dict[str, Any] = {"float": np.float64, "text": object}
-    columns = {name: np.empty(0, dtypes.get(layout.types[name], np.int64)) for name in layout.columns}
-    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **columns}
-
-
-def ordinals(trigger: Longs) -> Longs:
-    """Of tuples that one arrival released, the first, the second...
-
-    >>> ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
-    [0, 1, 0, 0, 1, 2]
-    """
-    begins = np.flatnonzero(np.r_[True, trigger[1:] != trigger[:-1]])[: trigger.size]
-    lengths = np.diff(np.r_[begins, trigger.size])
-    return np.arange(trigger.size) - np.repeat(begins, lengths)
+    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **no_tuples(layout.types)}
 
 
 @dataclass(frozen=True)
