@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from slipstream.errors import BadInput
 from slipstream.network.functions import SPARK_TYPES
@@ -137,9 +137,6 @@ class Resample:
 
 
 Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Operator
-BOXES: dict[str, type[Any]] = {
-    box.kind: box for box in (Filter, Map, Union, BSort, Aggregate, Join, Resample, Operator)
-}
 
 
 def _called(box: Box) -> str:

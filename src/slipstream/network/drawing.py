@@ -21,13 +21,15 @@ from slipstream.network.algebra import (
     Order,
     Resample,
 )
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.operators import Operator, parameters
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 176, 52, 64, 30, 32
 _COLOURS = {
     "source": "#d9e8f5", "table": "#e8e2d4", "output": "#dcefdc",
     "filter": "#fdf3d7", "map": "#fdf3d7", "union": "#fdf3d7",
-    "operator": "#d5ece8", "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "join": "#ead9f0", "resample": "#ead9f0",
+    "operator": "#d5ece8", "keep": "#d5ece8", "query": "#d5ece8", "lookup": "#d5ece8",
+    "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "join": "#ead9f0", "resample": "#ead9f0",
 }  # fmt: skip
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.kind{font-size:10px;fill:#555}.what{font-size:10px}"
@@ -100,6 +102,12 @@ def what(box: Box) -> str:
             words = box.predicate + ("" if box.size is None else f" within {box.size:g}")
         case Resample():
             words = f"{', '.join(box.functions.values())} within {box.size:g}"
+        case Keep():
+            words = box.cuboid
+        case CuboidQuery():
+            words = box.select
+        case CuboidLookup():
+            words = f"{', '.join(box.columns.values())} of {box.by}"
         case Operator():
             words = " ".join([box.name, *(f"{name} {value}" for name, value in parameters(box).items())]).strip()
     return words

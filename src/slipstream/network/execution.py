@@ -13,6 +13,7 @@
     OUT/monitor.jsonl       one line a batch: tuples, delays and utility of each output
     OUT/checkpoint/         Spark's own, and what comes from sockets until it is committed
     OUT/control             run, pause, or a number of single steps
+    OUT/snapshot/           the cuboids that its boxes keep, for `slipstream cuboid query`
     OUT/taps.json           arcs to record beside the outputs
     OUT/shed.json           how much to drop where, and shed.jsonl what was dropped
 
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.cuboid.files import FOLDER
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.io.control import PAUSE, RUN, Control
@@ -44,6 +46,7 @@ from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.compiler import Compiled, compile_rows
+from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
 from slipstream.network.intake import REJECT_TYPES, numbered, packed
@@ -373,6 +376,8 @@ class Execution:
         """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive."""
         made = self.compile(spark, tables, trains=trains)
         sink.prepare(self.folder)
+        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+            cuboids.write(self.folder / FOLDER)
         partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
         return made.start(self._deliver, self.folder / "checkpoint", partitions=partitions)
 

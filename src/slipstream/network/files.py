@@ -27,7 +27,6 @@ from slipstream.documents import fitted
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.network import operators
 from slipstream.network.algebra import (
-    BOXES,
     Aggregate,
     Arc,
     Box,
@@ -45,6 +44,7 @@ from slipstream.network.algebra import (
     Table,
     Union,
 )
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.operators import Operator
 from slipstream.network.qos import DELAY, DROP, Graph, Quality
 
@@ -146,6 +146,12 @@ def _arguments(box: Box) -> dict[str, Any]:
         case Resample():
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
             body |= {"right": _order(box.right), "lag": box.lag}
+        case Keep():
+            body = {"keep": box.cuboid}
+        case CuboidQuery():
+            body = {"query": box.select}
+        case CuboidLookup():
+            body = {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
         case Operator():
             body = {"operator": box.name, "parameters": operators.parameters(box) or None}
     return {key: value for key, value in body.items() if value is not None}
@@ -257,9 +263,9 @@ class _Reader:
 
     def _node(self, where: str, name: str, body: Any) -> Callable[[], Node]:
         """A box; the arcs into it are read when all boxes are known."""
-        kinds = [kind for kind in BOXES if isinstance(body, dict) and kind in body]
+        kinds = [kind for kind in _BOX_FIELDS if isinstance(body, dict) and kind in body]
         if len(kinds) != 1:
-            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(BOXES)}.")
+            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(_BOX_FIELDS)}.")
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
@@ -280,6 +286,9 @@ class _Reader:
             "join": lambda: self._join(where, fields),
             "resample": lambda: self._resample(where, fields),
             "operator": lambda: self._operator(where, fields),
+            "keep": lambda: Keep(self._cuboid(f"{where}, keep", fields["keep"])),
+            "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
+            "lookup": lambda: self._lookup(where, fields),
         }
         return read[kind]()
 
@@ -306,6 +315,24 @@ class _Reader:
         functions = self._texts(f"{where}, resample", fields["resample"])
         size = self._number(f"{where}, size", fields["size"])
         return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _cuboid(self, where: str, value: Any) -> str:
+        """A declaration: as text, or as the attributes of a cuboid that has the name of its box."""
+        if not isinstance(value, dict):
+            return self._text(where, value)
+        name = where.removesuffix(", keep").rpartition(".")[2]
+        forms = ", ".join(f"{attribute} {form}" for attribute, form in self._texts(where, value).items())
+        return f"CREATE CUBOID {name} ({forms})"
+
+    def _lookup(self, where: str, fields: dict[str, Any]) -> CuboidLookup:
+        columns = self._texts(f"{where}, lookup", fields["lookup"])
+        outer = self._truth(f"{where}, outer", fields.get("outer", False))
+        return CuboidLookup(columns, self._text(f"{where}, key", fields["key"]), outer)
+
+    def _truth(self, where: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise BadInput(f"{where}: {repr(value)} is neither true nor false.", hint="Write true, or leave it out.")
+        return value
 
     def _operator(self, where: str, fields: dict[str, Any]) -> Operator:
         try:
@@ -350,9 +377,7 @@ class _Reader:
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
         arc = self._arc(f"{where}.from", fields["from"])
-        view = fields.get("view", False)
-        if not isinstance(view, bool):
-            raise BadInput(f"{where}.view: {repr(view)} is neither true nor false.", hint="Write view: true.")
+        view = self._truth(f"{where}.view", fields.get("view", False))
         return Output(name, arc, quality, view, *self._kept(where, fields))
 
     def _graph(self, where: str, body: Any) -> Graph:
@@ -401,4 +426,7 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "join": (set(), {"size", "left", "right"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
     "operator": (set(), {"parameters"}),
+    "keep": (set(), set()),
+    "query": (set(), set()),
+    "lookup": ({"key"}, {"outer"}),
 }
