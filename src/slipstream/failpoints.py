@@ -15,6 +15,16 @@ import time
 
 VARIABLE = "SLIPSTREAM_FAILPOINT"
 
+#: the places where any job writes and commits its outputs
+OUTPUT_POINTS = (
+    "outputs.before-write",
+    "outputs.after-write",
+    "outputs.before-commit",
+    "outputs.between-tables",
+    "outputs.before-journal",
+    "outputs.after-journal",
+)
+
 #: the places of a toll engine, in the order in which a batch comes to them
 POINTS = (
     "tolls.before-save",

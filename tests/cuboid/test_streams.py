@@ -180,7 +180,7 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     query = Query.parse("SELECT stock_id, delta(price) AS d FROM stock", {"stock": schema})
     made = CuboidStream("stock", schema, {"moves": query})
     rows = open_files(spark, tmp_path / "ticks", schema, files_a_batch=2)
-    found = results(made.over(rows, Fragmentation.new(spark, 2)), "moves", query)
+    found = results(made.over(rows, Fragmentation.new(2)), "moves", query)
     assert found.columns == ["stock_id", "d"]
     started = (
         found.writeStream.format("memory").queryName("moves").option("checkpointLocation", str(tmp_path / "checkpoint"))

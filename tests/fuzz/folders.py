@@ -20,12 +20,13 @@ from slipstream.cuboid.log import expanded, squeezed
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.history import History, Index, check_of
-from slipstream.feeds.intake import Intake
+from slipstream.feeds.intake import Intake, closing, parcel
 from slipstream.feeds.parse import parse_text
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.sink import JOURNAL, Batch, journal
+from slipstream.runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
 
@@ -130,9 +131,11 @@ class Engine:
         files.write_delta(self._out / "0.delta", [np.zeros(2, CAR.dtype).tobytes()], np.array([5], np.int64))
         self.image, self.delta = ((self._out / name).read_bytes() for name in ("0.image", "0.delta"))
         self.rows = squeezed(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
-        intake = Intake(60)
-        intake.take(parse_text(_text(ROWS)).tuples)
-        self.intake = intake.encode()
+        intake, store = Intake(60), MemoryStore()
+        intake.take([parcel(parse_text(_text(ROWS)).tuples)])
+        intake.save(store)
+        self.intake = store[0]
+        self.pending = store[1]
 
     def _written(self, name: str, data: bytes) -> Path:
         place = self._out / name
@@ -200,10 +203,17 @@ class Engine:
         return ACCEPTED
 
     def with_intake(self, data: bytes) -> str:
-        """The intake in the state store."""
-        intake = Intake.decode(60, data)
-        intake.take(parse_text(_text(ROWS)).tuples)
-        intake.release(everything=True)
+        """How far an intake had come, in the state store."""
+        return self._with_entries({0: data, 1: self.pending})
+
+    def with_pending(self, data: bytes) -> str:
+        """The tuples that an intake holds, in the state store."""
+        return self._with_entries({0: self.intake, 1: data})
+
+    def _with_entries(self, entries: dict[int, bytes]) -> str:
+        intake = Intake.load(60, 5_000, MemoryStore(entries))
+        intake.take([parcel(parse_text(_text(ROWS)).tuples), closing()])
+        intake.release()
         return ACCEPTED
 
 
@@ -239,4 +249,5 @@ def readers(scratch: Path) -> list[Reader]:
         Reader("delta of a snapshot", "bytes", [engine.delta], engine.with_delta),
         Reader("rows of the state store", "bytes", [engine.rows], engine.with_rows),
         Reader("intake of the state store", "bytes", [engine.intake], engine.with_intake),
+        Reader("pending tuples of the state store", "bytes", [engine.pending], engine.with_pending),
     ]

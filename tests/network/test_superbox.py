@@ -1,4 +1,4 @@
-"""A whole network in memory: all seven boxes, fed in any trains, against the tuple-at-a-time interpreter."""
+"""A whole network in memory: all nine boxes, fed in any trains, against the tuple-at-a-time interpreter."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int], restarts
     bounds = [0, *cuts, len(feed)]
     for start, end in itertools.pairwise(bounds):
         batch = feed[start:end]
-        inputs = [_input(side, runner.node.inputs[i].origin, batch) for i, side in enumerate(runner.sides)]
+        inputs = [_input(side, runner.node.inputs[i].origin, batch, start) for i, side in enumerate(runner.sides)]
         if not any(len(part["ts"]) for part in inputs):
             continue
         if restarts or log is None:
@@ -131,11 +131,12 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int], restarts
     return {network.outputs[0].name: out}
 
 
-def _input(side, source: str, batch: Feed) -> dict[str, np.ndarray]:
+def _input(side, source: str, batch: Feed, start: int) -> dict[str, np.ndarray]:
     here = [(i, ts, values) for i, (name, ts, values) in enumerate(batch) if name == source]
     columns: dict[str, Any] = {
         "ts": np.array([ts for _, ts, _ in here], dtype=np.int64),
         "arrival": np.array([i for i, _, _ in here], dtype=np.int64),
+        "instant": np.array([start + i for i, _, _ in here], dtype=np.int64),
     }
     for name, text in side.layout.columns.items():
         values = [0 if text == "0L" else values[text] for _, _, values in here]

@@ -46,9 +46,12 @@ def _add_functions(file: Path | None) -> None:
 
 
 def _text(given: str) -> str:
-    """What was given, or what is in the file of that name."""
-    is_file = len(given) < 250 and "\n" not in given and Path(given).is_file()
-    return Path(given).read_text(encoding="utf-8") if is_file else given
+    """The text that was given, or the contents of the file of that name."""
+    if len(given) < 250 and "\n" not in given and Path(given).is_file():
+        return Path(given).read_text(encoding="utf-8")
+    if given and not any(map(str.isspace, given)):
+        raise BadArgument(f"{given}: no such file.", hint="Give a file with SQL in it, or the SQL itself in quotes.")
+    return given
 
 
 @app.command()

@@ -186,7 +186,7 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
     name, schema = declared(script)
     queries, snapshot = check_start(script, out, how), out / files.FOLDER
     cores = spark.sparkContext.defaultParallelism
-    fragmentation = _agreed(out, stream.Fragmentation.new(spark, how.fragments or cores, how.bounds))
+    fragmentation = _agreed(out, stream.Fragmentation.new(how.fragments or cores, how.bounds))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(snapshot)
     made = stream.CuboidStream(name, schema, queries, str(snapshot.absolute()))
     found = made.over(rows, fragmentation)

@@ -29,11 +29,12 @@ from slipstream.cuboid.views import held_as, joined
 from slipstream.errors import BadArgument
 from slipstream.kernels import Bools, Longs, scramble
 from slipstream.runtime import state_cache
+from slipstream.runtime.partitions import labels
 from slipstream.runtime.stage import Stage, batch_number
 from slipstream.runtime.store import Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 TRAINS = "key int, seq long, tuples int, rejects int, payload binary"
 FOUND = "query string, rows int, payload binary"
@@ -74,25 +75,16 @@ class Fragmentation:
         return (scramble(keys.view(np.uint64)) % np.uint64(len(self.labels))).astype(np.int64)
 
     @classmethod
-    def new(cls, spark: SparkSession, fragments: int, bounds: tuple[int, ...] = ()) -> Fragmentation:
+    def new(cls, fragments: int, bounds: tuple[int, ...] = ()) -> Fragmentation:
         """So many fragments by hash, or those between ``bounds``, each in a partition of its own."""
         check_bounds(bounds)
-        return cls(spread(spark, len(bounds) + 1 if bounds else fragments), bounds)
+        return cls(labels(len(bounds) + 1 if bounds else fragments), bounds)
 
 
 def check_bounds(bounds: tuple[int, ...]) -> None:
     """Refuse ranges that overlap."""
     if list(bounds) != sorted(set(bounds)):
         raise BadArgument(f"bounds {bounds}: not in increasing order.", hint="Give the first key of each range.")
-
-
-def spread(spark: SparkSession, parts: int) -> tuple[int, ...]:
-    """Numbers that Spark's hash puts into ``parts`` different partitions, in order."""
-    hashed = spark.range(64 * parts).selectExpr(
-        "cast(id as int) as label", f"pmod(hash(cast(id as int)), {parts}) as part"
-    )
-    first = hashed.groupBy("part").agg({"label": "min"}).collect()
-    return tuple(int(row[1]) for row in sorted(first, key=lambda row: int(row[0])))
 
 
 @dataclass(frozen=True)

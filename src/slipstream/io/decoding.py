@@ -78,6 +78,7 @@ class Decoding:
     schema: Mapping[str, str]  # the types of the columns
     columns: Mapping[str, str] = field(default_factory=dict)  # where a column stands if not under its own name
     fields: Sequence[str] = ()  # the names of CSV's fields, in order; the columns themselves unless they are given
+    optional: Sequence[str] = ()  # columns that a table need not have: they are null there
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
@@ -113,6 +114,11 @@ class Decoding:
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Decoding:
+        """From JSON."""
+        return cls(**body)
 
     def decode(self, chunk: bytes) -> Decoded:
         """Read whole lines, Arrow streams or trains.
@@ -327,15 +333,17 @@ def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     """Arrow streams, one after the other, or a Parquet file; one that does not fit is rejected whole."""
     schema = pa.schema([(name, TYPES[type_]) for name, type_ in how.raw_types().items()])
     parts, rejects = [schema.empty_table()], []
+    optional = {how.places[name].field for name in how.optional if name in how.schema}
     for stream in _streams(chunk) if how.encoding == ARROW else _parquet(chunk):
         if isinstance(stream, str):
             rejects.append((how.encoding, stream))
             continue
-        missing = next((name for name in schema.names if name not in stream.column_names), None)
+        absent = [name for name in schema.names if name not in stream.column_names]
         try:
-            if missing is not None:
-                raise KeyError(missing)
-            parts.append(stream.select(schema.names).cast(schema))
+            if missing := [name for name in absent if name not in optional]:
+                raise KeyError(missing[0])
+            columns = [pa.nulls(stream.num_rows) if name in absent else stream[name] for name in schema.names]
+            parts.append(pa.table(columns, schema.names).cast(schema))
         except (pa.ArrowException, KeyError) as error:
             rejects.append((how.encoding, f"{stream.num_rows} tuples: {str(error).splitlines()[0]}"))
     return pa.concat_tables(parts), rejects

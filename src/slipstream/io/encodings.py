@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 CSV, JSON, ARROW, PARQUET, TEXT, TRAIN = "csv", "json", "arrow", "parquet", "text", "train"
@@ -20,6 +21,15 @@ _SUFFIXES = {
     ".parquet": PARQUET,
     ".dat": TEXT,
 }
+
+
+def joining(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
+    """How messages become a chunk.
+
+    >>> joining("json")([b'{"id": 1}', b'{"id": 2}'])
+    b'{"id": 1}\\n{"id": 2}'
+    """
+    return b"".join if encoding in BINARY else b"\n".join
 
 
 def encoding_of(name: str) -> str:

@@ -1,6 +1,6 @@
 """Where tuples come from, by name: a run, a file or folder, ``kafka:HOST:PORT/TOPIC``, ``tcp:HOST:PORT``; as streams.
 
-The toll engine and the archive read the same sources, and wait for their ends in the same way.
+All jobs read the same sources, and wait for their ends in the same way.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from slipstream.documents import fitted
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
+from slipstream.io.chunks import Decoded, Packing, Plain
 from slipstream.io.decoding import Decoding
 from slipstream.io.encodings import ARROW, BINARY, CSV, PARQUET, encoding_of
 from slipstream.io.kafka import Topic
@@ -44,7 +45,7 @@ class Feed:
     follow: bool = False
     header: str = ""  # the first line of every file of CSV
     decoding: Decoding | None = None  # what tasks make of it; without one they pass on what they read
-    tasks: int = 1  # that read a topic at once
+    tasks: int = 1  # that read at once
     settings: tuple[tuple[str, str], ...] = ()  # of Kafka's client
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,14 +85,23 @@ class Feed:
             )
 
     def open(
-        self, spark: SparkSession, folder: Path, *, openings: int = 0, alone: bool = False, control: str = ""
+        self,
+        spark: SparkSession,
+        folder: Path,
+        *,
+        openings: int = 0,
+        alone: bool = False,
+        control: str = "",
+        packing: Packing | None = None,
     ) -> DataFrame:
-        """A stream of chunks, of what is there or of all that comes; ``folder`` remembers what it must of the feed.
+        """A stream of what is there or of all that comes; ``folder`` remembers what it must of the feed.
 
-        What comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
+        Tasks give chunks to Spark as the ``packing`` says, or else decode them, or else pass them on as they are. What
+        comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
         query ``alone`` reads it. ``control`` is the file in which people pause it.
         """
         self.check()
+        packed = (packing or (Decoded(self.decoding) if self.decoding else Plain())).to_json()
         if self.where.startswith(KAFKA):
             found = topic.Subscription(
                 self.topic,
@@ -100,7 +110,7 @@ class Feed:
                 openings=openings,
                 tasks=self.tasks,
                 control=control,
-                decoding=self.decoding,
+                packing=packed,
             )
             messages = found.until_now(folder / TOPIC)
             spark.dataSource.register(topic.TopicSource)
@@ -115,7 +125,8 @@ class Feed:
             alone=alone,
             control=control,
             header=self.header,
-            decoding=self.decoding,
+            packing=packed,
+            tasks=self.tasks,
         )
         spark.dataSource.register(lines.LineSource)
         return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, files.to_json()).load()
@@ -139,14 +150,14 @@ def feed_of(
     fields: Sequence[str] = (),
     follow: bool = False,
     settings: tuple[tuple[str, str], ...] = (),
+    optional: Sequence[str] = (),
 ) -> Feed:
     """The feed that people mean by ``where``, decoded to the columns of a schema; refused if it cannot be that."""
     encoding = encoding or encoding_of(_first_file(where))
     header = "" if fields or encoding != CSV else _header(where)
     named = _named(header) if header else list(fields)
-    feed = Feed(
-        where, encoding, follow, header, Decoding(encoding, dict(schema), dict(columns or {}), named), settings=settings
-    )
+    decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
+    feed = Feed(where, encoding, follow, header, decoding, settings=settings)
     if where.startswith(TCP) and encoding in (ARROW, PARQUET):
         raise BadArgument(f"{where}: a socket cannot carry {encoding}.", hint="Send csv, json, text or train.")
     feed.check()

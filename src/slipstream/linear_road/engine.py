@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,13 @@ from slipstream.archive.open_trips import OpenTrips
 from slipstream.archive.trajectories import START, second_of
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
+from slipstream.feeds.intake import SILENCE_MS
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
-from slipstream.io.reports import Parser, reading
+from slipstream.io.parcels import Parcels
+from slipstream.io.reports import reading
 from slipstream.io.sources import CLOCK, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, sink
 from slipstream.linear_road.accounts import Accounts
@@ -69,6 +71,7 @@ class Settings:
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
+    silence: float = SILENCE_MS / 1000  # seconds after which a silent partition of a topic no longer holds the others
     encoding: str = "text"
     columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
     fields: tuple[str, ...] = ()  # of CSV without a header
@@ -85,8 +88,8 @@ class Settings:
     start: str = START  # of trips: the instant of second 0
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
-    def reading(self, source: str) -> tuple[Feed, Parser]:
-        """The feed that a source names, and how its chunks are parsed."""
+    def reading(self, source: str) -> Feed:
+        """The feed that a source names."""
         return reading(
             source,
             self.encoding,
@@ -133,7 +136,7 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Refuse what cannot be done, before Spark starts."""
-    settings.reading(source)[0].check()
+    settings.reading(source).check()
     _check_job(out, settings, _fixed_of_feed(source, settings))
 
 
@@ -203,18 +206,21 @@ def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -
 
 
 def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
-    feed, parser = settings.reading(source)
+    feed = settings.reading(source)
     live = feed.has_no_end
     openings = REHEARSALS if live else 0
-    chunks = feed.open(spark, out / CHECKPOINT, openings=openings, alone=True)
     layout = _layout(spark, out, settings, _fixed_of_feed(source, settings), live=live)
+    packing = Parcels(feed.encoding, layout.fragments, layout.lateness, feed.decoding)
+    parcels = replace(feed, tasks=layout.partitions).open(
+        spark, out / CHECKPOINT, openings=openings, alone=True, packing=packing
+    )
     _warm_up(spark, layout)
     _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
     history = str(settings.history.absolute()) if settings.history else None
     with state_cache.engine() as name:
-        intake = IntakeStage(name, layout, parser, live=live)
+        intake = IntakeStage(name, layout, live=live, silence_ms=round(1000 * settings.silence))
         stages = stages_of(name, layout, history, _watch(out, settings), intake)
-        answers = assemble(chunks, name, layout, stages)
+        answers = assemble(parcels, name, layout, stages)
         coming = _Feed(openings, lambda: feed.connect(out / CHECKPOINT))
         return _toll(spark, answers, out, settings, coming, status)
 
@@ -239,7 +245,7 @@ def _layout(spark: SparkSession, out: Path, settings: Settings, fixed: dict[str,
     """A live feed on one machine gets one fragment: the number of tasks in a batch costs more than the work in them."""
     here = str(spark.sparkContext.master).startswith("local")
     parallel = settings.parallel or (1 if live and here else spark.sparkContext.defaultParallelism)
-    layout = Layout.agreed(spark, out / CHECKPOINT, parallel, fixed)
+    layout = Layout.agreed(out / CHECKPOINT, parallel, fixed)
     if settings.archives:
         archives.lay_out(out)
     return layout

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from slipstream.cuboid.stream import spread
 from slipstream.documents import fitted, json_of
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.runtime.partitions import labels
 from slipstream.staging import appearing
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 3
+STATE_VERSION = 4
 FILE = "engine.json"
 
 #: what a job makes
@@ -39,7 +36,7 @@ class Layout:
     until: int = -1  # of trips: the second of a run at which all are over
 
     @classmethod
-    def agreed(cls, spark: SparkSession, folder: Path, parallel: int, fixed: dict[str, Any]) -> Layout:
+    def agreed(cls, folder: Path, parallel: int, fixed: dict[str, Any]) -> Layout:
         """The layout that a checkpoint was made with, which must be ``fixed`` like this; a new one if there is none.
 
         It has ``parallel`` fragments and shards, each in a partition of its own.
@@ -47,8 +44,8 @@ class Layout:
         stored = check_layout(folder, fixed)
         if stored is not None:
             return stored
-        labels = spread(spark, parallel)
-        made = cls(fragments=labels, shards=labels, partitions=parallel, **fixed)
+        keys = labels(parallel)
+        made = cls(fragments=keys, shards=keys, partitions=parallel, **fixed)
         folder.mkdir(parents=True, exist_ok=True)
         with appearing(folder / FILE) as file:
             file.write(json.dumps(asdict(made), indent=2).encode() + b"\n")

@@ -95,6 +95,10 @@ class Aggregate:
 
     Windows start at multiples of ``advance``; windows of tuples (``Tup#``) start at 1 + multiples of it. With a
     ``timeout`` (seconds) a window takes no tuple that arrived more than that after its first.
+
+    A second input is a clock: a stream with the order attribute, whose tuples say how far it has come. Then a window
+    closes in every group when the clock reaches its end, and a tuple is late when the clock had passed it before it
+    arrived. Without a clock the tuples of a group close the windows of that group only.
     """
 
     functions: dict[str, str]
@@ -109,14 +113,16 @@ class Aggregate:
 class Join:
     """Pairs of tuples at most ``size`` apart in their order attributes for which ``predicate`` holds.
 
-    The predicate speaks of ``left.column`` and ``right.column``. The right input may be a stored table: then there is
-    no window (``size``, ``left`` and ``right`` are None).
+    The predicate speaks of ``left.column`` and ``right.column``. One input may be a stored table: then there is no
+    window (``size``, ``left`` and ``right`` are None), and with ``outer`` a tuple that matches no row is kept, its
+    columns from the table null.
     """
 
     predicate: str
     size: float | None = None
     left: Order | None = None
     right: Order | None = None
+    outer: bool = False
     kind: ClassVar[str] = "join"
 
 
@@ -136,7 +142,35 @@ class Resample:
     kind: ClassVar[str] = "resample"
 
 
-Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Operator
+@dataclass(frozen=True)
+class Latest:
+    """Each left tuple beside the newest right tuple with the same values in ``on``; nulls where there is none yet.
+
+    The order of arrival decides. A left tuple sees everything up to and including its own arrival, or, with
+    ``before``, only earlier arrivals: a stream beside itself pairs each tuple with the one before it.
+    """
+
+    on: tuple[str, ...]
+    before: bool = False
+    kind: ClassVar[str] = "latest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on", tuple(self.on))
+
+
+@dataclass(frozen=True)
+class Running:
+    """Each tuple with aggregates over all tuples of its group so far, itself included: running totals."""
+
+    functions: dict[str, str]
+    group_by: tuple[str, ...] = ()
+    kind: ClassVar[str] = "running"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group_by", tuple(self.group_by))
+
+
+Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running | Operator
 
 
 def _called(box: Box) -> str:
@@ -355,12 +389,16 @@ class Stream:
         size: float,
         advance: float | None = None,
         timeout: float | None = None,
+        clock: Stream | None = None,
         name: str | None = None,
         note: str = "",
     ) -> Stream:
-        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given)."""
+        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given).
+
+        With a ``clock``, a stream that has the order attribute, windows close when that stream has passed them.
+        """
         box = Aggregate(functions, order, size, size if advance is None else advance, timeout)
-        return self.builder.add(box, (self.arc,), name, note)
+        return self.builder.add(box, (self.arc, *([clock.arc] if clock else [])), name, note)
 
     def join(
         self,
@@ -370,11 +408,20 @@ class Stream:
         size: float | None = None,
         left: Order | None = None,
         right: Order | None = None,
+        outer: bool = False,
         name: str | None = None,
         note: str = "",
     ) -> Stream:
-        """Join with another stream (within ``size``) or with a stored table."""
-        return self.builder.add(Join(predicate, size, left, right), (self.arc, other.arc), name, note)
+        """Join with another stream (within ``size``), or with a stored table (``outer`` keeps what matches nothing)."""
+        return self.builder.add(Join(predicate, size, left, right, outer), (self.arc, other.arc), name, note)
+
+    def latest(self, other: Stream, *on: str, before: bool = False, name: str | None = None, note: str = "") -> Stream:
+        """Latest: each tuple beside the newest tuple of ``other`` with the same values in the columns ``on``."""
+        return self.builder.add(Latest(on, before), (self.arc, other.arc), name, note)
+
+    def running(self, functions: dict[str, str], *group_by: str, name: str | None = None, note: str = "") -> Stream:
+        """Running: each tuple with aggregates over all tuples of its group so far."""
+        return self.builder.add(Running(functions, group_by), (self.arc,), name, note)
 
     def resample(
         self,

@@ -299,14 +299,15 @@ class _Compiler:
         name = ("left", "right")[stored]
         predicate = _renamed(box.predicate, lambda q, c: f"t_{c}" if q == name else _decoded(side, c))
         met = rows.join(table, sf.expr(f"arc = {side.id} and ({predicate})"), "left")
-        met = met.where(f"arc <> {side.id} or t_row is not null")
+        if not box.outer:
+            met = met.where(f"arc <> {side.id} or t_row is not null")
         values = {}
         for out, (which, column) in joined(*self._checked.inputs(runner.node)).items():
             values[out] = f"t_{column}" if which == stored else f"({_decoded(side, column)})"
         head = {"arc": str(runner.origin.id), "bucket": "0", "ts": "ts", "shed": "shed"} | {
             key: key for key in self._plan.keys
         }
-        head[f"q{level}"] = f"(q{level} + t_row)"
+        head[f"q{level}"] = f"(q{level} + coalesce(t_row, 0L))"
         row = self._row(head, runner.origin, values)
         return met.selectExpr(*(f"if(arc = {side.id}, {text}, {name}) as {name}" for name, text in row.items()))
 

@@ -16,10 +16,12 @@ from slipstream.network.algebra import (
     BSort,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Order,
     Resample,
+    Running,
 )
 from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.operators import Operator, parameters
@@ -29,7 +31,8 @@ _COLOURS = {
     "source": "#d9e8f5", "table": "#e8e2d4", "output": "#dcefdc",
     "filter": "#fdf3d7", "map": "#fdf3d7", "union": "#fdf3d7",
     "operator": "#d5ece8", "keep": "#d5ece8", "query": "#d5ece8", "lookup": "#d5ece8",
-    "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "join": "#ead9f0", "resample": "#ead9f0",
+    "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "running": "#f6dfd5",
+    "join": "#ead9f0", "resample": "#ead9f0", "latest": "#ead9f0",
 }  # fmt: skip
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.kind{font-size:10px;fill:#555}.what{font-size:10px}"
@@ -100,6 +103,11 @@ def what(box: Box) -> str:
             words = f"{', '.join(box.functions.values())} {window} {_by(box.order)}"
         case Join():
             words = box.predicate + ("" if box.size is None else f" within {box.size:g}")
+        case Latest():
+            words = f"by {', '.join(box.on)}" + (", before it" if box.before else "")
+        case Running():
+            per = f" per {', '.join(box.group_by)}" if box.group_by else ""
+            words = ", ".join(box.functions.values()) + per
         case Resample():
             words = f"{', '.join(box.functions.values())} within {box.size:g}"
         case Keep():

@@ -34,12 +34,14 @@ from slipstream.network.algebra import (
     ConnectionPoint,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Node,
     Order,
     Output,
     Resample,
+    Running,
     Source,
     Table,
     Union,
@@ -121,7 +123,10 @@ class _Names:
 
 def _box(node: Node, name: _Names) -> dict[str, Any]:
     sources = [name(arc) for arc in node.inputs]
-    body = _arguments(node.box) | {"from": sources[0] if len(sources) == 1 else sources}
+    body = _arguments(node.box)
+    if isinstance(node.box, Aggregate) and len(sources) > 1:
+        body["clock"] = sources.pop()
+    body["from"] = sources[0] if len(sources) == 1 else sources
     return body | {key: value for key, value in (("group", node.group), ("note", node.note)) if value}
 
 
@@ -143,18 +148,28 @@ def _arguments(box: Box) -> dict[str, Any]:
         case Join():
             body = {"join": box.predicate, "size": box.size}
             body |= {"left": box.left and _order(box.left), "right": box.right and _order(box.right)}
+            body |= {"outer": box.outer or None}
+        case Latest():
+            body = {"latest": list(box.on), "before": box.before or None}
+        case Running():
+            body = {"running": dict(box.functions), "group_by": list(box.group_by) or None}
         case Resample():
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
             body |= {"right": _order(box.right), "lag": box.lag}
-        case Keep():
-            body = {"keep": box.cuboid}
-        case CuboidQuery():
-            body = {"query": box.select}
-        case CuboidLookup():
-            body = {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
         case Operator():
-            body = {"operator": box.name, "parameters": operators.parameters(box) or None}
+            body = _operator(box)
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _operator(box: Operator) -> dict[str, Any]:
+    match box:
+        case Keep():
+            return {"keep": box.cuboid}
+        case CuboidQuery():
+            return {"query": box.select}
+        case CuboidLookup():
+            return {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
+    return {"operator": box.name, "parameters": operators.parameters(box) or None}
 
 
 def _order(order: Order) -> dict[str, Any]:
@@ -269,12 +284,14 @@ class _Reader:
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
-        texts = self._list(f"{where}, from", fields["from"])
+        texts = [(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"])]
+        if "clock" in fields:
+            texts.append((f"{where}, clock", fields["clock"]))
         group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
         box = self._box(where, kind, fields)
         if isinstance(box, Operator):
             self._operators[name] = box
-        return lambda: Node(name, box, tuple(self._arc(f"{where}, from", text) for text in texts), group, note)
+        return lambda: Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
 
     def _box(self, where: str, kind: str, fields: dict[str, Any]) -> Box:
         read: dict[str, Callable[[], Box]] = {
@@ -285,6 +302,13 @@ class _Reader:
             "aggregate": lambda: self._aggregate(where, fields),
             "join": lambda: self._join(where, fields),
             "resample": lambda: self._resample(where, fields),
+            "latest": lambda: Latest(
+                self._list(f"{where}, latest", fields["latest"]), self._truth(where, fields, "before")
+            ),
+            "running": lambda: Running(
+                self._texts(f"{where}, running", fields["running"]),
+                self._list(f"{where}, group_by", fields.get("group_by", [])),
+            ),
             "operator": lambda: self._operator(where, fields),
             "keep": lambda: Keep(self._cuboid(f"{where}, keep", fields["keep"])),
             "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
@@ -308,7 +332,8 @@ class _Reader:
             None if fields.get(side) is None else self._order(f"{where}, {side}", fields[side])
             for side in ("left", "right")
         )
-        return Join(self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size"), left, right)
+        predicate, size = self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size")
+        return Join(predicate, size, left, right, self._truth(where, fields, "outer"))
 
     def _resample(self, where: str, fields: dict[str, Any]) -> Resample:
         left, right = (self._order(f"{where}, {side}", fields[side]) for side in ("left", "right"))
@@ -326,12 +351,13 @@ class _Reader:
 
     def _lookup(self, where: str, fields: dict[str, Any]) -> CuboidLookup:
         columns = self._texts(f"{where}, lookup", fields["lookup"])
-        outer = self._truth(f"{where}, outer", fields.get("outer", False))
+        outer = self._truth(where, fields, "outer")
         return CuboidLookup(columns, self._text(f"{where}, key", fields["key"]), outer)
 
-    def _truth(self, where: str, value: Any) -> bool:
+    def _truth(self, where: str, fields: dict[str, Any], key: str) -> bool:
+        value = fields.get(key, False)
         if not isinstance(value, bool):
-            raise BadInput(f"{where}: {repr(value)} is neither true nor false.", hint="Write true, or leave it out.")
+            raise BadInput(f"{where}.{key}: {repr(value)} is neither true nor false.", hint=f"Write {key}: true.")
         return value
 
     def _operator(self, where: str, fields: dict[str, Any]) -> Operator:
@@ -377,8 +403,7 @@ class _Reader:
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
         arc = self._arc(f"{where}.from", fields["from"])
-        view = self._truth(f"{where}.view", fields.get("view", False))
-        return Output(name, arc, quality, view, *self._kept(where, fields))
+        return Output(name, arc, quality, self._truth(where, fields, "view"), *self._kept(where, fields))
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:
@@ -422,8 +447,10 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "map": (set(), set()),
     "union": (set(), set()),
     "bsort": ({"order"}, set()),
-    "aggregate": ({"order", "size"}, {"advance", "timeout"}),
-    "join": (set(), {"size", "left", "right"}),
+    "aggregate": ({"order", "size"}, {"advance", "timeout", "clock"}),
+    "join": (set(), {"size", "left", "right", "outer"}),
+    "latest": (set(), {"before"}),
+    "running": (set(), {"group_by"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
     "operator": (set(), {"parameters"}),
     "keep": (set(), set()),

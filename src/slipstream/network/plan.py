@@ -8,9 +8,10 @@ order-agnostic boxes on the way are *paths* of plain expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from slipstream.network import expressions, functions
 from slipstream.network.aggregate import AggregateKernel
@@ -21,17 +22,22 @@ from slipstream.network.algebra import (
     BSort,
     Filter,
     Join,
+    Latest,
     Map,
     Node,
     Order,
     Resample,
+    Running,
     Schema,
     Union,
 )
+from slipstream.network.clocked import ClockedKernel
 from slipstream.network.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream.network.latest import LatestKernel
 from slipstream.network.operators import Operator
 from slipstream.network.resample import ResampleKernel
-from slipstream.network.schemas import Checked, joined
+from slipstream.network.running import RunningKernel
+from slipstream.network.schemas import Checked, beside, joined
 from slipstream.network.windows import Function
 
 _KINDS = {"integer": "i", "boolean": "i", "float": "f", "text": "s"}
@@ -87,13 +93,18 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Runner:
-    """A box of a level: its kernel, its sides and the columns of its results, by the names the kernel gives them."""
+    """A box of a level: its kernel, its sides and the columns of its results, by the names the kernel gives them.
+
+    Where one side alone releases tuples, it is ``leading``: the kernel goes by the numbers of arrivals, and the sides
+    need not be brought into one order.
+    """
 
     node: Node
     kernel: Kernel | None
     sides: tuple[Delivery, ...]
     origin: Layout
     results: tuple[str, ...]
+    leading: int | None = None
 
 
 @dataclass
@@ -203,19 +214,21 @@ class _Planner:
     def _runner(self, node: Node) -> Runner:
         origin = self._plan.origins[Arc(node.name)]
         match node.box:
-            case BSort():
-                return self._bsort(node, node.box, origin)
             case Aggregate():
-                return self._aggregate(node, node.box, origin)
-            case Join():
-                return (
-                    self._lookup(node, origin) if self._checked.is_lookup(node) else self._join(node, node.box, origin)
-                )
-            case Resample():
-                return self._resample(node, node.box, origin)
+                make = self._aggregate if len(node.inputs) == 1 else self._clocked
+                return make(node, node.box, origin)
+            case Join() if self._checked.is_lookup(node):
+                return self._lookup(node, origin)
             case Operator():
                 return self._operator(node, origin)
-        raise AssertionError(node.box.kind)
+        made: dict[type[Any], Callable[[Node, Any, Layout], Runner]] = {
+            BSort: self._bsort,
+            Join: self._join,
+            Resample: self._resample,
+            Latest: self._latest,
+            Running: self._running,
+        }
+        return made[type(node.box)](node, node.box, origin)
 
     def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
         delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
@@ -244,6 +257,39 @@ class _Planner:
             "start",
         )
         return Runner(node, kernel, (side,), origin, (*_groups(box.order), "start", *(f.name for f in bound)))
+
+    def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        # where a network runs in levels, all groups are in one bucket: the clock is told once
+        side, clock = (
+            self._side(node, 0, _ordered(box.order) | arguments, ()),
+            self._side(node, 1, {ON: box.order.on}, ()),
+        )
+        groups = _groups(box.order)
+        kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
+        return Runner(node, kernel, (side, clock), origin, (*groups, "start", *(f.name for f in bound)), leading=1)
+
+    def _latest(self, node: Node, box: Latest, origin: Layout) -> Runner:
+        payload: tuple[list[str], list[str]] = ([], [])
+        sides = []
+        for side in (0, 1):
+            sources = beside(box, *self._checked.inputs(node))
+            mine = {f"p{side}_{out}": column for out, (where, column) in sources.items() if where == side}
+            payload[side].extend(mine)
+            keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.on)}
+            sides.append(self._side(node, side, {**keys, **mine}, box.on))
+        names = tuple(f"g{i}" for i in range(len(box.on)))
+        types = (_types(sides[0]), _types(sides[1]))
+        kernel = LatestKernel(types, names, box.before, (tuple(payload[0]), tuple(payload[1])))
+        return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]), leading=0)
+
+    def _running(self, node: Node, box: Running, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        payload = {f"p_{name}": name for name in self._checked.inputs(node)[0]}
+        keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.group_by)}
+        side = self._side(node, 0, {**keys, **arguments, **payload}, box.group_by)
+        kernel = RunningKernel(_types(side), tuple(keys), tuple(payload), bound)
+        return Runner(node, kernel, (side,), origin, (*payload, *(f.name for f in bound)))
 
     def _join(self, node: Node, box: Join, origin: Layout) -> Runner:
         assert box.left is not None

@@ -21,7 +21,7 @@ from slipstream.cuboid.files import FOLDER
 from slipstream.network import intake
 from slipstream.network.flow import Train, ordinals
 from slipstream.network.groups import Columns
-from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, Kernel, Released, State
+from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Kernel, Released, State
 from slipstream.network.monitor import REJECTS
 from slipstream.network.operators import Kept, OperatorState, stores_of
 from slipstream.network.plan import Layout, Plan
@@ -213,7 +213,7 @@ class Stage(StatefulProcessor):
         here = np.flatnonzero(batch["arc"].to_numpy() == port)
         part = batch.take(here)
         arrays = {name: part[slot].to_numpy() for name, slot in columns.items()}
-        return {TS: part[TS].to_numpy(), ARRIVAL: here, **arrays}
+        return {TS: part[TS].to_numpy(), ARRIVAL: here, INSTANT: part["q0"].to_numpy(), **arrays}
 
     def _rows(self, box: StagedBox, batch: pd.DataFrame, released: Released) -> pd.DataFrame:
         """What a box released as rows again; the order key is the trigger's, with the ordinal under that trigger."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream.network.flow import Train
 from slipstream.network.groups import Columns
-from slipstream.network.kernels import ARRIVAL, TS, Released
+from slipstream.network.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream.network.operators import Operator, State, run
 from slipstream.network.plan import Runner, plan
 from slipstream.network.schemas import joined
@@ -161,7 +161,8 @@ class _Meter:
         """A stream beside its matches in a stored table."""
         stored = self._checked.table_side(node) or 0
         names = ("right", "left") if stored == 0 else ("left", "right")
-        met = frame.alias(names[0]).join(self._tables[node.inputs[stored].origin].alias(names[1]), _expr(box.predicate))
+        table, how = self._tables[node.inputs[stored].origin].alias(names[1]), "left" if box.outer else "inner"
+        met = frame.alias(names[0]).join(table, _expr(box.predicate), how)
         columns = (
             f"{('left', 'right')[side]}.{column} as {out}"
             for out, (side, column) in joined(*self._checked.inputs(node)).items()
@@ -191,12 +192,12 @@ class _Meter:
         taken = 0
         for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
             wanted = (f"{text} as {name}" for name, text in side.layout.columns.items())
-            columns = self._frame(arc).selectExpr("_ts as ts", *wanted).toArrow()
+            columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows
             typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
             sorted_ = np.argsort(here)
-            part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, **typed}
+            part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, INSTANT: columns["_seq"].to_numpy(), **typed}
             inputs.append({name: values[sorted_] for name, values in part.items()})
         return inputs
 

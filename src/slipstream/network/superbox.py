@@ -20,13 +20,13 @@ from slipstream.network import expressions
 from slipstream.network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream.network.flow import Train, merging, no_tuples, ordinals, sorted_train
 from slipstream.network.groups import hashes
-from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, State
+from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
 from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import Expression, translate
-from slipstream.network.windows import expand
+from slipstream.network.windows import NULL_INTEGER, expand
 
 Array = npt.NDArray[Any]
 States: TypeAlias = Mapping[str, State | OperatorState]
@@ -69,7 +69,7 @@ class Superbox:
     def _expression(self, text: str, arc: Arc) -> Expression:
         """An expression over an arc's columns."""
         if (text, arc) not in self._expressions:
-            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc])
+            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc], self.tables)
         return self._expressions[text, arc]
 
     def _predicate(self, runner: Runner) -> Expression:
@@ -79,7 +79,7 @@ class Superbox:
             left, right = self.plan.checked.inputs(runner.node)
             schema = {f"left.{name}": type_ for name, type_ in left.items()}
             schema |= {f"right.{name}": type_ for name, type_ in right.items()}
-            self._expressions[key] = translate(key[0], schema)
+            self._expressions[key] = translate(key[0], schema, self.tables)
         return self._expressions[key]
 
     # --- a batch
@@ -224,7 +224,7 @@ class Superbox:
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
         """A box with a kernel."""
         assert runner.kernel is not None
-        order, shed, inputs = _merged(runner, sides)
+        order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
         released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
         keys = order[trigger]
@@ -253,11 +253,35 @@ class Superbox:
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
         met = self._predicate(runner).over(columns, one.size) == 1
+        if node.box.outer:
+            return self._with_all(runner, train, table, one[met], two[met])
         order = train.order[one[met]]
         order[:, self.plan.levels[node.name]] += two[met]
         names = joined(*self.plan.checked.inputs(node))
         found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
+
+    def _with_all(self, runner: Runner, train: Train, table: Mapping[str, Array], one: Longs, two: Longs) -> Train:
+        """Tuples beside their rows of a table, those without any beside nulls."""
+        node, side = runner.node, runner.sides[0].side
+        alone = np.setdiff1d(np.arange(len(train)), one)
+        order = np.argsort(np.r_[one, alone], kind="stable")
+        one, two = np.r_[one, alone][order], np.r_[two, np.full(alone.size, -1)][order]
+        keys = train.order[one]
+        keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
+        names = joined(*self.plan.checked.inputs(node))
+        found = {
+            out: train.columns[column][one] if where == side else _or_null(table[column], two)
+            for out, (where, column) in names.items()
+        }
+        return Train(train.ts[one], train.shed[one], keys, found)
+
+
+def _or_null(values: Array, places: Longs) -> Array:
+    """Values at places, null where the place is -1."""
+    null: Any = {"f": np.nan, "O": None}.get(values.dtype.kind, NULL_INTEGER)
+    padded = np.append(values, np.array([null], values.dtype))
+    return np.asarray(padded[places])
 
 
 def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
@@ -281,6 +305,33 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
         begin += len(train)
         inputs.append(_input(train, mine))
     return order, shed, inputs
+
+
+def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+    """The sides of a box, each in its own order of arrival: the keys and the marks of the one that leads."""
+    assert runner.leading is not None
+    trains = [_sorted(side) for side in sides]
+    inputs = []
+    for side, train in zip(runner.sides, trains, strict=True):
+        if train is None:
+            inputs.append(_nothing(side.layout) | {INSTANT: np.empty(0, np.int64)})
+        else:
+            place, instant = np.arange(len(train)), np.ascontiguousarray(train.order[:, 0])
+            inputs.append({TS: train.ts, ARRIVAL: place, INSTANT: instant, **train.columns})
+    keys = next(train.order for train in trains if train is not None)
+    leading = trains[runner.leading]
+    if leading is None:  # nothing will be released
+        return keys[:0], np.empty(0, np.int64), inputs
+    return leading.order, leading.shed, inputs
+
+
+def _sorted(trains: Sequence[Train]) -> Train | None:
+    """Trains as one, in the order of arrival."""
+    if not trains:
+        return None
+    places = merging([train.order for train in trains])
+    train = Train.concat(trains)
+    return train if places is None else train.take(places)
 
 
 def _input(train: Train, place: Longs) -> dict[str, Array]:

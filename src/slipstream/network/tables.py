@@ -337,6 +337,17 @@ class Table:
                 self.values(name)[where] = columns[name]
         return slots
 
+    def put(self, name: str, slots: Longs, values: Array) -> None:
+        """Change a column of some rows, each once; ``touch`` them as well."""
+        if self.columns[name] != TEXT:
+            self.values(name)[slots] = values
+            return
+        assert self.texts is not None
+        self._garbage += bytes_at(self.texts.heap, self._text_places(name, slots))
+        self.rows[slots, self._place[name]] = self.texts.add(values)
+        if 2 * self._garbage > self.texts.size:
+            self._collect()
+
     def remove(self, slots: Longs) -> None:
         """Forget rows; their slots will be used again."""
         if not slots.size:
