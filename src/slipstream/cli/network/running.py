@@ -11,7 +11,7 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_there
-from slipstream.cli.jobs import Fields, KafkaConfig, check_input
+from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -76,6 +76,8 @@ def run_network(
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     as_json: Json = False,
@@ -99,7 +101,8 @@ def run_network(
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     given, settings = pairs("--input", inputs), read_settings(kafka_config or [])
-    live = any(is_feed(where, follow=follow) for where in given.values())
+    mapped = bool(encoding or columns or fields or message_schema)
+    live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     if shed and not given:
         raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
     if shed and not (rate or live):
@@ -111,6 +114,7 @@ def run_network(
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
+    from slipstream.io.sources import Definition
     from slipstream.network.execution import ANOTHER
     from slipstream.network.schemas import check
 
@@ -122,7 +126,16 @@ def run_network(
     if not before:
         check_new(out, hint=ANOTHER)
     found = (
-        feeds(network, given, follow=follow, encoding=encoding, columns=columns, fields=fields, settings=settings)
+        feeds(
+            network,
+            given,
+            follow=follow,
+            encoding=encoding,
+            columns=columns,
+            fields=fields,
+            settings=settings,
+            definition=Definition(message_schema, schema_registry),
+        )
         if live
         else {}
     )
