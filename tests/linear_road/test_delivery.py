@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCHES = 4
-POINTS = (*OUTPUT_POINTS, "text.before-append", "text.between-files")
+POINTS = (*OUTPUT_POINTS, "text.before-append")
 
 
 def answers(batch: int, task: int = 0) -> Answers:
