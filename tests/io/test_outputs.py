@@ -150,7 +150,7 @@ class JournalFirst(Outputs):
             rows[one.output] = rows.get(one.output, 0) + one.rows
         more = entry.pop("before_journal")(0)
         self.last = committed.Batch(batch, 0, rows, entry["rejects"], entry["tuples"], more)
-        committed.append(self._folder, self.last)
+        committed.append(self.folder, self.last)
         self._append(parts, batch)
         return True
 

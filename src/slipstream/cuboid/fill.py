@@ -118,7 +118,8 @@ def _commit(committed: Outputs, watch: Callable[[int], None], batch: DataFrame, 
     written = [Written.of(row) for row in batch.collect()]
     kept = sum(one.note["kept"] for one in written if not one.output)
     rejected = sum(one.rows for one in written if one.output == REJECTS)
-    committed.commit(number, written, tuples=kept, rejects=rejected)
+    if committed.commit(number, written, tuples=kept, rejects=rejected) and (kept or rejected):
+        job.control(committed.folder).step_done()
     watch(number)
 
 
