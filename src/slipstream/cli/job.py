@@ -1,4 +1,4 @@
-"""``slipstream job pause|resume|step``: a hand on a running job of any kind."""
+"""``slipstream job pause|resume|step|stop``: a hand on a running job of any kind."""
 
 from __future__ import annotations
 
@@ -28,9 +28,15 @@ def resume(folder: Folder) -> None:
 
 
 def step(folder: Folder, batches: Annotated[int, typer.Option(min=1, help="How many batches to run.")] = 1) -> None:
-    """Run one batch, then pause."""
+    """Run one batch, then pause; of a recording, that is one train of each source."""
     _want(folder, str(batches))
     say(f"{batches} to come, then paused")
+
+
+def stop(folder: Folder) -> None:
+    """End the job after the batch under way; the command that started it resumes it."""
+    _want(folder, "stop")
+    say("stopping after the batch under way")
 
 
 def _want(folder: Path, word: str) -> None:
@@ -42,7 +48,7 @@ def _want(folder: Path, word: str) -> None:
 
 def add_to(root: typer.Typer) -> None:
     """Put the commands on the command line."""
-    app = typer.Typer(no_args_is_help=True, help="Pause, resume and step a running job.")
-    for command in (pause, resume, step):
+    app = typer.Typer(no_args_is_help=True, help="Pause, resume, step and stop a running job.")
+    for command in (pause, resume, step, stop):
         app.command()(command)
     root.add_typer(app, name="job")

@@ -15,6 +15,9 @@ from slipstream.cli.jobs import (
     Encoding,
     Fields,
     KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    Silence,
     Start,
     check_input,
     check_pace,
@@ -25,12 +28,16 @@ from slipstream.cli.jobs import (
 )
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream.errors import BadArgument
+from slipstream.io.encodings import TEXT, encoding_of
 from slipstream.io.kafka import Topic, read_settings
 
 
 def toll(
     input_: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A run, a text file, a folder of text files, kafka:..., tcp:...")
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
     follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
@@ -44,10 +51,13 @@ def toll(
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
     ] = None,
-    encoding: Encoding = "text",
+    silence: Silence = 5.0,
+    encoding: Encoding = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     history: Annotated[
         Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
     ] = None,
@@ -105,6 +115,7 @@ def toll(
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     _check(rules)
+    from slipstream.io.sources import Definition
     from slipstream.linear_road.engine import Settings
     from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS
 
@@ -116,10 +127,12 @@ def toll(
         until=until,
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
-        encoding=encoding,
+        silence=silence,
+        encoding=encoding or encoding_of(input_, TEXT),
         columns=mapped(columns),
         fields=named(fields),
         kafka=read_settings(kafka_config or []),
+        definition=Definition(message_schema, schema_registry),
         follow=live,
         text=text,
         compact_every=compact_every,

@@ -9,6 +9,7 @@ It is the folder of a job (``runtime.job``), with these besides:
     OUT/in/SOURCE/          trains that have: Spark streams this folder
     OUT/outputs/NAME/       what an output or a tapped arc got, and the rejects of feeds
     OUT/points/NAME/        the history of a connection point or a view, as trains
+    OUT/snapshot/           the cuboids that its boxes keep, for `slipstream cuboid query`
     OUT/taps.json           arcs to record beside the outputs
     OUT/shed.json           how much to drop where; shed.jsonl: what was dropped of recordings
 
@@ -31,9 +32,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.cuboid.files import FOLDER
 from slipstream.errors import BadArgument
 from slipstream.io import outputs
-from slipstream.io.control import PAUSE, RUN, Control
+from slipstream.io.control import PAUSE, RUN, STOP, Control
 from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
@@ -42,6 +44,7 @@ from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.compiler import Compiled, compile_rows
+from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
 from slipstream.network.intake import REJECT_TYPES, numbered, packed
@@ -49,7 +52,7 @@ from slipstream.network.monitor import Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
-from slipstream.runtime.job import CONTROL, Job
+from slipstream.runtime.job import CONTROL, Job, alone
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -159,6 +162,10 @@ class Execution:
         """Let tuples arrive again."""
         self._controls.want(RUN)
 
+    def stop(self) -> None:
+        """End the run after the batch under way; the next start resumes."""
+        self._controls.want(STOP)
+
     def step(self, trains: int = 1) -> None:
         """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
         self._controls.want(str(trains))
@@ -229,7 +236,7 @@ class Execution:
         """Let the feeds come, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                replace(feed, settings=self.kafka).connect(self._received(name))
+                feed.reached_with(self.kafka).connect(self._received(name))
 
     def is_coming(self, query: StreamingQuery) -> bool:
         """Let arrive what may; whether anything is still to come."""
@@ -352,7 +359,7 @@ class Execution:
 
     def _readers(self, spark: SparkSession, source: str) -> int:
         """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
-        feed = replace(self.feeds[source], settings=self.kafka)
+        feed = self.feeds[source].reached_with(self.kafka)
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
@@ -360,7 +367,7 @@ class Execution:
         """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
-            feed = replace(self.feeds[source.name], settings=self.kafka, tasks=tasks)
+            feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
             return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
         folder = self.folder / "in" / source.name
@@ -378,6 +385,8 @@ class Execution:
         made = self.compile(spark, tables, trains=trains)
         sink.discard(self.folder)
         committed = Outputs(self.folder, Job.read(self.folder).id, self._schemas(spark, made))
+        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+            cuboids.write(self.folder / FOLDER)
         partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
         return made.start(partial(self._deliver, committed), self.folder / CHECKPOINT, partitions=partitions)
 
@@ -401,8 +410,8 @@ class Execution:
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        query = self.start(spark, tables, trains=trains)
-        with query_errors(self.network, self.folder):
+        with alone(self.folder), query_errors(self.network, self.folder):
+            query = self.start(spark, tables, trains=trains)
             try:
                 query.processAllAvailable()
             finally:
