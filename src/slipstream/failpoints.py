@@ -26,26 +26,22 @@ OUTPUT_POINTS = (
     "outputs.after-journal",
 )
 
-#: the places of a toll engine, in the order in which a batch comes to them
+#: the places of a toll job, in the order in which a batch comes to them
 POINTS = (
     "tolls.before-save",
     "tolls.after-save",
     "accounts.before-save",
     "accounts.after-save",
-    "sink.before-write",
-    "sink.after-write",
-    "sink.before-text",
-    "sink.between-texts",
-    "sink.after-text",
-    "sink.after-show",
-    "sink.before-journal",
-    "sink.after-journal",
+    *OUTPUT_POINTS[:-2],
+    "text.before-append",
+    "text.between-files",
+    *OUTPUT_POINTS[-2:],
 )
 
 #: the places of a job that archives, besides
-TRIP_POINTS = ("trips.before-save", "trips.after-save", "sink.after-trips")
+TRIP_POINTS = ("trips.before-save", "trips.after-save")
 
-#: the places where old answers and trips are compacted, beside the batches
+#: the places where tables are compacted, beside the batches
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
 #: the places of a network, besides

@@ -26,10 +26,12 @@ from slipstream.feeds.parse import parse_text
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
 from slipstream.io import outputs
+from slipstream.io.outputs import JOURNAL
 from slipstream.linear_road.intake import Intake
-from slipstream.linear_road.layout import Layout
-from slipstream.linear_road.sink import JOURNAL, Batch, journal
+from slipstream.linear_road.journal import Detail, journal
+from slipstream.linear_road.layout import STATE_VERSION, Layout
 from slipstream.runtime import job
+from slipstream.runtime.job import Job
 from slipstream.runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
@@ -119,10 +121,16 @@ class Engine:
         self._out = scratch / "engine"
         self._out.mkdir()
         self._snapshot = self._out / "snapshot"
-        self.layout = json.dumps(asdict(Layout("run first", (0, 5), (0, 5), 2, "2004", 60))).encode()
+        fixed = {"source": "run first", "rules": "2004", "lateness": 60, "outputs": "answers", "start": "", "until": -1}
+        keys = {"fragments": [0, 5], "shards": [0, 5], "partitions": 2}
+        self.layout = json.dumps(asdict(Job("toll", STATE_VERSION, fixed, keys, "an id"))).encode()
         self.clock = json.dumps(asdict(Clock(1.0, 1_700_000_000_000, 30))).encode()
+        details = [
+            Detail(30 * n, 31_000 * n, [[0, 30 * n, 2, 900]], [n, 3, 7, 31], 0, 100 * n, 10 * n) for n in range(4)
+        ]
         batches = [
-            Batch(n, 30 * n, 31_000 * n, [[0, 30 * n, 2, 900]], 5, n, [n, 3, 7, 31], 100 * n, 10 * n) for n in range(4)
+            outputs.Batch(n, 1_700_000_000_000, {"notifications": 2}, n, 5, asdict(detail))
+            for n, detail in enumerate(details)
         ]
         self.journal = b"".join(json.dumps(asdict(batch)).encode() + b"\n" for batch in batches)
         files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}, journal="../batches.jsonl").write(
@@ -148,7 +156,7 @@ class Engine:
 
     def with_layout(self, data: bytes) -> str:
         """How the engine was laid out."""
-        layout = Layout.read(self._written("engine.json", data))
+        layout = Layout.read(self._written("job.json", data).parent)
         assert all(type(label) is int for label in (*layout.fragments, *layout.shards))
         assert type(layout.partitions) is int
         assert layout.partitions > 0
@@ -160,7 +168,7 @@ class Engine:
         clock = Clock.read(self._written("clock.json", data))
         assert clock is not None
         assert isinstance(clock.now_ms(), int)
-        assert isinstance(clock.commit_ms(5), int)
+        assert isinstance(clock.commit_ms(5, 0), int)
         return ACCEPTED
 
     def with_journal(self, data: bytes) -> str:
@@ -170,8 +178,9 @@ class Engine:
         numbers = [batch.batch for batch in found]
         assert numbers == sorted(set(numbers)), "batches doubled or out of order"
         for batch in found:
-            wholes = [value for name, value in asdict(batch).items() if name not in ("answers", "irregular")]
-            assert all(type(value) is int for value in (*wholes, *batch.irregular))
+            said = {**asdict(batch), **asdict(batch.detail)}
+            wholes = [value for name, value in said.items() if name not in ("detail", "answers", "irregular")]
+            assert all(type(value) is int for value in (*wholes, *batch.detail.irregular))
             assert all(len(row) == 4 for row in batch.answers)
         last = files.last_in_journal(self._out / JOURNAL)
         assert last == (numbers[-1] if numbers else -1)

@@ -52,8 +52,18 @@ class Engine:
     irregular: Irregular = field(default_factory=Irregular)
 
     def __post_init__(self) -> None:
-        labels = tuple(range(self.fragments)), tuple(range(self.shards))
-        self.layout = Layout("test", *labels, 1, self.rules, self.lateness, outputs=ANSWERS_AND_TRIPS)
+        self.layout = Layout(
+            id="test",
+            source="test",
+            rules=self.rules,
+            lateness=self.lateness,
+            outputs=ANSWERS_AND_TRIPS,
+            start="",
+            until=-1,
+            fragments=tuple(range(self.fragments)),
+            shards=tuple(range(self.shards)),
+            partitions=1,
+        )
         intake = IntakeStage("test", self.layout, live=True, silence_ms=self.silence_ms)
         stages = stages_of("test", self.layout, None, None, intake)
         self.host = Host([Chain("test", stages)] if self.chained else stages)

@@ -15,7 +15,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from linear_road.test_query import outputs
+from linear_road.test_query import output_lines
 from oracles.linear_road import answers, parse
 from oracles.streams import busy_stream
 from registry_server import registry
@@ -77,7 +77,7 @@ def test_a_topic_is_tolled_into_another(broker: str, encoding: str, tmp_path: Pa
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
     expected = sorted(answers(feed).outputs)
-    assert sorted(outputs(out)) == expected
+    assert sorted(output_lines(out)) == expected
     lines = received(broker, target, len(expected))
     assert b"\n".join(lines) + b"\n" == (out / "output.csv").read_bytes()
 
@@ -120,7 +120,7 @@ def test_all_partitions_are_read_at_once_and_no_secret_is_written(broker: str, e
         done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     expected = answers(feed, lanes=lanes)
-    assert sorted(outputs(out)) == sorted(expected.outputs)
+    assert sorted(output_lines(out)) == sorted(expected.outputs)
     if encoding == "avro":
         assert {said for _, said in schemas.asked} == {"Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()}
     assert SECRET not in done.stderr

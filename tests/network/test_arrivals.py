@@ -19,6 +19,7 @@ from slipstream.network.compiler import compile_network
 from slipstream.network.driving import drive
 from slipstream.network.execution import Execution
 from slipstream.network.schemas import check
+from slipstream.runtime import job
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = NETWORKS / "soldiers.csv"
@@ -119,6 +120,20 @@ def test_an_opening_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
     assert set(times(run)) == {began}
     assert (run.folder / "checkpoint" / "state" / "0" / "0").is_dir()
     assert not (run.folder / "checkpoint" / "state" / "0" / "1").exists(), "a small recording needs one partition"
+
+
+def test_a_run_that_is_asked_to_stop_resumes_where_it_was(spark, tmp_path: Path) -> None:
+    run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=6)
+    run.step()
+    drive(spark, run, trains=1, watch=lambda _: run.stop())
+    status = json.loads((run.folder / "status.json").read_text())
+    assert (status["state"], status["why"]) == ("stopped", "asked to stop")
+    assert len(run.waiting()) == 2
+    with job.alone(run.folder), pytest.raises(BadArgument, match="running there already"):
+        drive(spark, run)
+    drive(spark, run, trains=1)
+    assert json.loads((run.folder / "status.json").read_text())["why"] == "finished"
+    assert [entry["batch"] for entry in run.monitor.entries()] == [1, 2, 3]
 
 
 def test_any_stream_can_be_an_input(spark, tmp_path: Path) -> None:

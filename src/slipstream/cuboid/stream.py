@@ -26,7 +26,7 @@ from slipstream.cuboid import files
 from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
-from slipstream.cuboid.views import joined
+from slipstream.cuboid.views import held_as, joined
 from slipstream.errors import BadArgument
 from slipstream.io import chunks, outputs
 from slipstream.io.chunks import from_stream
@@ -165,10 +165,7 @@ class Packer:
             column = batch.column(batch.schema.get_field_index(source))
             missing = np.asarray(column.is_null())
             given = column.fill_null(0).to_numpy(zero_copy_only=False)
-            with np.errstate(invalid="ignore", over="ignore"):
-                held = given.astype(dtype)
-                unfit = (held != given) if dtype.kind in "iu" else (np.isfinite(given) & ~np.isfinite(held))
-            columns[name] = held
+            columns[name], unfit = held_as(given, dtype)
             for bad, reason in (
                 (missing, f"no {source}"),
                 (unfit & ~missing, f"{source} does not fit into {dtype}"),

@@ -9,6 +9,7 @@ It is the folder of a job (``runtime.job``), with these besides:
     OUT/in/SOURCE/          trains that have: Spark streams this folder
     OUT/outputs/NAME/       what an output or a tapped arc got, and the rejects of feeds
     OUT/points/NAME/        the history of a connection point or a view, as trains
+    OUT/snapshot/           the cuboids that its boxes keep, for `slipstream cuboid query`
     OUT/taps.json           arcs to record beside the outputs
     OUT/shed.json           how much to drop where; shed.jsonl: what was dropped of recordings
 
@@ -31,9 +32,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.cuboid.files import FOLDER
 from slipstream.errors import BadArgument
 from slipstream.io import outputs
-from slipstream.io.control import PAUSE, RUN, Control
+from slipstream.io.control import PAUSE, RUN, STOP, Control
 from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
@@ -42,6 +44,7 @@ from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.compiler import Compiled, compile_rows
+from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
 from slipstream.network.intake import REJECT_TYPES, numbered, packed
@@ -158,6 +161,10 @@ class Execution:
     def resume(self) -> None:
         """Let tuples arrive again."""
         self._controls.want(RUN)
+
+    def stop(self) -> None:
+        """End the run after the batch under way; the next start resumes."""
+        self._controls.want(STOP)
 
     def step(self, trains: int = 1) -> None:
         """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
@@ -378,6 +385,8 @@ class Execution:
         made = self.compile(spark, tables, trains=trains)
         sink.discard(self.folder)
         committed = Outputs(self.folder, Job.read(self.folder).id, self._schemas(spark, made))
+        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+            cuboids.write(self.folder / FOLDER)
         partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
         return made.start(partial(self._deliver, committed), self.folder / CHECKPOINT, partitions=partitions)
 

@@ -180,7 +180,7 @@ class Operator:
     takes: ClassVar[int] = 1
     #: its outputs, in the order of their numbers
     ports: ClassVar[tuple[str, ...]] = ("out",)
-    #: whether it works on the state of the box that its first input comes from
+    #: whether it works on the state of the box that its first input comes from; ``outputs`` and ``step`` get that first
     borrows: ClassVar[bool] = False
 
     @property
@@ -195,6 +195,9 @@ class Operator:
     def fresh(self, *args: Any, **kwargs: Any) -> State:  # noqa: ARG002
         """The state before the first tuple, from the schemas of the inputs: tables by name."""
         return {}
+
+    def unshared(self, state: State) -> None:
+        """No other box borrows the state, so nothing has to be kept for one."""
 
     def step(self, *args: Any, **kwargs: Any) -> Mapping[str, Train]:
         """Take a train of every input into the state; returns the trains of the outputs that get something."""
@@ -257,10 +260,15 @@ def find(name: str) -> type[Operator]:
 
 
 def run(
-    operator: Operator, state: State, inputs: Sequence[Train], schemas: Sequence[Schema], level: int
+    operator: Operator,
+    state: State,
+    inputs: Sequence[Train],
+    schemas: Sequence[Schema],
+    level: int,
+    lender: Operator | None = None,
 ) -> list[Train]:
     """One step of an operator: the train of each port, checked, in order, with its place at ``level`` in the keys."""
-    found = operator.step(state, *inputs)
+    found = operator.step(state, *inputs) if lender is None else operator.step(lender, state, *inputs)
     for output in found:
         operator.port(output)
     width = inputs[0].order.shape[1]

@@ -34,6 +34,7 @@ from slipstream.network.algebra import (
     Schema,
     Union,
 )
+from slipstream.network.cuboids import cuboids_of
 from slipstream.network.operators import UNKNOWN, Operator
 from slipstream.sqlallowed import MOST_GROWTH, growth
 
@@ -98,6 +99,7 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
+    cuboids_of(node.box for node in network.nodes)
     _check_ends(checked)
     return checked
 

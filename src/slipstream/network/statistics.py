@@ -111,11 +111,12 @@ class _Meter:
         checked = self._checked
         inputs = [_train(self._arcs[arc], checked.schemas[arc]) for arc in node.inputs]
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
+        lender: Any = checked.network.node(node.inputs[0].origin).box if box.borrows else None
         self._states[node.name] = (
             self._states[node.inputs[0].origin] if box.borrows else box.fresh(*checked.inputs(node))
         )
         begin = time.perf_counter()
-        released = run(box, self._states[node.name], inputs, schemas, 1)
+        released = run(box, self._states[node.name], inputs, schemas, 1, lender)
         taken = time.perf_counter() - begin
         count = max(sum(map(len, inputs)), 1)
         for arc, train, schema in zip(checked.ports[node.name], released, schemas, strict=True):

@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from slipstream.kernels import Longs
 from slipstream.network import expressions
-from slipstream.network.algebra import Arc, Filter, Join, Map, Schema
+from slipstream.network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream.network.flow import Train, merging, no_tuples, ordinals, sorted_train
 from slipstream.network.groups import hashes
 from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
 from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
+from slipstream.network.stored import StoredTable
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import Expression, translate
 from slipstream.network.windows import NULL_INTEGER, expand
@@ -46,7 +47,7 @@ class Superbox:
     def __post_init__(self) -> None:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
         self._expressions: dict[tuple[str, Arc], Expression] = {}
-        self._look_ups: dict[str, LookUp] = {}
+        self._look_ups: dict[Any, LookUp] = {}
         self._translate_all()
 
     # --- expressions, translated before anything runs
@@ -92,8 +93,15 @@ class Superbox:
             if runner.kernel:
                 states[runner.node.name] = runner.kernel.fresh()
             elif isinstance(box, Operator) and not box.borrows:
-                states[runner.node.name] = OperatorState(box.fresh(*self.plan.checked.inputs(runner.node)))
+                states[runner.node.name] = self._state(runner.node, box)
         return states
+
+    def _state(self, node: Node, box: Operator) -> OperatorState:
+        state = OperatorState(box.fresh(*self.plan.checked.inputs(node)))
+        takers = (other.box for other in self.plan.checked.network.consumers(node.name))
+        if not any(isinstance(taker, Operator) and taker.borrows for taker in takers):
+            box.unshared(state.parts)
+        return state
 
     def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
         """Take what arrived through the boxes, level by level; yields what each output and tap gets.
@@ -207,10 +215,12 @@ class Superbox:
             sorted_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
             for side, trains in zip(runner.sides, sides, strict=True)
         ]
-        state = states[node.inputs[0].origin if box.borrows else node.name]
+        lender = self._nodes[node.inputs[0].origin] if box.borrows else node
+        state = states[lender.name]
         assert isinstance(state, OperatorState)
+        assert isinstance(lender.box, Operator)
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
-        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name])
+        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name], lender.box if box.borrows else None)
 
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
         """A box with a kernel."""
@@ -236,10 +246,12 @@ class Superbox:
         node, side = runner.node, runner.sides[0].side
         assert isinstance(node.box, Join)
         table = self.tables[node.inputs[1 - side].origin]
-        if node.name not in self._look_ups:
-            schema = self.plan.checked.inputs(node)[side]
-            self._look_ups[node.name] = LookUp.of(node.box, side, schema, table)
-        one, two = self._look_ups[node.name].pairs(train)
+        known = table.indexes if isinstance(table, StoredTable) else self._look_ups
+        schema = self.plan.checked.inputs(node)[side]
+        wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
+        if wanted not in known:
+            known[wanted] = LookUp.of(node.box, side, schema, table)
+        one, two = known[wanted].pairs(train)
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}

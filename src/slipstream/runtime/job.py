@@ -2,7 +2,7 @@
 
     OUT/job.json         the kind of job, the version of its state, its settings
     OUT/status.json      starting, ready, running or stopped (``runtime.status``)
-    OUT/control          run, pause, or a number of steps (``io.control``)
+    OUT/control          run, pause, a number of steps, or stop (``io.control``)
     OUT/batches.jsonl    the journal: one line per committed batch (``io.outputs``)
     OUT/metrics.jsonl    what each batch cost (``runtime.metrics``)
     OUT/outputs/NAME/    one Delta Lake table per output
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream.documents import fitted, json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput
-from slipstream.io.control import Control
+from slipstream.io.control import RUN, Control
 from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compacting, last_batch
 from slipstream.progress import say
 from slipstream.runtime import status as statuses
@@ -189,6 +189,8 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
     Whatever ends it, an error or an interrupt, the query is stopped, its status says why, and the next start resumes.
     """
     with alone(folder), reported(folder, life.source, life.until) as status, life.errors(folder):
+        if control(folder).stops:  # what ended the last start is not meant for this one
+            control(folder).want(RUN)
         query = start()
         try:
             with recorded(query, folder), compacting(folder, compact_every):
@@ -199,10 +201,10 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
 
 
 def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> None:
-    left = _wait(query, life, life.is_warm)
-    status.enter(READY)
-    if left or not query.isActive:
+    if _wait(query, life, folder, life.is_warm):
+        status.why = statuses.ASKED
         return
+    status.enter(READY)
     say(f"Ready: {life.doing} into {folder}.")
     before = _committed(folder)
     life.connect(query)
@@ -212,17 +214,19 @@ def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> 
             status.enter(RUNNING)
         return life.has_ended(query)
 
-    if not _wait(query, life, has_ended) and query.isActive:
+    if _wait(query, life, folder, has_ended):
+        status.why = statuses.ASKED
+    elif query.isActive:
         life.finish(query)
     if error := query.exception():
         raise error
 
 
-def _wait(query: StreamingQuery, life: Life, reached: Callable[[StreamingQuery], bool]) -> bool:
-    """Wait until something is reached or the query ends; returns whether to leave before that."""
+def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[StreamingQuery], bool]) -> bool:
+    """Wait until something is reached or the query ends; returns whether somebody wants to stop before that."""
     while query.isActive and not reached(query):
         life.look(query)
-        if life.wants_to_leave():
+        if life.wants_to_leave() or control(folder).stops:
             return True
     life.look(query)
     if error := query.exception():
@@ -252,5 +256,5 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def control(folder: Path) -> Control:
-    """Return what people want of a job: that it runs, pauses, or takes some steps."""
+    """Return what people want of a job: that it runs, pauses, takes some steps, or stops."""
     return Control(folder / CONTROL)

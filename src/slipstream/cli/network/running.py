@@ -87,8 +87,8 @@ def run_network(
     """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
 
     A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream network pause`, `resume` and `step` steer it from another
-    terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
+    comes, else when the network is ready. `slipstream network pause`, `resume`, `step` and `stop` steer it from
+    another terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
 
     Examples:
 
@@ -209,11 +209,13 @@ def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
 
 def _begun(network: Network, out: Path) -> Execution | None:
     """What runs in the folder already, if something does."""
+    from slipstream.io.outputs import check_journal
     from slipstream.network.execution import Execution
 
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
     found = Execution.open(out)
+    check_journal(out)
     if found.network != network:
         say(f"[yellow]note:[/] {out} continues with the network it was started with, {out / 'network.yaml'}")
     return found
