@@ -120,10 +120,10 @@ def test_any_feed_cut_anywhere_gives_the_answers_of_the_oracle_and_the_engine(
 def test_an_answer_has_the_arrival_time_of_its_question(superboxes: dict[tuple[str, int], Superbox]) -> None:
     _, rows = whole(busy_stream(3, vehicles=40, seconds=200), 5)
     tuples: Feed = [("cars", 1000 + 7 * number, row) for number, row in enumerate(rows)]
-    arrived = {(row["time"], row["vid"]): ts for _, ts, row in reversed(tuples) if row["type"] == 0}
+    reports = {(row["time"], row["vid"], ts) for _, ts, row in tuples if row["type"] == 0}
     got = run(superboxes["2004", 5], tuples, [50], set())
     assert got["notifications"]
-    assert all(row["_ts"] == arrived[row["time"], row["vid"]] for row in got["notifications"])
+    assert {(row["time"], row["vid"], row["_ts"]) for row in got["notifications"]} <= reports
 
 
 def test_a_network_with_a_toll_box_runs_in_spark_and_its_accounts_can_be_asked(
