@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slipstream.errors import BadArgument, BadInput
-from slipstream.failpoints import OUTPUT_POINTS, VARIABLE
+from slipstream.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 from slipstream.io import outputs
 from slipstream.io.outputs import Outputs, Written, committed, maintenance
 from slipstream.io.outputs.tables import Table
@@ -421,3 +422,48 @@ def test_an_unknown_output_is_named_with_those_there_are(tmp_path: Path) -> None
 
 def test_a_table_is_none_where_there_is_no_log(tmp_path: Path) -> None:
     assert Table.open(tmp_path) is None
+
+
+def test_rows_in_pieces_are_one_file(tmp_path: Path) -> None:
+    opened = Outputs(tmp_path, JOB, SCHEMAS)
+    pieces = (table_of("tolls", values) for values in ([1, 2], [3]))
+    one = outputs.write(tmp_path, "tolls", pieces, 0, dictionary=["vid"])
+    assert one.rows == 3
+    opened.commit(0, [one])
+    assert outputs.read(tmp_path, "tolls")["vid"].to_pylist() == [1, 2, 3]
+
+
+def test_some_batches_are_read_without_the_rest(tmp_path: Path) -> None:
+    opened = Outputs(tmp_path, JOB, SCHEMAS)
+    for number in range(5):
+        deliver(tmp_path, number, {"tolls": [number]}, opened)
+    found = outputs.visible(tmp_path, "tolls", since=1, until=3)
+    assert len(found.files) == 3
+    assert found.read()["vid"].to_pylist() == [1, 2, 3]
+    outputs.compact(tmp_path)
+    assert outputs.visible(tmp_path, "tolls", since=1, until=3).read()["vid"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_a_running_job_is_compacted_by_a_process_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "_LOOK_S", 0.01)
+    opened = sound(tmp_path)
+    number = 0
+    with outputs.compacting(tmp_path, every=5):
+        deadline = time.monotonic() + 60
+        while len(outputs.visible(tmp_path, "tolls").files) >= number and time.monotonic() < deadline:
+            deliver(tmp_path, number, {"tolls": [number]}, opened)
+            number += 1
+    assert len(outputs.visible(tmp_path, "tolls").files) < number
+    assert outputs.read(tmp_path, "tolls")["vid"].to_pylist() == list(range(number))
+    assert sound(tmp_path).last_batch == number - 1
+
+
+@pytest.mark.parametrize("point", COMPACTION_POINTS)
+def test_a_compaction_that_fails_anywhere_changes_no_row(tmp_path: Path, point: str) -> None:
+    expected = undisturbed(tmp_path / "out", CONTENT)
+    with failing(point, tmp_path / "scratch"), pytest.raises(OSError, match="reached"):
+        outputs.compact(tmp_path / "out")
+    assert visible_state(tmp_path / "out") == expected
+    outputs.compact(tmp_path / "out")
+    assert visible_state(tmp_path / "out") == expected
+    assert sound(tmp_path / "out").last_batch == len(CONTENT) - 1

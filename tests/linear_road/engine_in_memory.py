@@ -12,10 +12,10 @@ import numpy as np
 
 from oracles.trips import Trip
 from slipstream.archive.trajectories import Trips
-from slipstream.feeds.intake import SILENCE_MS
 from slipstream.io.chunks import BEHIND, LAST, Chunk
 from slipstream.io.parcels import Parcels
 from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
+from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.layout import ANSWERS_AND_TRIPS, Layout
 from slipstream.linear_road.query import IntakeStage, stages_of
 from slipstream.linear_road.schedule import Irregular
@@ -52,8 +52,18 @@ class Engine:
     irregular: Irregular = field(default_factory=Irregular)
 
     def __post_init__(self) -> None:
-        labels = tuple(range(self.fragments)), tuple(range(self.shards))
-        self.layout = Layout("test", *labels, 1, self.rules, self.lateness, outputs=ANSWERS_AND_TRIPS)
+        self.layout = Layout(
+            id="test",
+            source="test",
+            rules=self.rules,
+            lateness=self.lateness,
+            outputs=ANSWERS_AND_TRIPS,
+            start="",
+            until=-1,
+            fragments=tuple(range(self.fragments)),
+            shards=tuple(range(self.shards)),
+            partitions=1,
+        )
         intake = IntakeStage("test", self.layout, live=True, silence_ms=self.silence_ms)
         stages = stages_of("test", self.layout, None, None, intake)
         self.host = Host([Chain("test", stages)] if self.chained else stages)

@@ -6,14 +6,17 @@ A batch writes what it changed to the state store and reads nothing; the state c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.archive.open_trips import OpenTrips
-from slipstream.feeds.intake import SILENCE_MS, Intake, Parcel
-from slipstream.io import chunks
+from slipstream.feeds.intake import Parcel
+from slipstream.io import chunks, outputs
 from slipstream.linear_road.accounts import Accounts
+from slipstream.linear_road.delivery import write_batch
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.intake import SILENCE_MS, Intake
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.stages import (
@@ -29,7 +32,7 @@ from slipstream.linear_road.stages import (
     trip_stage,
 )
 from slipstream.linear_road.travel import past_of
-from slipstream.runtime.stage import Chain, Stage, Together
+from slipstream.runtime.stage import Chain, Stage, Together, batch_number
 from slipstream.runtime.store import Store
 
 if TYPE_CHECKING:
@@ -190,6 +193,31 @@ class AccountStage(Stage[Accounts]):
         state.save(self._second, stores[0])
 
 
+class WriteStage(Stage[None]):
+    """The last of every job: writes what the others made into files, and passes on what the driver must know."""
+
+    name = "write"
+    maps = ()
+
+    def __init__(self, engine: str, out: Path, start: int) -> None:
+        super().__init__(engine)
+        self._out, self._start = str(out.absolute()), start
+
+    def fresh(self) -> None:
+        """It keeps nothing."""
+
+    def load(self, stores: list[Store]) -> None:
+        """It keeps nothing."""
+
+    def take(self, state: None, rows: list[Any]) -> Iterator[outputs.Row]:  # noqa: ARG002
+        """Answers, trips and rejects in, files out."""
+        hops = (Hop(*row) for row in rows)
+        return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start))
+
+    def save(self, state: None, stores: list[Store]) -> None:
+        """It keeps nothing."""
+
+
 def stages_of(
     engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
 ) -> list[Stage[Any]]:
@@ -216,11 +244,17 @@ def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | No
     return WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
 
 
-def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]]) -> DataFrame:
-    """The stages behind a source, an operator for each key; with a single partition, one operator for all."""
+def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]], write: WriteStage) -> DataFrame:
+    """The stages behind a source, an operator for each key; with a single partition, one operator for all.
+
+    The last operator also writes: what it passes on are rows of ``outputs.COLUMNS``.
+    """
+    *others, last = stages
     if layout.partitions == 1:
-        # one task from the source to the sink: Spark exchanges nothing where there is a single partition already
-        rows, stages = rows.coalesce(1), [Chain(engine, stages)]
-    for stage in stages:
+        # one task from the source to the files: Spark exchanges nothing where there is a single partition already
+        rows, others, ending = rows.coalesce(1), [], [*stages, write]
+    else:
+        ending = [last, write]
+    for stage in others:
         rows = rows.groupBy("key").transformWithState(stage, COLUMNS, "Append", "None")
-    return rows
+    return rows.groupBy("key").transformWithState(Chain(engine, ending), outputs.COLUMNS, "Append", "None")

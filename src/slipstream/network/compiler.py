@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.errors import BadArgument, BadInput
-from slipstream.network import expressions, intake
+from slipstream.network import expressions, intake, stored
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Source
 from slipstream.network.operators import Operator
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way, plan
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-#: a stored table with more rows is joined by Spark
-MOST_ROWS = 1_000_000
+#: a stored table with more rows is joined by Spark; one that has a folder to lie in may have more than one that
+#: travels with the stage
+MOST_ROWS, MOST_SENT = 10_000_000, 1_000_000
 
 _WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
@@ -220,13 +221,13 @@ class _Compiler:
         superbox = superbox_of(self._plan, self._drops)
         if superbox is None:
             return None
-        tables = {}
+        tables, most = {}, MOST_ROWS if self._sink else MOST_SENT
         for table in self._checked.network.tables:
-            stored = self._table(table.name).orderBy(*table.schema).limit(MOST_ROWS + 1).toArrow()
-            if len(stored) > MOST_ROWS:
+            found = self._table(table.name).orderBy(*table.schema).limit(most + 1).toArrow()
+            if len(found) > most:
                 return None
-            tables[table.name] = {name: encoded(stored[name], type_) for name, type_ in table.schema.items()}
-        return replace(superbox, tables=tables)
+            tables[table.name] = {name: encoded(found[name], type_) for name, type_ in table.schema.items()}
+        return replace(superbox, tables=stored.store(Path(self._sink.folder), tables) if self._sink else tables)
 
     def fused(self, inputs: Mapping[int, DataFrame], superbox: Superbox, shared: bool) -> DataFrame:
         """All boxes in one stage; with one task from the source to the sink, unless reading is ``shared`` by several.

@@ -27,6 +27,7 @@ from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.cuboid.sql import Part, Query
 from slipstream.cuboid.views import Arrivals, held_as
 from slipstream.errors import BadInput
+from slipstream.io.outputs import JOURNAL
 from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network import operators
 from slipstream.network.flow import Array, Train
@@ -385,4 +386,4 @@ def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
                 raise BadInput(f"two boxes keep a cuboid {name!r}.", hint="Rename one.")
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
-    return Catalogue(found, patterns, checkpoint="../checkpoint") if found else None
+    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None

@@ -7,7 +7,6 @@ networks have with an expression that Spark must compute, are one value of the s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +17,16 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from slipstream.cuboid.files import FOLDER
+from slipstream.io import outputs
+from slipstream.io.outputs import REJECTS, Row, Written
 from slipstream.network import intake
 from slipstream.network.flow import Train, ordinals
 from slipstream.network.groups import Columns
 from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Kernel, Released, State
-from slipstream.network.monitor import REJECTS
 from slipstream.network.operators import Kept, OperatorState, stores_of
 from slipstream.network.plan import Layout, Plan
 from slipstream.network.shedding import Marker
-from slipstream.network.sink import TAKEN, Sink, Tuples
+from slipstream.network.sink import Sink, Tuples
 from slipstream.network.superbox import Superbox
 from slipstream.network.tables import Log, packed, unpack
 from slipstream.runtime.stage import FrameStage, batch_number
@@ -122,9 +122,9 @@ class SuperboxStage(FrameStage[Boxes]):
             written = [self._write(name, train, self._sink) for name, train in released]
             if arrived.rejects is not None:
                 written.append(self._sink.write(REJECTS, arrived.rejects, batch))
-            yield _words([(TAKEN, "", json.dumps(arrived.counts)), *written])
+            yield _rows_of([outputs.note(arrived.counts), *written])
 
-    def _write(self, name: str, train: Train, sink: Sink) -> tuple[str, str, str]:
+    def _write(self, name: str, train: Train, sink: Sink) -> Written:
         plan = self._superbox.plan
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch_number())
@@ -156,11 +156,11 @@ def write_outputs(plan: Plan, sink: Sink, batches: Iterator[pd.DataFrame]) -> It
             columns = {column: mine[slot].to_numpy() for column, slot in layout.slots.items()}
             tuples = Tuples(mine[TS].to_numpy(), keys, columns, layout.types)
             written.append(sink.write(name, tuples, batch_number()))
-    yield _words([(TAKEN, "", json.dumps({"taken": {}, "dropped": {}})), *written] if parts else [])
+    yield _rows_of([outputs.note({"taken": {}, "dropped": {}}), *written] if parts else [])
 
 
-def _words(written: list[tuple[str, str, str]]) -> pd.DataFrame:
-    return pd.DataFrame(written, columns=["output", "file", "measured"])
+def _rows_of(written: list[Written]) -> pd.DataFrame:
+    return pd.DataFrame([one.row for one in written], columns=list(Row._fields))
 
 
 class Stage(StatefulProcessor):

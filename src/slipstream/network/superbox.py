@@ -24,6 +24,7 @@ from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
 from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
+from slipstream.network.stored import StoredTable
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import Expression, translate
 from slipstream.network.windows import NULL_INTEGER, expand
@@ -46,7 +47,7 @@ class Superbox:
     def __post_init__(self) -> None:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
         self._expressions: dict[tuple[str, Arc], Expression] = {}
-        self._look_ups: dict[str, LookUp] = {}
+        self._look_ups: dict[Any, LookUp] = {}
         self._translate_all()
 
     # --- expressions, translated before anything runs
@@ -245,10 +246,12 @@ class Superbox:
         node, side = runner.node, runner.sides[0].side
         assert isinstance(node.box, Join)
         table = self.tables[node.inputs[1 - side].origin]
-        if node.name not in self._look_ups:
-            schema = self.plan.checked.inputs(node)[side]
-            self._look_ups[node.name] = LookUp.of(node.box, side, schema, table)
-        one, two = self._look_ups[node.name].pairs(train)
+        known = table.indexes if isinstance(table, StoredTable) else self._look_ups
+        schema = self.plan.checked.inputs(node)[side]
+        wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
+        if wanted not in known:
+            known[wanted] = LookUp.of(node.box, side, schema, table)
+        one, two = known[wanted].pairs(train)
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}

@@ -17,7 +17,7 @@ import numpy as np
 from slipstream.cuboid import publish
 from slipstream.cuboid.schema import Schema as CuboidSchema
 from slipstream.errors import BadInput
-from slipstream.feeds.intake import MOST_LATENESS, rivals
+from slipstream.feeds.intake import rivals
 from slipstream.feeds.parse import GOOD, judge, reason_of
 from slipstream.feeds.trains import REQUEST_FIELDS
 from slipstream.feeds.tuples import FIELDS, MILE, POSITION
@@ -26,6 +26,7 @@ from slipstream.linear_road.accounts import ACCOUNT, Accounts
 from slipstream.linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers
 from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
+from slipstream.linear_road.intake import MOST_LATENESS
 from slipstream.linear_road.rules import RULES
 from slipstream.linear_road.travel import past_of
 from slipstream.network.flow import Array, Train

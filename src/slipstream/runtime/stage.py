@@ -128,6 +128,7 @@ class _Several(Stage[list[Any]]):
         super().__init__(engine)
         self._stages = tuple(stages)
         self._took: list[bool] = []
+        self.name = "+".join(stage.name for stage in stages)  # operators of one job keep their state apart by it
         self.maps = tuple(name for stage in stages for name in stage.maps)
 
     def fresh(self) -> list[Any]:
@@ -160,8 +161,6 @@ class Chain(_Several):
     partition, nothing is gained by them.
     """
 
-    name = "chain"
-
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
         """Through all stages, as far as there is something to pass on."""
         self._took = [False] * len(self._stages)
@@ -178,8 +177,6 @@ class Together(_Several):
 
     What is computed from the same rows by the same key needs no second exchange of them.
     """
-
-    name = "together"
 
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
         """The same rows through each stage."""

@@ -71,6 +71,7 @@ class Outputs:
             raise BadInput(f"{self._folder / JOURNAL}: ends with batch {self.last_batch} before {batch}.", hint=RESCUE)
         failpoint("outputs.before-commit")
         rows = self._append(parts, batch)
+        failpoint("outputs.after-tables")
         committed_ms = time.time_ns() // 1_000_000
         more = before_journal(committed_ms) if before_journal else {}
         failpoint("outputs.before-journal")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,20 +74,41 @@ def note(facts: Mapping[str, Any], about: str = "") -> Written:
     return Written(about, "", 0, 0, facts)
 
 
-def write(folder: Path, output: str, table: pa.Table, batch: int, note: Mapping[str, Any] | None = None) -> Written:
-    """Write rows of a batch into a file of an output's table; they become visible with the commit of the batch."""
-    stamped = with_batch(table, batch)
+def write(
+    folder: Path,
+    output: str,
+    rows: pa.Table | Iterable[pa.Table],
+    batch: int,
+    note: Mapping[str, Any] | None = None,
+    *,
+    dictionary: Sequence[str] | bool = True,
+) -> Written:
+    """Write rows of a batch into a file of an output's table; they become visible with the commit of the batch.
+
+    Rows that are too many to be in memory at once may come in pieces. ``dictionary`` names the columns worth a Parquet
+    dictionary.
+    """
+    pieces = iter([rows] if isinstance(rows, pa.Table) else rows)
+    first = with_batch(next(pieces), batch)
     place = folder / FOLDER / output
     failpoint("outputs.before-write")
     place.mkdir(parents=True, exist_ok=True)
     file = place / f"{batch:012d}-{uuid.uuid4().hex}.parquet"
     try:
-        pq.write_table(stamped, file, compression="zstd")
+        count = 0
+        with pq.ParquetWriter(file, first.schema, compression="zstd", use_dictionary=_listed(dictionary)) as writer:
+            for piece in chain([first], (with_batch(more, batch) for more in pieces)):
+                writer.write_table(piece)
+                count += piece.num_rows
         failpoint("outputs.after-write")
     except BaseException:
         file.unlink(missing_ok=True)
         raise
-    return Written(output, file.name, table.num_rows, file.stat().st_size, note or {})
+    return Written(output, file.name, count, file.stat().st_size, note or {})
+
+
+def _listed(dictionary: Sequence[str] | bool) -> list[str] | bool:
+    return dictionary if isinstance(dictionary, bool) else [BATCH, *dictionary]
 
 
 def with_batch(table: pa.Table, batch: int) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from slipstream.errors import BadArgument
 from slipstream.io.outputs.committed import last_batch
 from slipstream.io.outputs.files import BATCH, FOLDER
-from slipstream.io.outputs.tables import File, Table
+from slipstream.io.outputs.tables import File, Table, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,8 @@ class Visible:
 
     def _read(self, file: File, columns: list[str]) -> pa.Table:
         filters = pc.field(BATCH) <= self.last if file.last > self.last else None
-        return pq.read_table(file.path, columns=columns, filters=filters, partitioning=None)
+        with readable(file.path):
+            return pq.read_table(file.path, columns=columns, filters=filters, partitioning=None)
 
 
 def names(folder: Path) -> list[str]:
@@ -48,14 +49,18 @@ def names(folder: Path) -> list[str]:
     return sorted(place.parent.name for place in (folder / FOLDER).glob("*/_delta_log"))
 
 
-def visible(folder: Path, output: str, *, since: int = 0) -> Visible:
-    """List what is committed of an output, of the batches from ``since`` on: whole files, so perhaps some before."""
+def visible(folder: Path, output: str, *, since: int = 0, until: int | None = None) -> Visible:
+    """List what is committed of an output, of the batches from ``since`` to ``until``.
+
+    The files are whole, so there may be rows of batches before ``since`` in them.
+    """
     last = last_batch(folder)  # first: a table may be ahead of the journal, but never behind
     table = Table.open(folder / FOLDER / output)
     if table is None:
         there = ", ".join(names(folder)) or "none yet"
         raise BadArgument(f"{folder}: no output {output!r}.", hint=f"Outputs: {there}.")
     end = last.batch if last else -1
+    end = end if until is None else min(end, until)
     files = [file for file in table.files() if file.first <= end and file.last >= since]
     return Visible(files, table.schema, end)
 
@@ -106,7 +111,8 @@ class _Piece:
     before: int
 
     def read(self, last: int) -> pa.Table:
-        table = pq.ParquetFile(self.file).read_row_group(self.group)
+        with readable(self.file):
+            table = pq.ParquetFile(self.file).read_row_group(self.group)
         return table.filter(pc.field(BATCH) <= last) if self.last > last else table
 
 
@@ -128,7 +134,8 @@ def _from_the_end(found: Visible) -> Iterator[_Piece]:
 
 def _groups(file: File) -> list[tuple[int, int, Path]]:
     """The last batch in each row group of a file."""
-    metadata = pq.read_metadata(file.path)
+    with readable(file.path):
+        metadata = pq.read_metadata(file.path)
     groups = []
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(0).statistics

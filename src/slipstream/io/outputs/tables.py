@@ -21,7 +21,7 @@ from slipstream.io.outputs.files import BATCH, FOLDER, Written, stored
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["FOLDER", "REJECTS", "File", "Table"]
+__all__ = ["FOLDER", "REJECTS", "File", "Table", "readable"]
 
 #: the output that gets the input which was refused, in every job that refuses some
 REJECTS = "rejects"
@@ -116,10 +116,10 @@ class Table:
         actions = pa.table(self._delta.get_add_actions(flatten=True))
         if not actions.num_rows:
             return []
-        known = {f"min.{BATCH}", f"max.{BATCH}"} <= set(actions.column_names)
-        if not known or any(actions[f"{end}.{BATCH}"].null_count for end in ("min", "max")):
+        names = ("path", "num_records", f"min.{BATCH}", f"max.{BATCH}")
+        if not {*names} <= {*actions.column_names} or any(actions[name].null_count for name in names):
             raise _foreign(self.place)
-        columns = [actions[name].to_pylist() for name in ("path", "num_records", f"min.{BATCH}", f"max.{BATCH}")]
+        columns = [actions[name].to_pylist() for name in names]
         found = (File(self.place / path, *numbers) for path, *numbers in zip(*columns, strict=True))
         return sorted(found, key=lambda file: (file.first, file.last, file.path.name))
 
@@ -130,7 +130,8 @@ class Table:
             if first <= file.first and file.last <= last:
                 rows += file.rows
             elif file.first <= last and first <= file.last:
-                batches = pq.read_table(file.path, columns=[BATCH])[BATCH]
+                with readable(file.path):
+                    batches = pq.read_table(file.path, columns=[BATCH], partitioning=None)[BATCH]
                 inside = pc.and_(pc.greater_equal(batches, first), pc.less_equal(batches, last))
                 rows += int(pc.sum(inside).as_py() or 0)
         return rows
@@ -150,6 +151,8 @@ class Table:
             raise BadInput(
                 f"{self.place}: has batch {mine}, the journal ends with {last}; lines are missing there.", hint=RESCUE
             )
+        if lost := [file.path for file in self.files() if not file.path.is_file()]:
+            raise BadInput(f"{lost[0]}: not there, the log of its table names it.", hint=RESCUE)
         found = self.count(0, last)
         if found != rows or any(file.last > last + 1 or file.first < 0 for file in self.files()):
             raise BadInput(
@@ -180,6 +183,19 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
 
 def _foreign(place: Path) -> BadInput:
     return BadInput(f"{place}: has rows without a batch. Something else has written to this table.", hint=RESCUE)
+
+
+@contextmanager
+def readable(file: Path) -> Iterator[None]:
+    """Say which file of a table cannot be read."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Unavailable(
+            f"{file}: not there. It was listed an hour ago or more, or somebody deleted it.", hint="Read again."
+        ) from error
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"{file}: damaged ({str(error).splitlines()[0][:200]}).", hint=RESCUE) from error
 
 
 @contextmanager
