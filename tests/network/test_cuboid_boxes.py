@@ -24,7 +24,7 @@ from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.functions import atomic
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sources import reading
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadInput
 from slipstream.network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files, shedding
 from slipstream.network.execution import Execution
 from slipstream.network.plan import plan
@@ -269,5 +269,5 @@ def test_mistakes_are_named(boxes: str, words: str) -> None:
 
 
 def test_two_boxes_cannot_keep_one_cuboid() -> None:
-    with pytest.raises(BadArgument, match="two boxes keep a cuboid 'car'"):
+    with pytest.raises(BadInput, match="two boxes keep a cuboid 'car'"):
         check(files.loads(HEAD + CARS + CARS.replace("c:", "b:", 1)), None)
