@@ -23,6 +23,7 @@ from slipstream.cuboid.ask import ask
 from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.functions import atomic
 from slipstream.cuboid.snapshot import Snapshot
+from slipstream.cuboid.sources import reading
 from slipstream.errors import BadInput
 from slipstream.network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files, shedding
 from slipstream.network.execution import Execution
@@ -182,7 +183,7 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     ticks.write(tmp_path / "ticks", TICKS, seed=7, files=2)
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
-    fill(spark, first, script, tmp_path / "filled", Filling(fragments=2))
+    fill(spark, reading(str(first), script.cuboids["stock"]), script, tmp_path / "filled", Filling(fragments=2))
     job = Execution.prepare(tmp_path / "run", stocks(), {"ticks": first}, train=60)
     job.release()
     job.run(spark)
