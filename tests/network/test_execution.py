@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from oracles.network import interpret
 from oracles.network_engines import by_output, merged, run_available
+from slipstream.cli import app
 from slipstream.cli import network as cli
 from slipstream.errors import BadArgument, BadInput
 from slipstream.network import Builder, Network, files
@@ -192,8 +193,9 @@ def test_the_command_line_runs_steers_and_inspects(spark, invoke, tmp_path: Path
     assert "0%" in invoke("shed", out, "--stop", "--json").stdout
     assert invoke("tap", out, "crowd").exit_code == 0
     assert list(Execution.open(out).taps) == ["tap_crowd"]
-    for command, control in (("pause", "pause"), ("step", "1"), ("resume", "run")):
-        assert invoke(command, out).exit_code == 0
+    steering = {"pause": "pause", "step": "1", "stop": "stop", "resume": "run"}
+    for command, control in steering.items():
+        assert CliRunner().invoke(app, ["job", command, str(out)]).exit_code == 0
         assert Execution.open(out).control == control
     assert isinstance(invoke("inspect", out, "nothing").exception, BadArgument)
     assert isinstance(invoke("run", file, "--out", out, "--input", "soldiers").exception, BadArgument)

@@ -191,7 +191,7 @@ def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     from slipstream.io.lines import LineReader, Lines
 
     (tmp_path / "cars.csv").write_text("ts,vin\n")
-    reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header, decoding=other.decoding))
+    reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header))
     end = reader.latestOffset(reader.initialOffset(), None)
     with pytest.raises(BadInput, match="line 1: not the header"):
         [list(reader.read(part)) for part in reader.partitions(reader.initialOffset(), end)]

@@ -176,6 +176,15 @@ def test_the_network_runs_beside_the_toll_engine_and_gives_the_same(spark: Any, 
 
 
 @pytest.mark.long
+def test_half_an_hour_of_many_vehicles_gives_the_answers_of_the_rules_and_of_the_toll_engine(spark: Any) -> None:
+    lines = busy_stream(20, vehicles=3000, seconds=1800)
+    got = run(superbox_on(spark), accepted(lines), range(5000, len(lines), 5000))
+    same(got, linear_road.answers(lines, history=History()).outputs)
+    of_the_day = {0, 1, 2}  # the engine has no history here
+    same([a for a in got if a[0] in of_the_day], [a for a in Engine().run([lines]).outputs if a[0] in of_the_day])
+
+
+@pytest.mark.long
 def test_the_real_file_gives_the_published_answers(spark: Any, real_data: Path) -> None:
     lines = (real_data / "linear-road" / "datafile3hours_t0000-0418.dat").read_text().splitlines()
     tuples = accepted(lines)

@@ -52,7 +52,7 @@ from slipstream.network.monitor import Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
-from slipstream.runtime.job import CONTROL, Job
+from slipstream.runtime.job import CONTROL, Job, alone
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -410,8 +410,8 @@ class Execution:
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        query = self.start(spark, tables, trains=trains)
-        with query_errors(self.network, self.folder):
+        with alone(self.folder), query_errors(self.network, self.folder):
+            query = self.start(spark, tables, trains=trains)
             try:
                 query.processAllAvailable()
             finally:

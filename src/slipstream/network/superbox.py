@@ -228,10 +228,12 @@ class Superbox:
         order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
         released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
-        keys = order[trigger]
-        keys[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
+        # a box that gives one tuple for each that it takes says so by giving the arrivals back
+        if not any(trigger is side[ARRIVAL] for side in inputs):
+            order, shed = order[trigger], shed[trigger]
+            order[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
         columns = {name: released[old] for name, old in zip(runner.origin.columns, runner.results, strict=True)}
-        train = Train(released[TS], shed[trigger], keys, columns)
+        train = Train(released[TS], shed, order, columns)
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
 
     def _matching(self, runner: Runner, train: Train) -> Train:

@@ -87,8 +87,9 @@ def run_network(
     """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
 
     A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream network pause`, `resume`, `step` and `stop` steer it from
-    another terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
+    comes, else when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` steer it from another
+    terminal, `slipstream network inspect` shows what came out. What a feed brings that is no tuple goes to the output
+    `rejects`.
 
     Examples:
 
