@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from network.test_streaming import NAMES, bag, everything, random_feed
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of, plain
 from slipstream.network.algebra import Schema
+from slipstream.network.parcels import Load, Sorter
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Superbox, Train, in_order, merging, sorting
+from slipstream.network.superbox import Cargo, Parcel, Stored, Superbox, Train, in_order, merging, sorting
 from slipstream.runtime.store import MemoryStore
 
 
@@ -26,7 +28,7 @@ from slipstream.runtime.store import MemoryStore
 def superbox(spark: SparkSession) -> Superbox:
     network = everything()
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
-    return Superbox(plan(check(network, spark)), {"names": names})
+    return Superbox(plan(check(network, spark)), Stored({"names": names}))
 
 
 TABLE: Schema = {"g": "text", "rank": "integer"}
@@ -46,20 +48,89 @@ def train(made: Plan, feed: Feed, first: int, source: str, place: int) -> Train:
     return Train(np.array([ts for _, ts, _ in here], np.int64), np.zeros(len(here), np.int64), order, columns)
 
 
-def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> dict[str, list[dict[str, Any]]]:
+Found = dict[str, list[dict[str, Any]]]
+
+
+def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> Found:
+    """The network in one stage."""
     made, boxes, store = superbox.plan, Boxes.fresh(superbox), MemoryStore()
-    found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in made.outputs}
+    released = []
     for start, end in itertools.pairwise([0, *cuts, len(feed)]):
         if start in restarts:
             boxes = Boxes.load(superbox, store)
         sources = made.checked.network.sources
         trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
-        for name, out in superbox.step(boxes.states, trains):
-            for i in range(len(out)):
-                row = {column: plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
-                found[name].append((out.order[i].tolist(), {"_ts": int(out.ts[i]), **row}))
+        released += list(superbox.step(boxes.states, trains))
         boxes.log.save(store)
+    return sorted_rows(made, released)
+
+
+def sorted_rows(made: Plan, released: list[tuple[str, Train]]) -> Found:
+    found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in made.outputs}
+    for name, out in released:
+        for i in range(len(out)):
+            row = {column: plain(values[i : i + 1].tolist()[0]) for column, values in out.columns.items()}
+            found[name].append((out.order[i].tolist(), {"_ts": int(out.ts[i]), **row}))
     return {name: [row for _, row in sorted(rows, key=lambda row: row[0])] for name, rows in found.items()}
+
+
+class Host:
+    """Stages in memory: what a batch's tasks exchange goes through the bytes that Spark would carry."""
+
+    def __init__(self, superbox: Superbox) -> None:
+        self.superbox = superbox
+        self.sorter = Sorter(superbox.stages.homes, superbox.parallel)
+        self.stores = {place: MemoryStore() for place in self.places}
+        self.boxes = {(stage, part): Boxes.fresh(superbox, stage) for stage, part in self.places}
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        return list(itertools.product(range(1, self.superbox.stages.count + 1), range(self.superbox.parallel)))
+
+    def restart(self) -> None:
+        self.boxes = {(s, part): Boxes.load(self.superbox, self.stores[s, part], s) for s, part in self.places}
+
+    def batch(self, sources: dict[str, Train]) -> list[tuple[str, Train]]:
+        parts: list[list[Parcel]] = [[] for _ in range(self.superbox.parallel)]
+        for name, one in sources.items():
+            self.put(parts, self.superbox.carry(1, Cargo(sources={name: one})), 0)
+        delivered = []
+        for stage in range(1, self.superbox.stages.count + 1):
+            coming = parts
+            parts = [[] for _ in coming]
+            for part, parcels in enumerate(coming):
+                inboxes: dict[int, list[Train]] = {}
+                for parcel in parcels:
+                    if parcel.stage == stage:
+                        inboxes.setdefault(parcel.address, []).append(parcel.train)
+                boxes = self.boxes[stage, part]
+                released = self.superbox.visit(stage, boxes.states, Cargo(inboxes=inboxes))
+                boxes.log.save(self.stores[stage, part])
+                delivered += released.outputs
+                self.put(parts, [p for p in parcels if p.stage != stage] + released.parcels, part)
+        assert not any(parts)
+        return delivered
+
+    def sent(self, parcels: list[Parcel], here: int) -> list[list[Parcel]]:
+        keys = len(self.superbox.plan.keys)
+        loads = [Load(mine).to_bytes() for mine in self.sorter.sort(parcels, here)]
+        return [Load.from_bytes(load, keys).parcels for load in loads]
+
+    def put(self, parts: list[list[Parcel]], parcels: list[Parcel], here: int) -> None:
+        for part, mine in zip(parts, self.sent(parcels, here), strict=True):
+            part.extend(mine)
+
+
+def run_in_stages(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> Found:
+    made, host = superbox.plan, Host(superbox)
+    released = []
+    for start, end in itertools.pairwise([0, *cuts, len(feed)]):
+        if start in restarts:
+            host.restart()
+        sources = made.checked.network.sources
+        trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
+        released += host.batch(trains)
+    return sorted_rows(made, released)
 
 
 @settings(max_examples=25)
@@ -73,6 +144,22 @@ def test_any_cuts_and_restarts_give_what_the_interpreter_gives(
     for name, events in interpret(everything(), feed, {"names": NAMES}).items():
         assert bag(got[name]) == bag([{"_ts": e.ts, **e.values} for e in events]), name
     assert got == run(superbox, feed, [], set())
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 1000),
+    cuts=st.lists(st.integers(1, 239), max_size=4, unique=True),
+    restart=st.booleans(),
+    parallel=st.integers(1, 4),
+)
+def test_any_parallelism_gives_what_one_stage_gives(
+    superbox: Superbox, seed: int, cuts: list[int], restart: bool, parallel: int
+) -> None:
+    feed = random_feed(seed)
+    cuts = sorted(cuts)
+    spread = replace(superbox, parallel=parallel)
+    assert run_in_stages(spread, feed, cuts, set(cuts) if restart else set()) == run(superbox, feed, [], set())
 
 
 @given(rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=8))

@@ -15,7 +15,7 @@ from oracles.network_loads import Load, linear_road
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Superbox, Train
+from slipstream.network.superbox import Stored, Superbox, Train
 from slipstream.network.windows import encoded
 from slipstream.runtime.store import MemoryStore
 
@@ -55,7 +55,7 @@ def superbox_of(spark: Any, load: Load) -> Superbox:
         name: {column: encoded(table[column], "integer") for column in table.column_names}
         for name, table in load.tables.items()
     }
-    return Superbox(plan(check(load.network, spark)), tables)
+    return Superbox(plan(check(load.network, spark)), Stored(tables))
 
 
 @pytest.mark.bench

@@ -51,7 +51,7 @@ def run(spark, folder: Path, train: int, trains: int) -> tuple[float, float, int
     """Seconds of a whole run, median seconds of a batch (the first, which warms up, left out), tuples delivered."""
     network = dissemination()
     write_trains(folder / "in" / "reports", reports(train * trains), train, 0, None)
-    made = compiled(spark, network, folder / "in", folder / "out", buckets=2)
+    made = compiled(spark, network, folder / "in", folder / "out")
     prepare(folder / "out")
     delivered = []
     start = time.perf_counter()

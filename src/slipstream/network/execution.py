@@ -1,7 +1,7 @@
 """A network at work in a folder: trains in, results out, and people in control.
 
     OUT/network.yaml        what runs
-    OUT/state.json          the version of the boxes' state in the checkpoint
+    OUT/state.json          the version of the boxes' state in the checkpoint, and its partitions
     OUT/sources.json        the feeds that it reads, if it reads feeds
     OUT/status.json         starting, ready, running or stopped, and why
     OUT/recording.json      how many tuples the recorded inputs have, and when the first of them arrived
@@ -54,7 +54,7 @@ from slipstream.network.trains import arriving, last_arrival, open_trains, write
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
@@ -62,7 +62,7 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: of what boxes keep in the state store; a folder that does not say it is of the first
-STATE, STATE_VERSION = "state.json", 3
+STATE, STATE_VERSION = "state.json", 4
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
@@ -80,13 +80,21 @@ class Execution:
     known: Checked | None = None
     kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
+    parallel: int = 1  # partitions of every stage; fixed when the folder is laid out
 
     @classmethod
     def prepare(
-        cls, folder: Path, network: Network, inputs: Mapping[str, Path], *, train: int = 1000, rate: float | None = None
+        cls,
+        folder: Path,
+        network: Network,
+        inputs: Mapping[str, Path],
+        *,
+        train: int = 1000,
+        rate: float | None = None,
+        parallel: int = 1,
     ) -> Execution:
         """Lay out a folder: the network and its recorded inputs as waiting trains."""
-        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate)
+        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate, parallel=parallel)
 
     @classmethod
     def record(
@@ -97,9 +105,10 @@ class Execution:
         *,
         train: int = 1000,
         rate: float | None = None,
+        parallel: int = 1,
     ) -> Execution:
         """Lay out a folder with inputs that have been read already."""
-        made = cls._begun(folder, network)
+        made = cls._begun(folder, network, parallel)
         for name, table in tables.items():
             write_trains(folder / "waiting" / name, table, train, 0, rate)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
@@ -115,20 +124,20 @@ class Execution:
         return made
 
     @classmethod
-    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed]) -> Execution:
+    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed], *, parallel: int = 1) -> Execution:
         """Lay out a folder for feeds, one for each source."""
-        made = cls._begun(folder, network)
+        made = cls._begun(folder, network, parallel)
         made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
-    def _begun(cls, folder: Path, network: Network) -> Execution:
+    def _begun(cls, folder: Path, network: Network, parallel: int = 1) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        made = cls(folder, network)
-        made._replace(STATE, json.dumps({"version": STATE_VERSION}))
+        made = cls(folder, network, parallel=parallel)
+        made._replace(STATE, json.dumps({"version": STATE_VERSION, "parallel": parallel}))
         return made
 
     @classmethod
@@ -139,8 +148,8 @@ class Execution:
                 f"{folder}: no network runs here.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
-        _check_state(folder / STATE)
-        return cls(folder, files.load(folder / FILE))
+        parallel = _parallel_of(folder / STATE)
+        return cls(folder, files.load(folder / FILE), parallel=parallel)
 
     # --- control
 
@@ -342,9 +351,9 @@ class Execution:
             tables,
             folder=self.folder,
             taps=taps,
+            parallel=self.parallel,
             drops=drops,
             shared=shared,
-            live=bool(self.feeds),
         )
 
     def _readers(self, spark: SparkSession, source: str) -> int:
@@ -373,8 +382,7 @@ class Execution:
         """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive."""
         made = self.compile(spark, tables, trains=trains)
         sink.prepare(self.folder)
-        partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
-        return made.start(self._deliver, self.folder / "checkpoint", partitions=partitions)
+        return made.start(self._deliver, self.folder / "checkpoint")
 
     def warm_up(self, query: StreamingQuery) -> None:
         """Wait for a query's openings to pass, so that what Spark's start takes is not a delay of the first tuples."""
@@ -392,16 +400,21 @@ class Execution:
 
     def _deliver(self, batch: DataFrame, number: int) -> None:
         """Make visible what the tasks of a batch wrote."""
-        words = {word["output"]: word for word in batch.collect()}
+        words: dict[str, list[Row]] = {}
+        for word in batch.collect():
+            words.setdefault(word["output"], []).append(word)
         taken = words.pop(sink.TAKEN, None)
         if taken is None:  # an opening: it only has to pass
             return
-        files = {output: str(word["file"]) for output, word in words.items()}
+        files = {output: [str(word["file"]) for word in mine] for output, mine in words.items()}
         sink.commit(self.folder, {point.name: self.history(point.name) for point in self.network.kept}, files, number)
         assert self.known is not None
         share = shedding.delivered(self.known, self.places, self.shares)
-        measured = {output: Measured(**json.loads(word["measured"])) for output, word in words.items()}
-        counts = json.loads(taken["measured"])
+        measured = {
+            output: Measured.together([Measured(**json.loads(word["measured"])) for word in mine])
+            for output, mine in words.items()
+        }
+        counts = json.loads(taken[0]["measured"])
         self.monitor.note(measured, number, share, counts["taken"])
         for source, dropped in counts["dropped"].items():
             self._log_shed(source, f"batch-{number}", counts["taken"][source], dropped)
@@ -458,9 +471,11 @@ def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
             raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"There is: {', '.join(sorted(names))}.")
 
 
-def _check_state(file: Path) -> None:
+def _parallel_of(file: Path) -> int:
+    """In how many partitions the state in a folder lies; refused if it is of another version."""
     try:
-        found = json_of(file.read_bytes())["version"] if file.exists() else 1
+        said = json_of(file.read_bytes()) if file.exists() else {"version": 1}
+        found, parallel = said["version"], int(said.get("parallel", 1))
     except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint="Run the network afresh in another folder.") from error
     if found != STATE_VERSION:
@@ -468,6 +483,7 @@ def _check_state(file: Path) -> None:
             f"{file}: state of version {found}, this program reads {STATE_VERSION}.",
             hint="Go on with the version that wrote it, or run the network afresh in another folder.",
         )
+    return parallel
 
 
 def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:

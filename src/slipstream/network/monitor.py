@@ -9,7 +9,7 @@ tapped arc or a connection point it tells tuples and delays.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,32 @@ class Measured:
         """Measure tuples that arrived at ``ts``."""
         worth = np.empty(0) if values is None else values.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
         return cls(len(ts), float(ts.mean()), int(ts.min()), _quantiles(ts), _quantiles(worth))
+
+    @classmethod
+    def together(cls, parts: Sequence[Measured]) -> Measured:
+        """What several tasks brought; a quantile of each stands for its share of the tuples."""
+        if len(parts) == 1:
+            return parts[0]
+        counts = [part.tuples for part in parts]
+        total = sum(counts)
+        mean = sum(part.arrival * part.tuples for part in parts) / total
+        arrivals = _merged([(part.arrivals, part.tuples) for part in parts])
+        values = _merged([(part.values, part.tuples) for part in parts])
+        return cls(total, mean, min(part.oldest for part in parts), arrivals, values)
+
+
+def _merged(parts: Sequence[tuple[list[Any], int]]) -> list[Any]:
+    """The quantiles of numbers of which quantiles are known, and how many there are."""
+    some = [(numbers, count) for numbers, count in parts if numbers]
+    if not some:
+        return []
+    numbers = np.concatenate([numbers for numbers, _ in some])
+    weights = np.repeat([count / len(numbers) for numbers, count in some], [len(numbers) for numbers, _ in some])
+    order = np.argsort(numbers, kind="stable")
+    reached = np.cumsum(weights[order]) / weights.sum()
+    places = np.searchsorted(reached, np.linspace(0, 1, QUANTILES) - 1e-9)
+    found: list[Any] = numbers[order][np.minimum(places, numbers.size - 1)].tolist()
+    return found
 
 
 def _quantiles(values: npt.NDArray[Any]) -> list[Any]:

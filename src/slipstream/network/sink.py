@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.failpoints import failpoint
-from slipstream.io.decoding import TYPES
 from slipstream.network.algebra import ConnectionPoint, Network
 from slipstream.network.monitor import Measured
 from slipstream.network.points import History
 from slipstream.network.trains import SEQ, TS
-from slipstream.network.windows import nulls
+from slipstream.network.windows import arrow_array
 
 Array = npt.NDArray[Any]
 
@@ -52,11 +52,7 @@ class Tuples:
 
     def arrays(self) -> dict[str, pa.Array]:
         """The columns with their nulls."""
-        return {name: _arrow(values, self.types[name]) for name, values in self.columns.items()}
-
-
-def _arrow(values: Array, type_: str) -> pa.Array:
-    return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
+        return {name: arrow_array(values, self.types[name]) for name, values in self.columns.items()}
 
 
 @dataclass(frozen=True)
@@ -99,30 +95,33 @@ def prepare(folder: Path) -> None:
     (folder / STAGING).mkdir(parents=True)
 
 
-def commit(folder: Path, histories: Mapping[str, History], files: Mapping[str, str], batch: int) -> None:
+def commit(folder: Path, histories: Mapping[str, History], files: Mapping[str, Sequence[str]], batch: int) -> None:
     """Make what a batch wrote visible: first what points remember, then the results."""
     failpoint("network.before-points")
     staging = folder / STAGING
     for name, history in histories.items():
-        _remember(history, batch, staging / files[name] if name in files else None)
-    _show(folder, {name: staging / file for name, file in files.items() if name not in histories}, batch)
+        # what is remembered is numbered, so it comes from one task
+        _remember(history, batch, staging / files[name][0] if name in files else None)
+    shown = {name: [staging / file for file in mine] for name, mine in files.items() if name not in histories}
+    _show(folder, shown, batch)
     discard(folder, files)  # what a point remembered before a crash
 
 
-def discard(folder: Path, files: Mapping[str, str]) -> None:
+def discard(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
     """Throw away what a batch wrote."""
-    for file in files.values():
+    for file in chain.from_iterable(files.values()):
         (folder / STAGING / file).unlink(missing_ok=True)
 
 
-def _show(folder: Path, files: Mapping[str, Path], batch: int) -> None:
+def _show(folder: Path, files: Mapping[str, Sequence[Path]], batch: int) -> None:
     """Put a batch's files in place as one, so that nobody sees half of them."""
     shown, aside = folder / "results" / f"batch={batch}", folder / STAGING / f"batch={batch}"
     failpoint("network.before-results")
     aside.mkdir()
-    for name, file in files.items():
+    for name, mine in files.items():
         (aside / f"output={name}").mkdir()
-        file.rename(aside / f"output={name}" / "part-0.parquet")
+        for number, file in enumerate(mine):
+            file.rename(aside / f"output={name}" / f"part-{number}.parquet")
     failpoint("network.before-show")
     shutil.rmtree(shown, ignore_errors=True)
     shown.parent.mkdir(exist_ok=True)

@@ -93,7 +93,7 @@ class Translations:
 
     def cuts(self, delivery: Delivery, way: Way) -> list[Prefix]:
         """The places on a way at which tuples pass Spark."""
-        targets = [*way.arcs[1:], delivery]
+        targets: list[Arc | Delivery] = [*way.arcs[1:], delivery]
         prefixes = [way.arcs[: place + 1] for place in range(len(way.arcs))]
         return [prefix for prefix, target in zip(prefixes, targets, strict=True) if self.needs_spark(prefix, target)]
 

@@ -210,9 +210,7 @@ def describe_network(
 
 def _stages(made: Plan) -> int:
     """How many operators of Spark's the boxes run in."""
-    from slipstream.network.compiler import superbox_of
-
-    return made.depth if superbox_of(made) is None else 1
+    return 1
 
 
 def _rows(made: Plan) -> list[dict[str, Any]]:
