@@ -11,7 +11,10 @@ import pytest
 
 from oracles.network import interpret
 from oracles.network_engines import Feed, by_output, merged, run_available, write_feed
-from slipstream.network import TUP, Builder, Network, Order
+from slipstream.network import TUP, Builder, Network, Order, translation
+from slipstream.network.algebra import Schema
+from slipstream.network.values import Untranslatable
+from slipstream.network.vector import Expression, translate
 
 SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}
 
@@ -67,9 +70,19 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(sorted(row.items())) for row in rows)
 
 
-@pytest.mark.parametrize("parallel", [1, 3])
-def test_cuts_and_restarts_change_nothing(spark, tmp_path: Path, parallel: int) -> None:
+def only_columns(text: str, schema: Schema) -> Expression:
+    """A translator that leaves all to Spark that it can."""
+    if text not in schema:
+        raise Untranslatable(text)
+    return translate(text, schema)
+
+
+@pytest.mark.parametrize(("parallel", "translator"), [(1, translate), (3, translate), (2, only_columns)])
+def test_cuts_and_restarts_change_nothing(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallel: int, translator: Any
+) -> None:
     """Two copies of the network in one query: one gets its feed at once, the other cut, with a restart between."""
+    monkeypatch.setattr(translation, "translate", translator)
     network, feed = everything(), random_feed(11)
     copies = merged({"once": network, "cut": network})
     tables = {f"{copy}_names": NAMES for copy in ("once", "cut")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,15 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from network.test_streaming import NAMES, bag, everything, random_feed
+from network.test_streaming import NAMES, bag, everything, only_columns, random_feed
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of, plain
+from slipstream.network import translation
 from slipstream.network.algebra import Schema
 from slipstream.network.parcels import Load, Sorter
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Cargo, Parcel, Stored, Superbox, Train, in_order, merging, sorting
+from slipstream.network.superbox import SPARK, Cargo, Parcel, Stored, Superbox, Train, in_order, merging, sorting
+from slipstream.network.translation import TUPLE, Program
+from slipstream.network.vector import translate
 from slipstream.runtime.store import MemoryStore
 
 
@@ -74,6 +78,13 @@ def sorted_rows(made: Plan, released: list[tuple[str, Train]]) -> Found:
     return {name: [row for _, row in sorted(rows, key=lambda row: row[0])] for name, rows in found.items()}
 
 
+def compute(program: Program, tuples: Train) -> None:
+    """A program of Spark's without Spark."""
+    for text, sql, _ in program.texts:
+        found = translate(sql.replace(f"{TUPLE}.", ""), program.columns).over(tuples.columns, len(tuples))
+        tuples.columns[text] = found
+
+
 class Host:
     """Stages in memory: what a batch's tasks exchange goes through the bytes that Spark would carry."""
 
@@ -96,7 +107,7 @@ class Host:
             self.put(parts, self.superbox.carry(1, Cargo(sources={name: one})), 0)
         delivered = []
         for stage in range(1, self.superbox.stages.count + 1):
-            coming = parts
+            coming = self.projected(parts, stage)
             parts = [[] for _ in coming]
             for part, parcels in enumerate(coming):
                 inboxes: dict[int, list[Train]] = {}
@@ -110,6 +121,20 @@ class Host:
                 self.put(parts, [p for p in parcels if p.stage != stage] + released.parcels, part)
         assert not any(parts)
         return delivered
+
+    def projected(self, parts: list[list[Parcel]], stage: int) -> list[list[Parcel]]:
+        """What Spark does between two stages, as often as the layout says."""
+        prefixes, programs = self.superbox.translations.prefixes, self.superbox.translations.programs
+        for _ in range(self.superbox.stages.rounds[stage - 1]):
+            asked = [[parcel for parcel in mine if parcel.stage == SPARK] for mine in parts]
+            parts = [[parcel for parcel in mine if parcel.stage != SPARK] for mine in parts]
+            for part, mine in enumerate(asked):
+                for parcel in mine:
+                    prefix = prefixes[parcel.address]
+                    compute(next(p for p in programs if p.arc == prefix[-1]), parcel.train)
+                    self.put(parts, self.superbox.carry(stage, Cargo(computed={prefix: parcel.train})), part)
+        assert all(parcel.stage != SPARK for mine in parts for parcel in mine)
+        return parts
 
     def sent(self, parcels: list[Parcel], here: int) -> list[list[Parcel]]:
         keys = len(self.superbox.plan.keys)
@@ -160,6 +185,20 @@ def test_any_parallelism_gives_what_one_stage_gives(
     cuts = sorted(cuts)
     spread = replace(superbox, parallel=parallel)
     assert run_in_stages(spread, feed, cuts, set(cuts) if restart else set()) == run(superbox, feed, [], set())
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 1000), cuts=st.lists(st.integers(1, 239), max_size=3, unique=True), parallel=st.integers(1, 3)
+)
+def test_expressions_that_spark_computes_change_nothing(
+    superbox: Superbox, seed: int, cuts: list[int], parallel: int
+) -> None:
+    with patch.object(translation, "translate", only_columns):
+        left = replace(superbox, parallel=parallel)
+        assert left.translations.programs
+        got = run_in_stages(left, random_feed(seed), sorted(cuts), set())
+    assert got == run(superbox, random_feed(seed), [], set())
 
 
 @given(rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=8))

@@ -134,7 +134,7 @@ def _assembled(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: s
     if stages.parallel == 1 and not shared:
         # one task from the source to the sink: an exchange would cost a small batch more than it gains
         rows = rows.coalesce(1)
-    if stages.parallel > 1 or shared or stages.rounds[0]:
+    if stages.is_read_apart or shared:
         rows = rows.mapInArrow(Carrier(superbox, Marker(sink.folder, sink.network) if sink else None), COLUMNS)
     for number in range(1, stages.count + 1):
         for _ in range(stages.rounds[number - 1]):

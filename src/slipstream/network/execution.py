@@ -69,6 +69,8 @@ OPENINGS, REHEARSALS = 1, 24
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
 SMALL = 100_000
+#: recordings of more tuples are processed on all cores
+LONG = 2_000_000
 
 
 @dataclass

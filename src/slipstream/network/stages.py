@@ -38,12 +38,26 @@ class Home:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stateful operator: its boxes, and the columns by which the first of them are partitioned."""
+    """A stateful operator: the boxes in it, the columns by which it is partitioned, and into how many parts.
 
-    number: int
+    Boxes of one stage that do not hear of each other may have different keys.
+    """
+
+    stage: int
     boxes: tuple[str, ...]
-    key: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
     partitions: int
+
+    @property
+    def said(self) -> str:
+        """For people.
+
+        >>> Stage(1, ("by_car",), (("vid",),), 4).said
+        'stage 1: 4 partitions by vid'
+        """
+        by = " or ".join(", ".join(key) for key in self.keys)
+        parts = "1 partition" if self.partitions == 1 else f"{self.partitions} partitions"
+        return f"stage {self.stage}: {parts}{f' by {by}' if by and self.partitions > 1 else ''}"
 
 
 @dataclass
@@ -55,7 +69,13 @@ class Stages:
     homes: dict[int, Home] = field(default_factory=dict)  # of deliveries, by the numbers of their layouts
     of: dict[str, int] = field(default_factory=dict)  # the stage of each stateful box
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that spread its input
+    places: dict[str, int] = field(default_factory=dict)  # the stage in which any box runs; 0 where tuples are read
     rounds: list[int] = field(default_factory=list)  # how often tuples pass Spark before the first stage, after it...
+
+    @property
+    def is_read_apart(self) -> bool:
+        """Whether tuples are exchanged, or pass Spark, between where they are read and the first stage."""
+        return self.parallel > 1 or bool(self.rounds[0])
 
     @property
     def listed(self) -> list[Stage]:
@@ -63,10 +83,11 @@ class Stages:
         return [self._stage(number) for number in range(1, self.count + 1)]
 
     def _stage(self, number: int) -> Stage:
-        boxes = tuple(name for name, stage in self.of.items() if stage == number)
-        key = next((self.keys[name] for name in boxes if self.keys[name]), ())
-        spread = any(self.keys[name] for name in boxes) or not boxes
-        return Stage(number, boxes, key, self.parallel if spread else 1)
+        boxes = tuple(name for name, stage in self.places.items() if stage == number)
+        keyed = [self.keys[name] for name in boxes if name in self.keys]
+        keys = tuple(dict.fromkeys(key for key in keyed if key))
+        # a stage without boxes that keep something only writes what comes to it
+        return Stage(number, boxes, keys, self.parallel if keys or not keyed else 1)
 
 
 def stages_of(plan: Plan, translations: Translations, parallel: int) -> Stages:
@@ -93,7 +114,15 @@ class _Planner:
         ends = [self._after(chain, d) for d in self._plan.outputs.values() for chain in self._chains(d)]
         self._made.count = max([1, *ends, *(home.stage for home in self._made.homes.values())])
         self._made.rounds = self._rounds()
+        self._place_all()
         return self._made
+
+    def _place_all(self) -> None:
+        """Say of every box where it runs: without state, where its input comes from."""
+        reads = int(not self._made.is_read_apart)
+        for node in self._plan.checked.nodes:
+            before = [self._made.places.get(arc.origin, reads) for arc in node.inputs]
+            self._made.places[node.name] = self._made.of.get(node.name, max(before))
 
     # --- what is upstream
 

@@ -91,6 +91,17 @@ class Translations:
         runner = self._runners.get(arc.origin)
         return runner is not None and isinstance(runner.node.box, Join) and self.predicate(runner) is None
 
+    def asks_spark(self, node: Node) -> bool:
+        """Whether Spark computes something for a box."""
+        if self.is_filtered(Arc(node.name)):
+            return True
+        sides = self._runners[node.name].sides if node.name in self._runners else ()
+        texts = node.box.predicates if isinstance(node.box, Filter) else ()
+        texts = tuple(node.box.columns.values()) if isinstance(node.box, Map) else texts
+        return any(self._found(text, node.inputs[0]) is None for text in texts) or any(
+            self.needs_spark(way.arcs, side) for side in sides for way in side.paths
+        )
+
     def cuts(self, delivery: Delivery, way: Way) -> list[Prefix]:
         """The places on a way at which tuples pass Spark."""
         targets: list[Arc | Delivery] = [*way.arcs[1:], delivery]
