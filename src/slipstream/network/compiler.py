@@ -92,7 +92,7 @@ def compile_network(
     """Compile a checked network over its input streams, any DataFrames with the sources' columns.
 
     A stream may bring arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples count
-    as they come. With a ``folder`` its tasks write what it delivers there.
+    as they come. With a ``folder`` its tasks write what it delivers there. Its boxes run in ``parallel`` partitions.
     """
     rows = {}
     for place, source in enumerate(checked.network.sources):

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from slipstream.io.chunks import CHUNK, OPENING
+from slipstream.io.decoding import TYPES
 from slipstream.network import intake
 from slipstream.network.intake import Arrived
 from slipstream.network.kernels import State
@@ -209,10 +210,9 @@ class Unpacker:
         columns |= {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(self.plan.keys)}
         for name, delivery in self.plan.outputs.items():
             types = delivery.layout.types
-            arrays = {c: arrow_array(v, types[c]) for c, v in train.columns.items()} if name == output else {}
-            columns[name] = (
-                pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays))
-                if arrays
-                else pa.nulls(len(train), pa.struct([(c, arrow_array(np.empty(0), t).type) for c, t in types.items()]))
-            )
+            fields = pa.struct([(column, TYPES[type_]) for column, type_ in types.items()])
+            columns[name] = pa.nulls(len(train), fields)
+            if name == output:
+                arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]
+                columns[name] = pa.StructArray.from_arrays(arrays, fields=list(fields))
         return pa.record_batch(columns)
