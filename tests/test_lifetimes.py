@@ -118,7 +118,7 @@ CASES = {
     "toll": Case(lambda run: ["toll", str(run), "--out", "out", "--speed", "1", *SPARK], "out/batches.jsonl"),
     "archive": Case(lambda run: ["archive", str(run), "--out", "out", "--speed", "1", *SPARK], "out/batches.jsonl"),
     "cuboid": Case(_fill, "out/batches.jsonl"),
-    "network": Case(_network, "out/monitor.jsonl"),
+    "network": Case(_network, "out/batches.jsonl"),
     "drive": Case(lambda run: ["drive", str(run), "--to", "dir:out"], "out"),
     "rate": Case(_rate, "out/slipstream-1-90s/batches.jsonl"),
     "chaos": Case(

@@ -18,9 +18,10 @@ from slipstream.errors import BadInput
 from slipstream.linear_road.accounts import ACCOUNT
 from slipstream.linear_road.cars import CAR, VISITS
 from slipstream.linear_road.layout import STATE_VERSION
-from slipstream.network.execution import STATE, Execution
+from slipstream.network.execution import Execution
 from slipstream.network.files import load
 from slipstream.network.tables import FLOAT, INTEGER, TEXT, Log, Table
+from slipstream.runtime import job
 from slipstream.runtime.store import MemoryStore
 
 BORDER = Path(__file__).parents[1] / "examples" / "networks" / "border.yaml"
@@ -36,13 +37,13 @@ BOX_STATE = {
 }
 
 
-def changed(file: Path, version: Any) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": version}))
+def changed(file: Path, version: Any, field: str = "version") -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | {field: version}))
 
 
 def network(folder: Path) -> Callable[[], object]:
     Execution.lay_out(folder, load(BORDER))
-    changed(folder / STATE, 99)
+    changed(folder / job.FILE, 99, "state_version")
     return lambda: Execution.open(folder)
 
 
@@ -66,10 +67,13 @@ def test_another_version_is_refused_with_advice(kind: Callable[[Path], Callable[
     assert error.value.hint
 
 
-def test_a_network_from_before_versions_is_of_the_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", ["network.yaml", "state.json"])
+def test_the_folder_of_a_network_of_the_first_version_is_refused_with_advice(tmp_path: Path, before: str) -> None:
     Execution.lay_out(tmp_path / "run", load(BORDER))
-    (tmp_path / "run" / STATE).unlink()
-    with pytest.raises(BadInput, match="version 1, this program reads"):
+    (tmp_path / "run" / job.FILE).rename(tmp_path / "run" / "state.json")
+    if before == "network.yaml":
+        (tmp_path / "run" / "state.json").unlink()
+    with pytest.raises(BadInput, match=r"Slipstream 0\.1"):
         Execution.open(tmp_path / "run")
 
 
@@ -87,7 +91,7 @@ def test_the_layout_of_tolling_state_goes_with_its_version() -> None:
     """Whoever changes a row must raise ``STATE_VERSION``, or old checkpoints would be read as something else."""
     rows = {schema.name: schema.dtype.descr for schema in (CAR, VISITS, ACCOUNT)}
     crc = zlib.crc32(json.dumps(rows).encode())
-    assert (STATE_VERSION, crc) == (3, 1212061548), rows
+    assert (STATE_VERSION, crc) == (4, 1212061548), rows
 
 
 def test_squeezed_rows_written_long_ago_are_read() -> None:

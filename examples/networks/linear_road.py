@@ -1,93 +1,126 @@
-"""The window functions of linear_road.yaml: what SQL's aggregates do not say in one word.
+"""The functions of linear_road.yaml: what SQL's aggregates do not say in one word, and the journeys of ten weeks.
 
 slipstream network check examples/networks/linear_road.yaml --functions examples/networks/linear_road.py
 
-Each takes all windows of a batch at once. The tuples of a window are in the order of its minutes, and windows that
-overlap share the minutes they have in common: what is computed of a minute is computed once for all of them.
+A window function takes all windows of a batch at once, a journey all requests of a batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from slipstream.network import VectorFunction, Windows, register
+from slipstream.network import ScalarFunction, VectorFunction, Windows, register
 
 Array = np.ndarray[Any, Any]
 
-
-def by_vehicle(windows: Windows, minute: Array, vid: Array, known: Array) -> tuple[Array, Array, Array, Array]:
-    """Where the windows' minutes begin; the tuples by minute and vehicle, where each vehicle begins, and its minute."""
-    minutes = windows.runs(minute)
-    run = np.repeat(np.arange(minutes.size), np.diff(minutes, append=minute.size))
-    order = np.flatnonzero(known)
-    order = order[np.lexsort((vid[order], run[order]))]
-    new = np.diff(run[order], prepend=-1) != 0
-    new[1:] |= np.diff(vid[order]) != 0
-    cars = np.flatnonzero(new)
-    return minutes, order, cars, run[order[cars]]
+MINUTES, WEEK, SEGMENTS = 1440, 7, 100
 
 
-def lav(windows: Windows) -> Array:
-    """Mean of the minutes' means of the vehicles' means over the first five minutes of the window; -1 for none."""
-    minute, vid, spd = windows.columns
-    minutes, order, cars, run = by_vehicle(windows, minute, vid, windows.known(vid, spd))
+def mean_speed(windows: Windows) -> Array:
+    """The mean over the vehicles of each one's own mean speed; null where nobody reported."""
+    vid, spd = windows.columns
+    window, place = windows.sorted_by(vid)
+    known = windows.known(spd)[place]
+    window, place = window[known], place[known]
+    cars = np.flatnonzero((np.diff(window, prepend=-1) != 0) | (np.diff(vid[place], prepend=-1) != 0))
     if not cars.size:
-        return np.full(len(windows), -1)
-    speeds = np.add.reduceat(spd[order], cars) / np.diff(cars, append=order.size)
-    counts = np.bincount(run, minlength=minutes.size)
-    means = np.bincount(run, speeds, minlength=minutes.size) / np.maximum(counts, 1)
-    window, place = windows.over(minutes).pairs()
-    early = (counts[place] > 0) & (minute[minutes[place]] < windows.at[window] + 5)
-    window, place = window[early], place[early]
-    total = np.bincount(window, means[place], minlength=len(windows))
-    count = np.bincount(window, minlength=len(windows))
-    # a mean that is whole must not fall below itself
-    return np.where(count > 0, np.floor(total / np.maximum(count, 1) + 1e-9), -1).astype(np.int64)
-
-
-def fifth_minute(windows: Windows, minute: Array, minutes: Array, values: Array, otherwise: int) -> Array:
-    """Of values of minutes, the one of each window's fifth."""
-    window, place = windows.over(minutes).pairs()
-    fifth = minute[minutes[place]] == windows.at[window] + 4
-    found = np.full(len(windows), otherwise)
-    found[window[fifth]] = values[place[fifth]]
-    return found
-
-
-def cars(windows: Windows) -> Array:
-    """The number of vehicles in the fifth minute."""
-    minute, vid = windows.columns
-    minutes, _, _, run = by_vehicle(windows, minute, vid, windows.known(vid))
-    return fifth_minute(windows, minute, minutes, np.bincount(run, minlength=minutes.size), 0)
+        return np.ma.masked_all(len(windows))
+    means = np.add.reduceat(spd[place], cars) / np.diff(cars, append=window.size)
+    count = np.bincount(window[cars], minlength=len(windows))
+    total = np.bincount(window[cars], means, minlength=len(windows))
+    return np.ma.masked_where(count == 0, total / np.maximum(count, 1))
 
 
 def nearest(windows: Windows) -> Array:
-    """The accident of the fifth minute that is nearest to the segment, the first of such; null if there is none."""
-    minute, seg, accident = windows.columns
-    minutes = windows.runs(minute)
-    hit = np.flatnonzero(windows.known(accident))
-    run = np.searchsorted(minutes, hit, "right") - 1
-    # the nearest of each minute is written last
-    order = np.lexsort((-hit, -np.abs(accident[hit] - seg[hit])))
-    found = np.full(minutes.size, -1)
-    found[run[order]] = accident[hit[order]]
-    accidents = fifth_minute(windows, minute, minutes, found, -1)
-    return np.ma.masked_equal(accidents, -1)
+    """The accident that is nearest to the segment; null if there is none."""
+    seg, accident = windows.columns
+    if not windows.known(accident).any():
+        return np.ma.masked_all(len(windows), np.int64)
+    window, place = windows.pairs()
+    hit = np.flatnonzero(windows.known(accident)[place])
+    window, place = window[hit], place[hit]
+    # the nearest of each window is written last
+    order = np.argsort(-np.abs(accident[place] - seg[place]), kind="stable")
+    found = np.full(len(windows), -1)
+    found[window[order]] = accident[place[order]]
+    return np.ma.masked_equal(found, -1)
 
 
-def standing(windows: Windows) -> Array:
-    """Whether reports 30 seconds apart all came from one place."""
-    time, *place = windows.columns
-    stays = np.diff(time, prepend=time[:1]) == 30
-    for column in place:
-        stays &= np.diff(column, prepend=column[:1]) == 0
-    # the first report of a window follows none of the others
-    return windows.reduce(np.add, stays) - stays[windows.first] == windows.lengths - 1
+class Means:
+    """Mean speeds and counts of ten weeks, found by expressway, direction, segment, day of the week and minute."""
+
+    def __init__(self, table: Mapping[str, Array]) -> None:
+        place = [table[name] for name in ("xway", "dir", "seg", "dow", "minute")]
+        keys = self._key(*place)
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._speed, self._cars = table["speed"][order], table["cars"][order]
+
+    @staticmethod
+    def _key(xway: Array, direction: Array, seg: Array, dow: Array, minute: Array) -> Array:
+        return np.asarray((((xway * 2 + direction) * SEGMENTS + seg) * WEEK + dow - 1) * MINUTES + minute - 1)
+
+    def find(self, xway: Array, direction: Array, seg: Array, dow: Array, minute: Array) -> tuple[Array, Array]:
+        """Speed and number of cars; NaN where there is no history."""
+        wanted = self._key(xway, direction, seg, dow, minute)
+        place = np.minimum(np.searchsorted(self._keys, wanted), max(self._keys.size - 1, 0))
+        if not self._keys.size:
+            return np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
+        known = self._keys[place] == wanted
+        return np.where(known, self._speed[place], np.nan), np.where(known, self._cars[place], np.nan)
 
 
-register(VectorFunction("lav", lav, "integer"))
-register(VectorFunction("cars", cars, "integer"))
+#: of each table that was seen, by the memory it lies in
+_means: dict[int, tuple[Array, Means]] = {}
+
+
+def means_of(table: Mapping[str, Array]) -> Means:
+    """The means in a stored table, sorted once."""
+    column = table["speed"]
+    if id(column) not in _means:
+        _means[id(column)] = column, Means(table)
+    return _means[id(column)][1]
+
+
+def journeys(
+    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, table: Mapping[str, Array]
+) -> tuple[Array, Array]:
+    """Seconds and tolls of journeys through the mean traffic, segment by segment; masked where that is not known."""
+    means = means_of(table)
+    direction, step = np.where(send > sinit, 0, 1), np.sign(send - sinit)
+    seconds, toll = np.zeros(xway.size), np.zeros(xway.size)
+    for number in range(int(np.abs(send - sinit).max(initial=0))):
+        go = np.flatnonzero(np.abs(send - sinit) > number)
+        minute = (tod[go] - 1) + (seconds[go] // 60)
+        # a journey that is lost already goes on to be lost
+        minute = np.where(np.isnan(minute), 0, minute).astype(np.int64)
+        day = (dow[go] - 1 + minute // MINUTES) % WEEK + 1
+        seg = sinit[go] + number * step[go]
+        speed, cars = means.find(xway[go], direction[go], seg, day, minute % MINUTES + 1)
+        seconds[go] += 3600 / np.maximum(speed, 1)
+        toll[go] += np.where((speed < 40) & (cars > 50), 2 * (cars - 50) ** 2, 0)
+    lost = np.isnan(seconds)
+    whole = (np.floor(np.where(lost, -1, values)).astype(np.int64) for values in (seconds, toll))
+    first, second = whole
+    return np.where(lost, -1, first), np.where(lost, -1, second)
+
+
+def journey_seconds(
+    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: Mapping[str, Array]
+) -> Array:
+    """How long journeys take by the means of ten weeks; -1 where these are missing."""
+    return journeys(xway, sinit, send, dow, tod, means)[0]
+
+
+def journey_toll(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: Mapping[str, Array]) -> Array:
+    """What journeys cost by the means of ten weeks; -1 where these are missing."""
+    return journeys(xway, sinit, send, dow, tod, means)[1]
+
+
+register(VectorFunction("mean_speed", mean_speed, "float"))
 register(VectorFunction("nearest", nearest, "integer"))
-register(VectorFunction("standing", standing, "boolean"))
+register(ScalarFunction("journey_seconds", journey_seconds, "integer", tables=("means",)))
+register(ScalarFunction("journey_toll", journey_toll, "integer", tables=("means",)))

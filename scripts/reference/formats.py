@@ -6,12 +6,13 @@ from reference.tables import WRITTEN, cuboid, fields, first_line, layout, record
 from slipstream.archive import files as archives
 from slipstream.berlinmod import dataset
 from slipstream.cuboid import files as snapshots
-from slipstream.cuboid import fill
 from slipstream.feeds import clock, history, run, trains, tuples
+from slipstream.io import outputs
 from slipstream.linear_road import answers, published, sink
 from slipstream.linear_road import layout as engine
 from slipstream.moving import types
 from slipstream.network import execution, points
+from slipstream.runtime import job
 
 
 def page() -> str:
@@ -23,6 +24,7 @@ def page() -> str:
         *_tuples(),
         *_run(),
         *_history(),
+        *_job(),
         *_engine(),
         *_snapshot(),
         *_network(),
@@ -77,6 +79,20 @@ def _history() -> tuple[str, ...]:
     )
 
 
+def _job() -> tuple[str, ...]:
+    return (
+        "## The folder of a job\n",
+        "Of networks and `slipstream cuboid run`; the toll engine's is below.\n",
+        layout(job),
+        f"`{job.FILE}`, what must stay the same from start to start:\n",
+        fields(job.Job),
+        f"A line of the journal `{outputs.JOURNAL}`:\n",
+        fields(outputs.Batch),
+        f"Every table has the column `{outputs.BATCH}` before those of its output. Rows of a batch that has no line "
+        "in the journal are not committed.\n",
+    )
+
+
 def _engine() -> tuple[str, ...]:
     kinds = [
         (kind, name.replace("_", " "), ", ".join(sink.PAPER.get(kind, sink.TRAVEL)), f"{answers.LIMITS[kind]} s")
@@ -108,8 +124,6 @@ def _snapshot() -> tuple[str, ...]:
         layout(snapshots),
         f"An image has a header of {snapshots._PAGE} bytes (JSON), the rows, and the hash index (`int32`) from the "
         "next page on. A delta has a line of JSON, the rows, and the keys it forgot (`int64`).\n",
-        "`slipstream cuboid run` writes\n",
-        layout(fill),
         "### The toll engine's cuboids\n",
         *cuboids,
     )

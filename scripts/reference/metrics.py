@@ -75,8 +75,8 @@ def _networks() -> tuple[str, ...]:
     told = (monitor.__doc__ or "").partition("\n\n")[2].replace("\n", " ").strip()
     return (
         "## Networks\n",
-        f"`OUT/monitor.jsonl`. {told} `slipstream network monitor` shows it; the names are in "
-        "[networks](../networks.md#quality-of-service).\n",
+        f"In `detail` of every line of `OUT/batches.jsonl`. {told} `slipstream network monitor` shows it; the names "
+        "are in [networks](../networks.md#quality-of-service).\n",
     )
 
 

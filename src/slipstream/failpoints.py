@@ -15,45 +15,40 @@ import time
 
 VARIABLE = "SLIPSTREAM_FAILPOINT"
 
-#: the places of a toll engine, in the order in which a batch comes to them
+#: the places where any job writes and commits its outputs
+OUTPUT_POINTS = (
+    "outputs.before-write",
+    "outputs.after-write",
+    "outputs.before-commit",
+    "outputs.between-tables",
+    "outputs.after-tables",
+    "outputs.before-journal",
+    "outputs.after-journal",
+)
+
+#: the places of a toll job, in the order in which a batch comes to them
 POINTS = (
     "tolls.before-save",
     "tolls.after-save",
     "accounts.before-save",
     "accounts.after-save",
-    "sink.before-write",
-    "sink.after-write",
-    "sink.before-text",
-    "sink.between-texts",
-    "sink.after-text",
-    "sink.after-show",
-    "sink.before-journal",
-    "sink.after-journal",
+    *OUTPUT_POINTS[:-2],
+    "text.before-append",
+    "text.between-files",
+    *OUTPUT_POINTS[-2:],
 )
 
 #: the places of a job that archives, besides
-TRIP_POINTS = ("trips.before-save", "trips.after-save", "sink.after-trips")
+TRIP_POINTS = ("trips.before-save", "trips.after-save")
 
-#: the places where old answers and trips are compacted, beside the batches
+#: the places where tables are compacted, beside the batches
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
-#: the places where a network delivers a batch
-NETWORK_POINTS = (
-    "network.before-write",
-    "network.before-points",
-    "network.before-results",
-    "network.before-show",
-    "network.after-show",
-)
+#: the places of a network, besides
+NETWORK_POINTS = ("network.before-save", "network.after-save")
 
-#: the places where a stream fills a cuboid
-FILL_POINTS = (
-    "cuboid.before-save",
-    "cuboid.after-save",
-    "fill.before-rejects",
-    "fill.before-journal",
-    "fill.after-journal",
-)
+#: the places of a stream that fills a cuboid, besides
+FILL_POINTS = ("cuboid.before-save", "cuboid.after-save")
 
 #: the places where answers go on to a topic
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")

@@ -9,15 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from slipstream.archive.files import FOLDER, committed, lay_out
+from linear_road.delivering import deliver, delivery
+from slipstream.archive.files import TRIPS as FOLDER
+from slipstream.archive.files import is_archive, read_trips
 from slipstream.archive.trajectories import Trips
-from slipstream.failpoints import COMPACTION_POINTS, VARIABLE
-from slipstream.linear_road.compaction import compact
-from slipstream.linear_road.sink import AnswerWriter, Sink, journal
-from slipstream.linear_road.stages import TRIPS
+from slipstream.errors import BadInput
+from slipstream.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
+from slipstream.io import outputs
+from slipstream.linear_road.journal import journal
+from slipstream.linear_road.stages import TRIPS, Hop
 
-BATCHES, BLOCK = 23, 5
-SINK_POINTS = ("sink.before-write", "sink.after-write", "sink.before-text", "sink.after-trips", "sink.before-journal")
+BATCHES = 23
 
 
 def ended(batch: int) -> Trips:
@@ -28,69 +30,70 @@ def ended(batch: int) -> Trips:
     return Trips(ids, ids, np.full(count, 2, np.int32), ids.astype(np.uint8) % 2, reports, reports, reports % 5)
 
 
-def rows(trips: Trips) -> pa.RecordBatch:
-    counts = {"reports": [trips.time.size], "requests": [trips.vid.size]}
+def hop(trips: Trips) -> Hop:
     trips = trips._replace(lane=trips.lane.astype(np.uint8))
-    return pa.RecordBatch.from_pydict({"what": [TRIPS], **counts, "payload": [trips.to_bytes()]})
+    return Hop(0, TRIPS, 0, 0, trips.time.size, trips.vid.size, trips.to_bytes())
 
 
 def do(out: Path, batch: int) -> None:
     """A batch with two tasks, of which one has nothing when there are few trips."""
-    writer = AnswerWriter(Sink(str(out), str(out / "clock"), text=False))
-    pieces = list(ended(batch).pieces(3))[:2]
-    written = [writer.write(iter([rows(piece)])) for piece in pieces] or [writer.write(iter([]))]
-    writer.commit(written, batch)
+    tasks = [[hop(piece)] for piece in list(ended(batch).pieces(3))[:2]]
+    deliver(delivery(out, text=False, trips=True), batch, *tasks)
 
 
 def visible(out: Path) -> list[int]:
-    return sorted(vid for file in committed(out) for vid in pq.read_table(file)["vid"].to_pylist())
+    return sorted(read_trips(out, ["vid"])["vid"].to_pylist())
 
 
 def expected(batches: int) -> list[int]:
     return [vid for batch in range(batches) for vid in ended(batch).vid.tolist()]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    lay_out(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize("point", SINK_POINTS)
+@pytest.mark.parametrize("point", [point for point in OUTPUT_POINTS if point != "outputs.between-tables"])
 def test_an_interrupted_batch_is_seen_only_when_it_was_done_again(
-    out: Path, point: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert visible(out) == []
     for batch in range(3):
-        do(out, batch)
-    monkeypatch.setenv(VARIABLE, f"{point}:{out / 'reached'}:EIO")
+        do(tmp_path, batch)
+    monkeypatch.setenv(VARIABLE, f"{point}:{tmp_path / 'reached'}:EIO")
     with pytest.raises(OSError, match="Input/output error"):
-        do(out, 3)
-    assert visible(out) == expected(3)
-    do(out, 3)
-    assert visible(out) == expected(4)
-    do(out, 3)  # as Spark does when it could not note that it had been
-    assert visible(out) == expected(4)
-    assert sum(batch.trips for batch in journal(out)) == len(expected(4))
-    assert journal(out)[-1].archived == 2 * journal(out)[-1].trips
+        do(tmp_path, 3)
+    assert visible(tmp_path) == expected(4 if point == "outputs.after-journal" else 3)
+    do(tmp_path, 3)
+    assert visible(tmp_path) == expected(4)
+    do(tmp_path, 3)  # as Spark does when it could not note that it had been
+    assert visible(tmp_path) == expected(4)
+    assert sum(batch.trips for batch in journal(tmp_path)) == len(expected(4))
+    assert journal(tmp_path)[-1].detail.archived == 2 * journal(tmp_path)[-1].trips
 
 
 @pytest.mark.parametrize("point", ["", *COMPACTION_POINTS])
-def test_old_trips_are_compacted_and_stay_visible_once(out: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_trips_are_compacted_and_stay_visible_once(
+    tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for batch in range(BATCHES):
-        do(out, batch)
+        do(tmp_path, batch)
     if point:
-        monkeypatch.setenv(VARIABLE, f"{point}:{out / 'reached'}:EIO")
+        monkeypatch.setenv(VARIABLE, f"{point}:{tmp_path / 'reached'}:EIO")
         with pytest.raises(OSError, match="Input/output error"):
-            compact(out, BLOCK)
-        assert visible(out) == expected(BATCHES)
-    compact(out, BLOCK)
-    assert visible(out) == expected(BATCHES)
-    assert len(list((out / FOLDER).glob("*-*.parquet"))) == 3
-    assert {int(file.name[:12]) for file in (out / FOLDER).glob("*.*.parquet")} <= set(range(15, BATCHES))
+            outputs.compact(tmp_path)
+        assert visible(tmp_path) == expected(BATCHES)
+    outputs.compact(tmp_path)
+    assert visible(tmp_path) == expected(BATCHES)
+    assert len(outputs.visible(tmp_path, FOLDER).files) == 1
 
 
 def test_trips_of_another_origin_count_as_they_are(tmp_path: Path) -> None:
+    assert not is_archive(tmp_path)
     (tmp_path / FOLDER).mkdir()
     pq.write_table(pa.table({"vid": [7]}), tmp_path / FOLDER / "mine.parquet")
+    assert is_archive(tmp_path)
     assert visible(tmp_path) == [7]
+
+
+def test_an_archive_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    pq.write_table(pa.table({"vid": [7]}), tmp_path / FOLDER / "000000000000.0.parquet")
+    (tmp_path / outputs.JOURNAL).touch()
+    with pytest.raises(BadInput, match=r"0\.1"):
+        visible(tmp_path)

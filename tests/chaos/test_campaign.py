@@ -43,8 +43,8 @@ def test_engines_stand_two_hundred_faults(run: Run, tmp_path: Path) -> None:
     assert bad_ones(records) == []
 
 
-def test_a_broken_sink_in_a_real_engine_is_caught(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [partial(faults.KillAt, point=point) for point in ("sink.before-journal", "sink.after-journal")]
+def test_a_broken_commit_in_a_real_engine_is_caught(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [partial(faults.KillAt, point=point) for point in ("outputs.before-journal", "outputs.between-tables")]
     monkeypatch.setitem(campaigns.KINDS, "failpoints", points)
     program = (sys.executable, str(Path(__file__).with_name("canary.py")))
     records = Campaign(run.path, tmp_path / "chaos", 2, 1, ("failpoints",), program=program).carry_out()

@@ -1,4 +1,4 @@
-"""The harness that disturbs engines: it sees what broken sinks do, and finds nothing wrong with the sound one."""
+"""The harness that disturbs engines: it sees what broken commits do, and finds nothing wrong with the sound one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -26,14 +25,15 @@ from slipstream.chaos.report import as_markdown, bad_ones
 from slipstream.errors import BadArgument, CheckFailed
 from slipstream.failpoints import POINTS, VARIABLE, failpoint
 from slipstream.feeds.text import import_text
-from slipstream.linear_road.sink import NO_BATCH, AnswerWriter, Sink
+from slipstream.io.outputs import Batch
+from slipstream.linear_road.delivery import Delivery
+from slipstream.linear_road.journal import Detail
 
-SINK_POINTS = [point for point in POINTS if point.startswith("sink.")]
+COMMIT_POINTS = [point for point in POINTS if point.startswith(("outputs.", "text."))]
 
 
-def put_out(out: Path, writer_of: Callable[[Sink], AnswerWriter], batches: int = 5) -> Outputs:
-    out.mkdir(exist_ok=True)
-    toy.run(writer_of(Sink(str(out), str(out / "clock.json"))), out)
+def put_out(out: Path, kind: type[Delivery]) -> Outputs:
+    toy.run(toy.delivery(kind, out))
     return Outputs.read(out)
 
 
@@ -43,36 +43,34 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toy, "PACE_S", 0)
 
 
-def interrupted(
-    out: Path, point: str, writer_of: Callable[[Sink], AnswerWriter], monkeypatch: pytest.MonkeyPatch
-) -> Outputs:
+def interrupted(out: Path, point: str, kind: type[Delivery], monkeypatch: pytest.MonkeyPatch) -> Outputs:
     """An engine that fails at a point, and is started again."""
     monkeypatch.setenv(VARIABLE, f"{point}:{out.parent / 'reached'}:EIO")
     with pytest.raises(OSError, match="Input/output error"):
-        put_out(out, writer_of)
-    return put_out(out, writer_of)
+        put_out(out, kind)
+    return put_out(out, kind)
 
 
 @pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize("point", SINK_POINTS)
-def test_the_sink_stands_a_failure_at(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = put_out(tmp_path / "undisturbed", AnswerWriter)
-    found = interrupted(tmp_path / "out", point, AnswerWriter, monkeypatch)
+@pytest.mark.parametrize("point", COMMIT_POINTS)
+def test_a_commit_stands_a_failure_at(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = put_out(tmp_path / "undisturbed", Delivery)
+    found = interrupted(tmp_path / "out", point, Delivery, monkeypatch)
     assert difference(expected, found, whole=True) == ""
 
 
 @pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("broken", [toy.Doubling, toy.Losing])
-def test_a_broken_sink_is_caught(broken: type[AnswerWriter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_commit_is_caught(broken: type[Delivery], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = put_out(tmp_path / "undisturbed", broken)
     check_the_check(expected)
-    found = interrupted(tmp_path / "out", "sink.before-journal", broken, monkeypatch)
+    found = interrupted(tmp_path / "out", "outputs.before-journal", broken, monkeypatch)
     assert difference(expected, found, whole=True)
 
 
 @pytest.mark.usefixtures("brief")
 def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
-    right = put_out(tmp_path / "out", AnswerWriter)
+    right = put_out(tmp_path / "out", Delivery)
     check_the_check(right)
     lines, row = right.lines, next(iter(right.rows))
     assert "line 1" in difference(right, replace(right, lines=["9,9", *lines[1:]]), whole=False)
@@ -87,13 +85,12 @@ def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
 
 def test_emit_does_not_count(tmp_path: Path) -> None:
     for name, emit in (("one", 5), ("two", 9)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "output.csv").write_text(f"0,7,1,{emit},30,2\n3,1,{emit},8,90\n")
+        toy.delivery(Delivery, tmp_path / name)
+        text = f"0,7,1,{emit},30,2\n3,1,{emit},8,90\n"
+        (tmp_path / name / "output.csv").write_text(text)
         (tmp_path / name / "rejects.csv").touch()
-        (tmp_path / name / "batches.jsonl").write_text(
-            json.dumps(asdict(replace(NO_BATCH, batch=0, text_bytes=(tmp_path / name / "output.csv").stat().st_size)))
-            + "\n"
-        )
+        line = Batch(0, emit, detail=asdict(Detail(text_bytes=len(text))))
+        (tmp_path / name / "batches.jsonl").write_text(json.dumps(asdict(line)) + "\n")
     one, two = (Outputs.read(tmp_path / name) for name in ("one", "two"))
     assert one == two
     assert one.lines == ["0,7,1,30,2", "3,1,8,90"]
@@ -165,7 +162,7 @@ def test_damage_that_no_engine_has_met_lasts_until_the_file_is_written_again(tmp
 
 #: what a toy without Spark can take
 FAST = {
-    "failpoints": [partial(faults.KillAt, point=point) for point in SINK_POINTS],
+    "failpoints": [partial(faults.KillAt, point=point) for point in COMMIT_POINTS],
     "kill": [faults.Kill],
     "signal": [partial(faults.Signal, number=number) for number in (signal.SIGTERM, signal.SIGINT)],
     "disk": [faults.FullDisk],
@@ -204,8 +201,8 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("which", ["doubling", "losing"])
-def test_a_campaign_catches_a_broken_sink(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(campaigns.KINDS, "failpoints", [partial(faults.KillAt, point="sink.before-journal")])
+def test_a_campaign_catches_a_broken_commit(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(campaigns.KINDS, "failpoints", [partial(faults.KillAt, point="outputs.before-journal")])
     assert any("wrong" in complaint for complaint in bad_ones(campaign(tmp_path, which, ("failpoints",), 1)))
 
 

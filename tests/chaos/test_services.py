@@ -30,6 +30,7 @@ from slipstream.chaos.engine import Engine
 from slipstream.failpoints import TOPIC_POINTS, VARIABLE
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
+from slipstream.linear_road.layout import ANSWERS, Layout
 
 pytestmark = pytest.mark.long
 
@@ -162,9 +163,8 @@ def console(workspace: Path, port: int) -> subprocess.Popen[bytes]:
 
 def test_a_killed_console_shows_the_same_when_it_is_back_and_harms_no_engine(tmp_path: Path) -> None:
     out = tmp_path / "tolled"
-    (out / "checkpoint").mkdir(parents=True)
-    layout = {"source": "lines feed", "fragments": [0], "shards": [0], "partitions": 1, "rules": "2004", "lateness": 0}
-    (out / "checkpoint" / "engine.json").write_text(json.dumps(layout))
+    fixed = {"source": "lines feed", "rules": "2004", "lateness": 0}
+    Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
     engine = Engine([sys.executable, str(Path(toy.__file__)), "good", "--out", str(out)], out, tmp_path / "log", {})
     port = free_port()
     for _ in range(2):

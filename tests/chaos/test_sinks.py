@@ -1,4 +1,4 @@
-"""The sinks beside the toll engine's: a network's results and a cuboid's journal, killed at every named point."""
+"""Networks and cuboids, killed at every named point of a batch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from linear_road.test_crashes import finish, kill_all, started, wait_for
 from slipstream.cuboid.snapshot import Snapshot
-from slipstream.failpoints import FILL_POINTS, NETWORK_POINTS, VARIABLE
-from slipstream.logs import whole_lines
+from slipstream.failpoints import FILL_POINTS, NETWORK_POINTS, OUTPUT_POINTS, VARIABLE
+from slipstream.io import outputs
 
 pytestmark = pytest.mark.long
 
@@ -54,29 +54,32 @@ def fill(out: Path, again: bool) -> list[str]:
 
 def filled(out: Path) -> Any:
     snapshot = Snapshot.open(out)
-    rejects = [path.read_text() for path in sorted(out.glob("rejects/batch=*/*.json"))]
     return (
         sorted(map(str, snapshot["stock"].scan(["price"])["price"].tolist())),
         sorted(map(str, snapshot.results("high").to_pylist())),
-        sum(text.count("no stock_id") for text in rejects),
-        whole_lines(out / "batches.jsonl"),
+        sorted(map(str, outputs.read(out, "rejects").to_pylist())),
+        [(line.batch, line.outputs, line.tuples) for line in outputs.journal(out)],
     )
 
 
 def network(out: Path, again: bool) -> list[str]:
-    inputs = [] if again else ["--input", f"soldiers={NETWORKS / 'soldiers.csv'}", "--train", "4"]
+    first = ["--input", f"soldiers={NETWORKS / 'soldiers.csv'}", "--train", "4", "--tap", "soldiers", "--tap", "over"]
+    inputs = [] if again else first
     return ["network", "run", str(NETWORKS / "border.yaml"), "--out", str(out), *inputs]
 
 
 def delivered(out: Path) -> Any:
-    results = ds.dataset(out / "results", format="parquet", partitioning="hive").to_table()
-    rows = results.drop_columns([name for name in ("ts",) if name in results.column_names]).to_pylist()
+    rows = {name: outputs.read(out, name).drop_columns("_ts").to_pylist() for name in outputs.names(out)}
     kept = [row for path in sorted(out.glob("points/*/*.parquet")) for row in ds.dataset(path).to_table().to_pylist()]
-    batches = [line["batch"] for line in whole_lines(out / "monitor.jsonl")]
-    return sorted(map(str, rows)), sorted(str({**row, "_ts": 0}) for row in kept), sorted(set(batches))
+    batches = [(line.batch, line.outputs, line.tuples) for line in outputs.journal(out)]
+    remembered = sorted(str({**row, "_ts": 0}) for row in kept)
+    return {name: sorted(map(str, found)) for name, found in rows.items()}, remembered, batches
 
 
-CASES = {"network": Case(network, delivered, NETWORK_POINTS), "cuboid": Case(fill, filled, FILL_POINTS)}
+CASES = {
+    "network": Case(network, delivered, NETWORK_POINTS + OUTPUT_POINTS),
+    "cuboid": Case(fill, filled, FILL_POINTS + OUTPUT_POINTS),
+}
 
 
 def start(case: Case, out: Path, again: bool, failpoint: str = "") -> subprocess.Popen[bytes]:
@@ -109,12 +112,12 @@ def test_killed_at_every_point_in_turn(name: str, undisturbed: dict[str, Any], t
     assert case.outcome(out) == undisturbed[name]
 
 
-@pytest.mark.parametrize(("name", "log"), [("network", "monitor.jsonl"), ("cuboid", "batches.jsonl")])
-def test_a_line_cut_short_by_a_crash(name: str, log: str, undisturbed: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_a_line_cut_short_by_a_crash(name: str, undisturbed: dict[str, Any], tmp_path: Path) -> None:
     case, out = CASES[name], tmp_path / "out"
     reached = tmp_path / "reached"
     killed_at(start(case, out, False, f"{case.points[-1]}:{reached}"), reached)
-    with (out / log).open("ab") as file:
+    with (out / "batches.jsonl").open("ab") as file:
         file.write(b'{"batch": 1, "fou')
     finish(start(case, out, again=True))
     assert case.outcome(out) == undisturbed[name]

@@ -1,4 +1,4 @@
-"""A toll engine without Spark: made-up answers, batch by batch, through the engine's own sink or a broken one.
+"""A toll job without Spark: made-up answers, batch by batch, through the job's own commit or a broken one.
 
     python toy.py good|doubling|losing|silent|stubborn toll RUN --out OUT ...
 
@@ -11,70 +11,79 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slipstream.errors import BadInput, SlipstreamError
-from slipstream.linear_road import sink
+from slipstream.io.outputs import Outputs, Written
+from slipstream.linear_road import tables
 from slipstream.linear_road.answers import ANSWER
-from slipstream.linear_road.sink import AnswerWriter, Batch, Sink, Written, journal
-from slipstream.linear_road.stages import ANSWERS, Hop, to_arrow
+from slipstream.linear_road.delivery import Delivery, write_batch
+from slipstream.linear_road.journal import journal
+from slipstream.linear_road.stages import ANSWERS, REJECTS, Hop
 
 BATCHES = 60
 PACE_S = 0.05
 
 
-class Doubling(AnswerWriter):
-    """Appends without cutting off what an unfinished commit left."""
+class Doubling(Delivery):
+    """Commits whatever a crash left of the batch before: it does not ask the tables whether they have it."""
 
-    def _commit(self, written: list[Written], batch: int, last: Batch) -> None:
-        texts = [(self._out / name).stat().st_size if (self._out / name).exists() else 0 for name in _TEXTS]
-        super()._commit(written, batch, replace(last, text_bytes=texts[0], rejects_bytes=texts[1]))
-
-
-class Losing(AnswerWriter):
-    """Takes a batch for done when its text is written, and not when it is in the journal."""
-
-    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        done = self._out / "done"
-        if not done.exists() or int(done.read_text()) < batchId:
-            done.write_text(str(batchId))
-            for lost in range(len(journal(self._out)), batchId):
-                super().commit([], lost)
-            super().commit(messages, batchId)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for table in self.outputs._tables.values():
+            table.last_batch = lambda _: -1  # type: ignore[method-assign]
 
 
-_TEXTS = (sink.TEXT, sink.REJECTED)
-WRITERS: dict[str, type[AnswerWriter]] = {
-    "good": AnswerWriter,
-    "silent": AnswerWriter,
-    "stubborn": AnswerWriter,
+class Losing(Delivery):
+    """Takes a batch for done when its commit begins, and not when it is in the journal."""
+
+    def commit(self, batch: int, written: Sequence[Written]) -> bool:
+        done = self.out / "done"
+        if done.exists() and int(done.read_text()) >= batch:
+            return False
+        done.write_text(str(batch))
+        for lost in range(len(journal(self.out)), batch):
+            super().commit(lost, [])
+        return super().commit(batch, written)
+
+
+DELIVERIES: dict[str, type[Delivery]] = {
+    "good": Delivery,
+    "silent": Delivery,
+    "stubborn": Delivery,
     "doubling": Doubling,
     "losing": Losing,
 }
 
 
+def delivery(kind: type[Delivery], out: Path) -> Delivery:
+    return kind(out, Outputs(out, "toy", tables.schemas(answers=True, trips=False)), out / "clock.json")
+
+
 def hops(batch: int) -> list[Hop]:
     answers = np.zeros(3, ANSWER)
-    answers["kind"], answers["time"], answers["vid"] = 0, batch, [1, 2, 3]
-    answers["qid"], answers["a"], answers["b"] = -1, batch, 7
-    return [Hop(0, ANSWERS, batch, 0, 3, 0, answers.tobytes())]
+    answers["kind"], answers["time"], answers["vid"] = [0, 0, 1], batch, [1, 2, 3]
+    answers["qid"], answers["a"], answers["b"] = -1, batch, [7, 7, -1]
+    return [
+        Hop(0, ANSWERS, batch, 0, 3, 0, answers.tobytes()),
+        Hop(0, REJECTS, batch, 0, 1, 0, f"late,{batch}\n".encode()),
+    ]
 
 
 def stop(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def run(writer: AnswerWriter, out: Path) -> None:
-    done = journal(out)
-    first = done[-1].batch + 1 if done else 0
-    if isinstance(writer, Losing) and (out / "done").exists():
-        first = int((out / "done").read_text()) + 1
+def run(to: Delivery) -> None:
+    first = to.outputs.last_batch + 1
+    if isinstance(to, Losing) and (to.out / "done").exists():
+        first = int((to.out / "done").read_text()) + 1
     for batch in range(first, BATCHES):
-        writer.commit([writer.write(iter([to_arrow(hops(batch))]))], batch)
+        to.commit(batch, list(write_batch(to.out, hops(batch), batch, 0)))
         time.sleep(PACE_S)
 
 
@@ -87,7 +96,7 @@ def main() -> int:
     try:
         if sys.argv[1] == "stubborn" and journal(out):
             raise BadInput(f"{out}: something is there.", hint="Start afresh.")
-        run(WRITERS[sys.argv[1]](Sink(str(out), str(out / "clock.json"))), out)
+        run(delivery(DELIVERIES[sys.argv[1]], out))
     except KeyboardInterrupt:
         print("slipstream: stopped.", file=sys.stderr)
         return 130

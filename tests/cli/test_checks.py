@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,13 @@ def test_a_file_to_write_has_a_folder_and_is_none(tmp_path: Path) -> None:
     for file in (tmp_path, tmp_path / "no" / "new.png"):
         with pytest.raises(BadArgument, match="--png "):
             check_writable(file, "--png")
+
+
+def test_a_folder_that_was_removed_under_the_command_is_reported(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from slipstream.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", script, "doctor"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "The current folder no longer exists." in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""An engine's folder that grows batch by batch when a test says so: the engine's own stages and sink, without Spark."""
+"""An engine's folder that grows batch by batch when a test says so: the job's own stages and commits, without Spark."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from linear_road.delivering import deliver, delivery
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.run import Run
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.fragment import TollFragment
-from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.layout import ANSWERS, Layout
 from slipstream.linear_road.replay import Replay, ReplayReader
 from slipstream.linear_road.rules import find
-from slipstream.linear_road.sink import AnswerWriter, Sink
-from slipstream.linear_road.stages import Hop, account_stage, to_arrow, toll_stage
+from slipstream.linear_road.stages import Hop, account_stage, toll_stage
 from slipstream.linear_road.travel import Past
 
 #: milliseconds after the end of a second at which its answers become visible
@@ -28,10 +28,10 @@ class Recording:
     def __init__(self, run: Run, out: Path, speed: float = 1.0) -> None:
         self._run, self._out, self._speed = run, out, speed
         checkpoint = out / "checkpoint"
+        fixed = {"source": f"run {run.path.name}", "rules": "2004", "lateness": 0}
+        Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
         for name in ("offsets", "commits"):
             (checkpoint / name).mkdir(parents=True)
-        layout = Layout(f"run {run.path.name}", (0,), (0,), 1, "2004", 0)
-        (checkpoint / "engine.json").write_text(json.dumps(asdict(layout)))
         (checkpoint / "clock.json").write_text(json.dumps(asdict(Clock(speed, 0))))
         self._tolls, self._accounts = TollFragment(find("2004")), Accounts(find("2004"), Past(None))
         self._second, self._batch = 0, 0
@@ -44,8 +44,7 @@ class Recording:
         checkpoint = self._out / "checkpoint"
         (checkpoint / "offsets" / str(self._batch)).touch()
         hops = account_stage(self._accounts, toll_stage(self._tolls, self._arriving(end), (0,)))
-        writer = AnswerWriter(Sink(str(self._out), str(pace), text=False))
-        writer.commit([writer.write(iter([to_arrow(list(hops))]))], self._batch)
+        deliver(delivery(self._out, text=False, clock=pace), self._batch, list(hops))
         (checkpoint / "commits" / str(self._batch)).touch()
         self._second, self._batch = end, self._batch + 1
         return self

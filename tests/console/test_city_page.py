@@ -17,7 +17,7 @@ from console.recorded import DELAY_MS, Recording
 from slipstream.console.told import read_answers
 from slipstream.feeds.run import Run
 from slipstream.linear_road.answers import BALANCE, LIMITS
-from slipstream.linear_road.sink import journal
+from slipstream.linear_road.journal import journal
 
 
 def look(page: TestClient, second: int) -> dict[str, Any]:

@@ -15,16 +15,16 @@ from oracles.linear_road import answers
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
+from slipstream.io.outputs import JOURNAL
 from slipstream.linear_road import published
 from slipstream.linear_road.cars import FORGET_AFTER
-from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.layout import ANSWERS, Layout
 from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage, prepare
-from slipstream.linear_road.sink import JOURNAL
 from slipstream.linear_road.stages import Hop, by_fragment
 from slipstream.logs import as_line
 from slipstream.runtime.store import MemoryStore
 
-LAYOUT = Layout("test", (0, 1), (0, 1), 2, "2004", 0)
+LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (
     "CREATE PATTERN w AS (9, 3, 9); CREATE QUERY drivers AS "
     "SELECT vid, time, correlation(speed, w) AS r FROM car WHERE correlation(speed, w) > 0.9"

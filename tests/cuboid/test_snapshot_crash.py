@@ -15,7 +15,7 @@ from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.failpoints import VARIABLE
-from slipstream.linear_road.sink import JOURNAL
+from slipstream.io.outputs import JOURNAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.lines import ROWS, _text
@@ -20,12 +21,18 @@ from slipstream.cuboid.log import expanded, squeezed
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.history import History, Index, check_of
-from slipstream.feeds.intake import Intake
+from slipstream.feeds.intake import closing, parcel
 from slipstream.feeds.parse import parse_text
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
-from slipstream.linear_road.layout import Layout
-from slipstream.linear_road.sink import JOURNAL, Batch, journal
+from slipstream.io import outputs
+from slipstream.io.outputs import JOURNAL
+from slipstream.linear_road.intake import Intake
+from slipstream.linear_road.journal import Detail, journal
+from slipstream.linear_road.layout import STATE_VERSION, Layout
+from slipstream.runtime import job
+from slipstream.runtime.job import Job
+from slipstream.runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
 
@@ -114,10 +121,16 @@ class Engine:
         self._out = scratch / "engine"
         self._out.mkdir()
         self._snapshot = self._out / "snapshot"
-        self.layout = json.dumps(asdict(Layout("run first", (0, 5), (0, 5), 2, "2004", 60))).encode()
+        fixed = {"source": "run first", "rules": "2004", "lateness": 60, "outputs": "answers", "start": "", "until": -1}
+        keys = {"fragments": [0, 5], "shards": [0, 5], "partitions": 2}
+        self.layout = json.dumps(asdict(Job("toll", STATE_VERSION, fixed, keys, "an id"))).encode()
         self.clock = json.dumps(asdict(Clock(1.0, 1_700_000_000_000, 30))).encode()
+        details = [
+            Detail(30 * n, 31_000 * n, [[0, 30 * n, 2, 900]], [n, 3, 7, 31], 0, 100 * n, 10 * n) for n in range(4)
+        ]
         batches = [
-            Batch(n, 30 * n, 31_000 * n, [[0, 30 * n, 2, 900]], 5, n, [n, 3, 7, 31], 100 * n, 10 * n) for n in range(4)
+            outputs.Batch(n, 1_700_000_000_000, {"notifications": 2}, n, 5, asdict(detail))
+            for n, detail in enumerate(details)
         ]
         self.journal = b"".join(json.dumps(asdict(batch)).encode() + b"\n" for batch in batches)
         files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}, journal="../batches.jsonl").write(
@@ -130,9 +143,11 @@ class Engine:
         files.write_delta(self._out / "0.delta", [np.zeros(2, CAR.dtype).tobytes()], np.array([5], np.int64))
         self.image, self.delta = ((self._out / name).read_bytes() for name in ("0.image", "0.delta"))
         self.rows = squeezed(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
-        intake = Intake(60)
-        intake.take(parse_text(_text(ROWS)).tuples)
-        self.intake = intake.encode()
+        intake, store = Intake(60), MemoryStore()
+        intake.take([parcel(parse_text(_text(ROWS)).tuples)])
+        intake.save(store)
+        self.intake = store[0]
+        self.pending = store[1]
 
     def _written(self, name: str, data: bytes) -> Path:
         place = self._out / name
@@ -141,7 +156,7 @@ class Engine:
 
     def with_layout(self, data: bytes) -> str:
         """How the engine was laid out."""
-        layout = Layout.read(self._written("engine.json", data))
+        layout = Layout.read(self._written("job.json", data).parent)
         assert all(type(label) is int for label in (*layout.fragments, *layout.shards))
         assert type(layout.partitions) is int
         assert layout.partitions > 0
@@ -153,7 +168,7 @@ class Engine:
         clock = Clock.read(self._written("clock.json", data))
         assert clock is not None
         assert isinstance(clock.now_ms(), int)
-        assert isinstance(clock.commit_ms(5), int)
+        assert isinstance(clock.commit_ms(5, 0), int)
         return ACCEPTED
 
     def with_journal(self, data: bytes) -> str:
@@ -163,8 +178,9 @@ class Engine:
         numbers = [batch.batch for batch in found]
         assert numbers == sorted(set(numbers)), "batches doubled or out of order"
         for batch in found:
-            wholes = [value for name, value in asdict(batch).items() if name not in ("answers", "irregular")]
-            assert all(type(value) is int for value in (*wholes, *batch.irregular))
+            said = {**asdict(batch), **asdict(batch.detail)}
+            wholes = [value for name, value in said.items() if name not in ("detail", "answers", "irregular")]
+            assert all(type(value) is int for value in (*wholes, *batch.detail.irregular))
             assert all(len(row) == 4 for row in batch.answers)
         last = files.last_in_journal(self._out / JOURNAL)
         assert last == (numbers[-1] if numbers else -1)
@@ -200,10 +216,61 @@ class Engine:
         return ACCEPTED
 
     def with_intake(self, data: bytes) -> str:
-        """The intake in the state store."""
-        intake = Intake.decode(60, data)
-        intake.take(parse_text(_text(ROWS)).tuples)
-        intake.release(everything=True)
+        """How far an intake had come, in the state store."""
+        return self._with_entries({0: data, 1: self.pending})
+
+    def with_pending(self, data: bytes) -> str:
+        """The tuples that an intake holds, in the state store."""
+        return self._with_entries({0: self.intake, 1: data})
+
+    def _with_entries(self, entries: dict[int, bytes]) -> str:
+        intake = Intake.load(60, 5_000, MemoryStore(entries))
+        intake.take([parcel(parse_text(_text(ROWS)).tuples), closing()])
+        intake.release()
+        return ACCEPTED
+
+
+class Jobs:
+    """The files in the folder of any job: what it is, its journal, and the log of a table."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._out = scratch / "job"
+        job.Job("cuboid", 1, {"lateness": 60}, {"labels": [0, 3]}).write(self._out)
+        committed = outputs.Outputs(self._out, "made", {"found": pa.schema([("x", pa.int64())])})
+        for number in range(3):
+            written = outputs.write(self._out, "found", pa.table({"x": [number, 7]}), number)
+            committed.commit(number, [written], tuples=2, rejects=number, detail={"newest": number})
+        self._log = self._out / "outputs" / "found" / "_delta_log" / f"{2:020}.json"
+        self.job, self.journal, self.log = (
+            place.read_bytes() for place in (self._out / job.FILE, self._out / outputs.JOURNAL, self._log)
+        )
+
+    def with_job(self, data: bytes) -> str:
+        """What the job is."""
+        (self._out / job.FILE).write_bytes(data)
+        found = job.Job.read(self._out)
+        assert type(found.state_version) is int
+        assert all(isinstance(part, dict) for part in (found.settings, found.layout))
+        return ACCEPTED
+
+    def with_journal(self, data: bytes) -> str:
+        """The journal: batches in order, or damaged."""
+        (self._out / outputs.JOURNAL).write_bytes(data)
+        try:
+            found = outputs.journal(self._out)
+            assert [batch.batch for batch in found] == list(range(len(found)))
+            assert all(type(rows) is int for batch in found for rows in batch.outputs.values())
+            last = outputs.last_batch(self._out)
+            assert last == (found[-1] if found else None)
+        finally:
+            (self._out / outputs.JOURNAL).write_bytes(self.journal)
+        return ACCEPTED
+
+    def with_log(self, data: bytes) -> str:
+        """The log of a table: what is accepted can be read."""
+        self._log.write_bytes(data)
+        assert outputs.read(self._out, "found").num_rows <= 6
+        outputs.newest(self._out, "found", 3)
         return ACCEPTED
 
 
@@ -224,7 +291,7 @@ def readers(scratch: Path) -> list[Reader]:
     """The readers of folders."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    runs, engine = Runs(scratch), Engine(scratch)
+    runs, engine, jobs = Runs(scratch), Engine(scratch), Jobs(scratch)
     return [
         Reader("run manifest", "json", [runs.manifest], runs.with_manifest, 4),
         Reader("tuples of a run", "bytes", [runs.tuples], runs.with_tuples),
@@ -234,9 +301,13 @@ def readers(scratch: Path) -> list[Reader]:
         Reader("engine's layout", "json", [engine.layout], engine.with_layout),
         Reader("engine's clock", "json", [engine.clock], engine.with_clock),
         Reader("engine's journal", "jsonl", [engine.journal], engine.with_journal, 2),
+        Reader("job", "json", [jobs.job], jobs.with_job),
+        Reader("journal of a job", "jsonl", [jobs.journal], jobs.with_journal, 2),
+        Reader("log of a table", "jsonl", [jobs.log], jobs.with_log),
         Reader("catalogue of a snapshot", "json", [engine.catalogue], engine.with_catalogue, 2),
         Reader("image of a snapshot", "bytes", [engine.image], engine.with_image),
         Reader("delta of a snapshot", "bytes", [engine.delta], engine.with_delta),
         Reader("rows of the state store", "bytes", [engine.rows], engine.with_rows),
         Reader("intake of the state store", "bytes", [engine.intake], engine.with_intake),
+        Reader("pending tuples of the state store", "bytes", [engine.pending], engine.with_pending),
     ]

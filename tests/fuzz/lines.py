@@ -17,10 +17,11 @@ import numpy as np
 
 from fuzz.campaign import ACCEPTED, REJECTED, Reader
 from slipstream.feeds import trains
-from slipstream.feeds.intake import Intake
+from slipstream.feeds.intake import closing, parcel
 from slipstream.feeds.parse import PARSERS, Parsed
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import export_text, import_text
+from slipstream.linear_road.intake import Intake
 
 NAMES = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "sinit", "send", "dow", "tod", "day")
 BIG = 2**31 - 1
@@ -86,8 +87,8 @@ def _judged(parsed: Parsed, expected: list[tuple[int, ...]], lines: int) -> str:
     assert len(accepted) + len(parsed.rejects) == lines, f"{lines} in, {len(accepted)} and {len(parsed.rejects)} out"
     assert all(reason for _, reason in parsed.rejects), "a reject without a reason"
     intake = Intake(60)
-    rejects = intake.take(parsed.tuples)
-    out, arrived, more = intake.release(everything=True)
+    rejects = intake.take([parcel(parsed.tuples), closing()])
+    out, arrived, more = intake.release()
     assert len(arrived) == len(_rows(out)), "a tuple without its arrival"
     assert set(_rows(out)) <= set(accepted), "the intake made a tuple up"
     assert len(_rows(out)) + len(rejects) + len(more) == len(accepted), "the intake lost a tuple"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,13 @@ import pytest
 from fuzz import lines
 from fuzz.campaign import ACCEPTED, REFUSED, REJECTED, Reader, outcome_of
 from fuzz.test_fuzz import all_readers
+from linear_road.delivering import deliver, delivery
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.parse import parse_trains
 from slipstream.feeds.text import import_text
-from slipstream.linear_road.sink import JOURNAL, NO_BATCH, AnswerWriter, Sink, append, check_whole, journal
+from slipstream.io.outputs import JOURNAL, check_journal
+from slipstream.linear_road.journal import Detail, journal
+from slipstream.linear_road.text import append, check_texts
 from slipstream.network.qos import Graph
 
 DEEP = b"[" * 2000
@@ -183,7 +185,10 @@ def test_a_utility_at_no_number_is_refused() -> None:
 
 @pytest.mark.parametrize("values", [{"partitions": -1}, {"fragments": []}, {"shards": [0.5]}, {"lateness": None}])
 def test_a_damaged_layout_is_refused(readers: dict[str, Reader], values: dict[str, Any]) -> None:
-    assert outcome_of(readers["engine's layout"], changed(readers, "engine's layout", **values)) == REFUSED
+    body = json.loads(readers["engine's layout"].corpus[0])
+    part = "layout" if next(iter(values)) in body["layout"] else "settings"
+    data = changed(readers, "engine's layout", **{part: {**body[part], **values}})
+    assert outcome_of(readers["engine's layout"], data) == REFUSED
 
 
 def test_an_index_with_an_endless_name_is_refused(readers: dict[str, Reader]) -> None:
@@ -229,31 +234,30 @@ def test_many_small_trains_take_time_in_proportion_to_their_number() -> None:
 
 
 def test_the_journal_goes_on_after_a_line_that_a_crash_cut_short(tmp_path: Path) -> None:
-    writer = AnswerWriter(Sink(str(tmp_path), str(tmp_path / "clock.json")))
-    writer.commit([], 0)
+    deliver(delivery(tmp_path), 0)
     with (tmp_path / JOURNAL).open("ab") as file:
-        file.write(b'{"batch": 1, "newe')
-    writer.commit([], 1)
+        file.write(b'{"batch": 1, "comm')
+    deliver(delivery(tmp_path), 1)
     assert [batch.batch for batch in journal(tmp_path)] == [0, 1]
 
 
 def test_a_journal_that_lost_batches_is_refused(tmp_path: Path) -> None:
     """What an engine would cut off its text files then was committed."""
-    writer = AnswerWriter(Sink(str(tmp_path), str(tmp_path / "clock.json")))
-    (tmp_path / "commits").mkdir()
+    commits = tmp_path / "checkpoint" / "commits"
+    commits.mkdir(parents=True)
     for batch in range(4):
-        writer.commit([], batch)
-        (tmp_path / "commits" / str(batch)).touch()
-    check_whole(tmp_path, tmp_path)
+        deliver(delivery(tmp_path), batch)
+        (commits / str(batch)).touch()
+    check_journal(tmp_path)
     whole = (tmp_path / JOURNAL).read_bytes()
     (tmp_path / JOURNAL).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(BadInput, match="4 were committed"):
-        check_whole(tmp_path, tmp_path)
+        check_journal(tmp_path)
     with pytest.raises(BadInput, match="before 4"):
-        writer.commit([], 4)
+        deliver(delivery(tmp_path), 4)
     (tmp_path / JOURNAL).write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
     with pytest.raises(BadInput, match="line 1 is batch 1"):
-        check_whole(tmp_path, tmp_path)
+        check_journal(tmp_path)
 
 
 def test_a_text_file_shorter_than_what_was_committed_is_not_filled_up(tmp_path: Path) -> None:
@@ -265,7 +269,5 @@ def test_a_text_file_shorter_than_what_was_committed_is_not_filled_up(tmp_path: 
 def test_a_text_file_cut_short_after_the_end_of_a_run_is_refused(tmp_path: Path) -> None:
     """Nothing is appended any more, so only a look at the start tells."""
     (tmp_path / "output.csv").write_bytes(b"0,1\n")
-    entry = replace(NO_BATCH, batch=0, newest=1, text_bytes=9)
-    (tmp_path / JOURNAL).write_bytes(json.dumps(asdict(entry)).encode() + b"\n")
     with pytest.raises(BadInput, match="4 bytes, 9 were committed"):
-        check_whole(tmp_path, tmp_path)
+        check_texts(tmp_path, Detail(newest=1, text_bytes=9))

@@ -13,7 +13,8 @@ from slipstream.errors import BadArgument
 from slipstream.feeds.parse import Parsed, lines, parse_text
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Decoding
-from slipstream.io.reports import ReportParser, reading
+from slipstream.io.parcels import ReportParser
+from slipstream.io.reports import reading
 
 values = st.one_of(
     st.integers(-2, 5), st.sampled_from([50, 101, 5280, 53320, 527_999, 528_000, 2**31 - 1, 2**31, -(2**40)])
@@ -41,9 +42,10 @@ def test_csv_and_json_say_what_text_says(rows: list[tuple[int, ...]]) -> None:
 def test_a_report_of_seven_fields(tmp_path: Path) -> None:
     feed = tmp_path / "cars.csv"
     feed.write_text("car,ts,speed,xway,lane,dir,pos,note\n107,5999,32,0,1,0,53320,hello\n108,6000,fast,0,1,0,1,\n")
-    found, parse = reading(str(feed), "csv", columns={"vid": "car", "time": "ts:ms", "spd": "speed"})
+    found = reading(str(feed), "csv", columns={"vid": "car", "time": "ts:ms", "spd": "speed"})
     assert found.header.startswith("car,ts")
-    parsed = parse([feed.read_bytes().partition(b"\n")[2]])
+    assert found.decoding is not None
+    parsed = ReportParser(found.decoding)([feed.read_bytes().partition(b"\n")[2]])
     assert lines(parsed.tuples) == [b"0,5,107,32,0,1,0,10,53320,-1,-1,-1,-1,-1,-1"]
     assert [reason for _, reason in parsed.rejects] == ["integer:speed"]
 

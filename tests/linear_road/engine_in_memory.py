@@ -1,132 +1,127 @@
-"""The toll engine without Spark: the same stages, driven by hand, so that thousands of cases fit into a test."""
+"""The toll engine in memory: the packing of a source's tasks and the stages as they run in Spark, for many cases."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from oracles.trips import Trip
-from slipstream.archive.open_trips import OpenTrips
 from slipstream.archive.trajectories import Trips
-from slipstream.feeds.intake import Intake
-from slipstream.feeds.parse import parse_text
-from slipstream.linear_road.accounts import Accounts
+from slipstream.io.chunks import BEHIND, LAST, Chunk
+from slipstream.io.parcels import Parcels
 from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
-from slipstream.linear_road.fragment import TollFragment
-from slipstream.linear_road.rules import RULES, Rules
+from slipstream.linear_road.intake import SILENCE_MS
+from slipstream.linear_road.layout import ANSWERS_AND_TRIPS, Layout
+from slipstream.linear_road.query import IntakeStage, stages_of
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import (
-    ANSWERS,
-    COUNTED,
-    REJECTS,
-    TRIPS,
-    Hop,
-    account_stage,
-    by_fragment,
-    ends,
-    rejects_hop,
-    toll_stage,
-    trip_stage,
-)
-from slipstream.linear_road.travel import Past
+from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
+from slipstream.runtime.memory import Host
+from slipstream.runtime.stage import Chain
 from slipstream.runtime.store import MemoryStore
+
+#: what a batch brings of a lane
+Stretch = tuple[int, Sequence[str]]
 
 
 @dataclass
 class Engine:
     """Intake, tolls, trips and accounts; with ``restart`` every batch begins from what the one before it stored.
 
-    A number n instead: every nth batch does.
+    A number n instead: every nth batch does. With ``crash`` every batch is lost once, and done again.
     """
 
     lateness: int = 60
     fragments: int = 1
     shards: int = 1
-    rules: Rules = RULES["2004"]
-    past: Past = field(default_factory=lambda: Past(None))
+    rules: str = "2004"
     restart: bool | int = False
+    crash: bool = False
+    chained: bool = False  # in one operator, as where there is one partition
+    silence_ms: int = SILENCE_MS
+    tasks: int = 1  # that read a batch
+
+    outputs: list[tuple[int, ...]] = field(default_factory=list)
+    trips: list[list[Trip]] = field(default_factory=list)  # of each batch
+    rejects: list[tuple[str, str]] = field(default_factory=list)
+    tolled: int = 0  # position reports
+    irregular: Irregular = field(default_factory=Irregular)
 
     def __post_init__(self) -> None:
-        self._number = 0
-        self.intake = Intake(self.lateness)
-        self.tolls: dict[int, TollFragment] = {}
-        self.open_trips: dict[int, OpenTrips] = {}
-        self.accounts: dict[int, Accounts] = {}
-        self.stores: dict[tuple[str, int], MemoryStore] = {}
-        self.outputs: list[tuple[int, ...]] = []
+        self.layout = Layout(
+            id="test",
+            source="test",
+            rules=self.rules,
+            lateness=self.lateness,
+            outputs=ANSWERS_AND_TRIPS,
+            start="",
+            until=-1,
+            fragments=tuple(range(self.fragments)),
+            shards=tuple(range(self.shards)),
+            partitions=1,
+        )
+        intake = IntakeStage("test", self.layout, live=True, silence_ms=self.silence_ms)
+        stages = stages_of("test", self.layout, None, None, intake)
+        self.host = Host([Chain("test", stages)] if self.chained else stages)
+        self.packing = Parcels("text", self.layout.fragments, self.lateness)
         self.answers = np.empty(0, ANSWER)
-        self.irregular = Irregular()
-        self.tolled = 0  # position reports
-        self.trips: list[list[Trip]] = []  # of each batch
-        self.rejects: list[tuple[str, str]] = []
 
     def run(self, batches: Iterable[Sequence[str]]) -> Engine:
+        """A feed with one order, in batches."""
+        return self.run_lanes([[(0, batch)] for batch in batches])
+
+    def run_lanes(self, batches: Sequence[Sequence[Stretch]]) -> Engine:
+        """A feed of lanes to its end: what each batch brings of them.
+
+        As a topic's reader does, every batch says of every lane whether more of it is there.
+        """
+        lanes = sorted({lane for batch in batches for lane, _ in batch} or {0})
         for number, batch in enumerate(batches):
-            parsed = parse_text(b"".join(line.encode() + b"\n" for line in batch))
-            self._batch(parsed.rejects + self.intake.take(parsed.tuples, arrival(number)), everything=False)
-        self._batch([], everything=True)
+            left = {lane for later in batches[number + 1 :] for lane, _ in later}
+            words = [Chunk(1 << 61, BEHIND if lane in left else LAST, lane=lane) for lane in lanes]
+            self.batch(number, [*self.chunks(batch, arrival(number)), *(words if len(lanes) > 1 else [])])
+        self.batch(len(batches), [Chunk(1 << 62, LAST, lane=lane) for lane in lanes])
         return self
 
-    def _batch(self, rejects: list[tuple[bytes, str]], *, everything: bool) -> None:
-        self._number += 1
-        if self._restarts():
-            self.intake = Intake.decode(self.lateness, self.intake.encode())
-        released = self.intake.release(everything=everything)
-        trains = by_fragment(released.tuples, tuple(range(self.fragments)), released.arrived)
-        hops = [*trains, *rejects_hop(0, 0, rejects + released.rejects)]
-        if everything:
-            hops += ends(tuple(range(self.fragments)), max(self.intake.latest, 0))
+    def chunks(self, batch: Sequence[Stretch], arrived: int) -> Iterator[Chunk]:
+        """A lane's lines as chunks of some lines each."""
+        places: defaultdict[int, int] = defaultdict(int)
+        for lane, lines in batch:
+            size = 7 if self.tasks > 1 else len(lines) or 1
+            for first in range(0, len(lines), size):
+                data = b"".join(line.encode() + b"\n" for line in lines[first : first + size])
+                yield Chunk(places[lane], arrived=arrived, data=data, lane=lane)
+                places[lane] += 1
+
+    def batch(self, number: int, chunks: Sequence[Chunk]) -> None:
+        """Deal chunks out to tasks; what they send goes through the stages."""
+        rows = []
+        for task in range(self.tasks):
+            mine = [chunk for place, chunk in enumerate(chunks) if place % self.tasks == task]
+            # a shuffle brings tasks in any order
+            rows = [*self.packed(mine), *rows]
+        if self.restart and (number + 1) % int(self.restart) == 0:
+            self.host.restart()
         self.trips.append([])
-        for hop in self._through(self._toll, self._through_fragments(hops)):
-            self._sink(hop)
+        for hop in self.host.run(rows, crash=self.crash):
+            self.sink(hop)
 
-    def _restarts(self) -> bool:
-        return bool(self.restart) and self._number % int(self.restart) == 0
+    def packed(self, chunks: Sequence[Chunk]) -> list[Any]:
+        if not chunks:
+            return []
+        found = self.packing.pack(iter(chunks))
+        return [SimpleNamespace(**row) for batch in found for row in batch.to_pylist()]
 
-    def _through_fragments(self, hops: list[Hop]) -> list[Hop]:
-        return list(self._through(self._fragment, hops))
+    @property
+    def stores(self) -> dict[int, MemoryStore]:
+        """What rests of open trips."""
+        return self.host.stores("trips")
 
-    def _through(self, stage: object, hops: Iterable[Hop]) -> Iterator[Hop]:
-        hops = list(hops)
-        for key in sorted({hop.key for hop in hops}):
-            yield from stage(key, [hop for hop in hops if hop.key == key])  # type: ignore[operator]
-
-    def _store(self, name: str, key: int) -> MemoryStore:
-        return self.stores.setdefault((name, key), MemoryStore())
-
-    def _fragment(self, key: int, hops: list[Hop]) -> list[Hop]:
-        stores = [self._store(name, key) for name in ("cars", "visits", "minutes", "notes")]
-        if key not in self.tolls:
-            self.tolls[key] = TollFragment(self.rules)
-        elif self._restarts():
-            self.tolls[key] = TollFragment.load(self.rules, *stores)
-        passed = list(toll_stage(self.tolls[key], hops, tuple(range(self.shards)), key))
-        self.tolls[key].save(*stores)
-        return passed + self._trips(key, hops)
-
-    def _trips(self, key: int, hops: list[Hop]) -> list[Hop]:
-        store = self._store("trips", key)
-        if key not in self.open_trips:
-            self.open_trips[key] = OpenTrips()
-        elif self._restarts():
-            self.open_trips[key] = OpenTrips.load(store)
-        passed = list(trip_stage(self.open_trips[key], hops, key % self.shards))
-        self.open_trips[key].save(store)
-        return passed
-
-    def _toll(self, key: int, hops: list[Hop]) -> list[Hop]:
-        store = self._store("accounts", key)
-        if key not in self.accounts:
-            self.accounts[key] = Accounts(self.rules, self.past)
-        elif self._restarts():
-            self.accounts[key] = Accounts.load(self.rules, self.past, store)
-        passed = list(account_stage(self.accounts[key], hops))
-        self.accounts[key].save(max(hop.second for hop in hops), store)
-        return passed
-
-    def _sink(self, hop: Hop) -> None:
+    def sink(self, hop: Hop) -> None:
         if hop.what == ANSWERS:
             self.answers = np.concatenate([self.answers, np.frombuffer(hop.payload, ANSWER)])
             self.outputs += [plain(row) for row in np.frombuffer(hop.payload, ANSWER)]
@@ -136,7 +131,9 @@ class Engine:
             self.tolled += hop.reports
             self.irregular = Irregular.total([self.irregular, Irregular.from_bytes(hop.payload)])
         elif hop.what == REJECTS:
-            pairs = (line.decode(errors="replace").split(",", 1) for line in hop.payload.splitlines())
+            lines = hop.payload.split(b"\n")[:-1]
+            assert len(lines) == hop.reports
+            pairs = (line.decode(errors="replace").split(",", 1) for line in lines)
             self.rejects += [(line, reason) for reason, line in pairs]
 
 

@@ -19,11 +19,10 @@ from slipstream.bench.rating import own_bytes, shared_bytes
 from slipstream.beside import Ended, beside
 from slipstream.chaos.engine import Engine
 from slipstream.feeds.clock import Clock
+from slipstream.io.outputs import CHECKPOINT, FOLDER
 from slipstream.io.sources import CLOCK
 from slipstream.linear_road.answers import TOLL
-from slipstream.linear_road.compaction import FOLDER
-from slipstream.linear_road.engine import CHECKPOINT
-from slipstream.linear_road.sink import OUTPUT, journal
+from slipstream.linear_road.journal import journal
 from slipstream.linear_road.summary import quantile
 from slipstream.runtime import metrics
 
@@ -106,9 +105,9 @@ def _sample_disk(out: Path, watched: Watched, second: float) -> None:
     count, size = _on_disk(out / CHECKPOINT)
     watched.add("checkpoint files", second, count)
     watched.add("checkpoint MiB", second, size / MIB)
-    shown, compacted = _on_disk(out / OUTPUT), _on_disk(out / FOLDER)
-    watched.add("answer files", second, shown[0] + compacted[0])
-    watched.add("answers MiB", second, (shown[1] + compacted[1]) / MIB)
+    count, size = _on_disk(out / FOLDER)
+    watched.add("answer files", second, count)
+    watched.add("answers MiB", second, size / MIB)
 
 
 def _on_disk(folder: Path) -> tuple[int, int]:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linear_road.delivering import deliver, delivery
 from linear_road.engine_in_memory import Engine, arrival
 from linear_road.test_exactness import worlds
 from oracles.streams import report
@@ -26,10 +27,11 @@ from slipstream.io.chunks import ARRIVALS_MS
 from slipstream.io.lines import LineReader, Lines
 from slipstream.io.spool import receive
 from slipstream.linear_road.answers import ANSWER, NAMES, TOLL
+from slipstream.linear_road.journal import journal
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.sink import AnswerWriter, Sink, journal
-from slipstream.linear_road.stages import ANSWERS, Hop, to_arrow
+from slipstream.linear_road.stages import ANSWERS, Hop
 from slipstream.linear_road.summary import summarise
+from slipstream.linear_road.tables import answers as committed_answers
 
 
 @settings(max_examples=80)
@@ -95,9 +97,8 @@ def commit(out: Path, clock: Clock, rows: list[tuple[int, int]], batch: int = 0)
     answers = np.zeros(len(rows), ANSWER)
     answers["kind"], answers["vid"] = TOLL, np.arange(len(rows))
     answers["time"], answers["arrived"] = zip(*rows, strict=True)
-    writer = AnswerWriter(Sink(str(out), str(out / "clock.json")))
     hop = Hop(0, ANSWERS, int(answers["time"].max()), 0, len(rows), 0, answers.tobytes())
-    writer.commit([writer.write(iter([to_arrow([hop])]))], batch)
+    deliver(delivery(out, clock=out / "clock.json"), batch, [hop])
 
 
 def test_emit_is_time_plus_commit_minus_arrival(tmp_path: Path) -> None:
@@ -108,8 +109,7 @@ def test_emit_is_time_plus_commit_minus_arrival(tmp_path: Path) -> None:
     assert first[1] >= 2_000
     assert (second, third) == ((8, first[1]), (8, first[1] + 10_000))
     expected = [1000 * time + ms for time, ms in (first, second, third)]
-    emits = sorted(int(folder.name.partition("=")[2]) for folder in (tmp_path / "output" / "batch=0").iterdir())
-    assert emits == expected
+    assert sorted(committed_answers(tmp_path)["emit_ms"].to_pylist()) == expected
     lines = (tmp_path / "output.csv").read_text().splitlines()
     assert sorted(int(line.split(",")[3]) for line in lines) == [emit // 1000 for emit in expected]
     assert batch.emit_ms == expected[-1]
@@ -126,7 +126,7 @@ def test_an_answer_before_its_question_is_reported_and_not_hidden(tmp_path: Path
 
 def test_without_a_clock_answers_come_at_the_end_of_their_batch(tmp_path: Path) -> None:
     commit(tmp_path, Clock(FULL_SPEED, 0), [(7, 7_000), (9, 9_000)])
-    assert [folder.name for folder in (tmp_path / "output" / "batch=0").iterdir()] == ["emit_ms=10000"]
+    assert committed_answers(tmp_path)["emit_ms"].to_pylist() == [10_000, 10_000]
 
 
 def chunks_of(reader: LineReader, start: dict[str, object], end: dict[str, object]) -> pa.Table:

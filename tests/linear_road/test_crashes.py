@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
-from slipstream.archive.files import committed
+from slipstream.archive.files import read_trips
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.failpoints import TRIP_POINTS, VARIABLE
-from slipstream.linear_road.sink import JOURNAL, REJECTED, TEXT
+from slipstream.io.outputs import JOURNAL
+from slipstream.linear_road.text import REJECTED, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,14 @@ def wait_for(condition: Path, process: subprocess.Popen[bytes]) -> None:
     assert condition.exists()
 
 
-POINTS = ["tolls.after-save", "accounts.before-save", "sink.before-text", "sink.after-text", "sink.before-journal"]
+POINTS = [
+    "tolls.after-save",
+    "accounts.before-save",
+    "outputs.before-commit",
+    "outputs.between-tables",
+    "text.before-append",
+    "outputs.before-journal",
+]
 
 
 @pytest.mark.long
@@ -105,7 +112,7 @@ def test_kill_everything_at(point: str, run: Run, undisturbed: Path, tmp_path: P
 @pytest.mark.long
 def test_kill_after_the_journal_but_before_sparks_own_commit(run: Run, undisturbed: Path, tmp_path: Path) -> None:
     reached = tmp_path / "reached"
-    process = start(run, tmp_path / "out", {VARIABLE: f"sink.after-journal:{reached}"})
+    process = start(run, tmp_path / "out", {VARIABLE: f"outputs.after-journal:{reached}"})
     wait_for(reached, process)
     kill_all(process)
     committed = (tmp_path / "out" / JOURNAL).read_bytes()
@@ -115,7 +122,7 @@ def test_kill_after_the_journal_but_before_sparks_own_commit(run: Run, undisturb
 
 
 def trips(out: Path) -> list[str]:
-    return sorted(str(trip) for file in committed(out) for trip in pq.read_table(file).to_pylist())
+    return sorted(map(str, read_trips(out, ["vid", "xway", "dir", "Trip"]).to_pylist()))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +133,9 @@ def archived(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("point", [*TRIP_POINTS, "sink.before-journal", "sink.after-journal"])
+@pytest.mark.parametrize(
+    "point", [*TRIP_POINTS, "outputs.between-tables", "outputs.before-journal", "outputs.after-journal"]
+)
 def test_no_trip_is_lost_or_doubled_by_a_kill_at(
     point: str, run: Run, archived: Path, undisturbed: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from linear_road.engine_in_memory import Engine
 from oracles.linear_road import answers
+from slipstream.io.chunks import BEHIND, CAUGHT_UP, Chunk
 from slipstream.linear_road.rules import RULES
 
 
@@ -20,7 +21,7 @@ def agree(
     lines: list[str], batches: list[list[str]], *, lateness: int = 60, rules: str = "2004", **options: object
 ) -> None:
     expected = answers(lines, lateness=lateness, rules=rules)
-    engine = Engine(lateness=lateness, rules=RULES[rules], **options).run(batches)  # type: ignore[arg-type]
+    engine = Engine(lateness=lateness, rules=rules, **options).run(batches)  # type: ignore[arg-type]
     assert sorted(engine.outputs) == sorted(expected.outputs)
     assert Counter(engine.rejects) == Counter((line, reason) for line, reason in expected.rejects)
 
@@ -51,6 +52,11 @@ def worlds(draw: st.DrawFn) -> list[str]:
     feed = [line for _, line in lines]
     if draw(st.booleans()) and feed:
         feed += rng.choices(feed, k=3)
+    for line in rng.sample(feed, min(draw(st.integers(0, 4)), len(feed))):
+        # another report of the same second, of this expressway or of another
+        kind, time, vid, _, xway, *rest = line.split(",")
+        rival = [kind, time, vid, str(rng.randrange(101)), rng.choice(["0", "1", xway]), *rest]
+        feed.insert(feed.index(line) + rng.randrange(2), ",".join(rival))
     for bad in draw(st.lists(st.sampled_from(GARBAGE), max_size=3)):
         feed.insert(rng.randrange(len(feed) + 1), bad)
     return feed
@@ -106,6 +112,72 @@ def test_any_feed_cut_anywhere_gives_the_oracles_answers(
     marks = [0, *sorted(min(cut, len(feed)) for cut in cuts), len(feed)]
     batches = [feed[start:end] for start, end in pairwise(marks)]
     agree(feed, batches, lateness=lateness, rules=rules, fragments=fragments, shards=shards, restart=restart)
+
+
+@settings(max_examples=150)
+@given(
+    feed=worlds(),
+    lanes=st.integers(2, 4),
+    seed=st.integers(0, 2**32),
+    cuts=st.integers(0, 6),
+    fragments=st.integers(1, 3),
+    tasks=st.integers(1, 3),
+    again=st.sampled_from([{}, {"restart": True}, {"restart": 2}, {"crash": True}]),
+    chained=st.booleans(),
+    lateness=st.sampled_from([0, 5, 60]),
+)
+def test_any_number_of_lanes_cut_and_read_anyhow_gives_the_oracles_answers(
+    feed: list[str],
+    lanes: int,
+    seed: int,
+    cuts: int,
+    fragments: int,
+    tasks: int,
+    again: dict[str, int],
+    chained: bool,
+    lateness: int,
+) -> None:
+    """A lane may run far ahead of another, or bring nothing for many batches."""
+    rng = random.Random(seed)
+    lane = [rng.randrange(lanes) for _ in feed]
+    parts = {number: [line for line, of in zip(feed, lane, strict=True) if of == number] for number in range(lanes)}
+    places = {
+        number: [0, *sorted(rng.choices(range(len(part) + 1), k=cuts)), len(part)] for number, part in parts.items()
+    }
+    batches = [
+        [
+            (number, parts[number][places[number][k] : places[number][k + 1]])
+            for number in rng.sample(range(lanes), lanes)
+        ]
+        for k in range(cuts + 1)
+    ]
+    expected = answers(feed, lateness=lateness, lanes=lane)
+    size = {"fragments": 1, "shards": 1} if chained else {"fragments": fragments, "shards": fragments}
+    engine = Engine(lateness=lateness, tasks=tasks, chained=chained, **size, **again).run_lanes(batches)
+    assert sorted(engine.outputs) == sorted(expected.outputs)
+    assert Counter(engine.rejects) == Counter(expected.rejects)
+
+
+def report_of(second: int, vid: int) -> str:
+    return f"0,{second},{vid},50,0,1,0,1,5280" + ",-1" * 6
+
+
+def test_a_silent_lane_holds_the_others_for_a_while_and_is_late_when_it_returns() -> None:
+    def batch(number: int, arrived: int, lanes: dict[int, list[str]], behind: int | None = None) -> int:
+        chunks = list(engine.chunks(list(lanes.items()), arrived))
+        words = [Chunk(1 << 61, BEHIND if lane == behind else CAUGHT_UP, lane=lane) for lane in (0, 1)]
+        engine.batch(number, [*chunks, *words])
+        return engine.tolled
+
+    engine = Engine(lateness=2, silence_ms=5_000, crash=True, fragments=2, shards=2)
+    assert batch(0, 1_000, {0: [report_of(100, 1)]}) == 0
+    assert batch(1, 6_000, {0: [report_of(105, 2)]}) == 0, "5 s are not over"
+    assert batch(2, 6_500, {0: [report_of(106, 2)]}, behind=1) == 0, "there is more of the other lane to be read"
+    assert batch(3, 6_600, {0: [report_of(106, 3)]}) == 1, "everything before 104"
+    assert batch(4, 7_000, {1: [report_of(103, 4), report_of(104, 5)]}) == 1
+    assert engine.rejects == [(report_of(103, 4), "late")]
+    assert batch(5, 7_100, {1: [report_of(120, 4)]}) == 1, "now the first lane is the one that is waited for"
+    assert batch(6, 7_200, {0: [report_of(120, 1)]}) == 5
 
 
 @settings(max_examples=25)

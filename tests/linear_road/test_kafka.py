@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from linear_road.test_query import outputs
+from linear_road.test_query import output_lines
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from services import service
@@ -66,6 +66,6 @@ def test_a_topic_is_tolled_into_another(broker: str, encoding: str, tmp_path: Pa
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
     expected = sorted(answers(feed).outputs)
-    assert sorted(outputs(out)) == expected
+    assert sorted(output_lines(out)) == expected
     lines = received(broker, target, len(expected))
     assert b"\n".join(lines) + b"\n" == (out / "output.csv").read_bytes()

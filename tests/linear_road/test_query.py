@@ -23,9 +23,12 @@ from slipstream.city.traffic import Traffic
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
 from slipstream.feeds.tuples import FIELDS
+from slipstream.io import outputs
 from slipstream.linear_road.engine import Settings, toll_feed, toll_run
+from slipstream.linear_road.journal import last_batch
 from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
-from slipstream.linear_road.sink import REJECTED, TEXT, last_batch
+from slipstream.linear_road.tables import answers_frame
+from slipstream.linear_road.text import REJECTED, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from slipstream.feeds.run import Run
 
 
-def outputs(out: Path) -> list[tuple[int, ...]]:
+def output_lines(out: Path) -> list[tuple[int, ...]]:
     """The lines of output.csv without Emit."""
     found = []
     for line in (out / TEXT).read_text().splitlines():
@@ -65,12 +68,14 @@ def test_a_replayed_run_gives_the_oracles_answers(
     expected = answers(text).outputs
     assert any(output[0] == 0 and output[4] > 0 for output in expected)
     assert any(output[0] == 1 for output in expected)
-    found = outputs(tmp_path / "out")
+    found = output_lines(tmp_path / "out")
     assert sorted(found) == sorted(expected)
     assert summary["answers"]["toll"] == sum(output[0] == 0 for output in expected)
-    parquet = spark.read.parquet(str(tmp_path / "out" / "output"))
-    assert parquet.count() == len(expected)
-    assert {"kind", "time", "vid", "qid", "a", "b", "batch", "emit_ms"} == set(parquet.columns)
+    assert answers_frame(spark, tmp_path / "out").count() == len(expected)
+    tolls = outputs.frame(spark, tmp_path / "out", "notifications")
+    assert sorted(map(tuple, tolls.select("vid", "time", "lav", "toll").collect())) == sorted(
+        output[1:] for output in expected if output[0] == 0
+    )
 
 
 def test_every_tolled_report_is_in_one_trip_also_after_a_restart(
@@ -88,7 +93,7 @@ def test_every_tolled_report_is_in_one_trip_also_after_a_restart(
     expected = trips_of(text)
     assert open_archive(spark, tmp_path / "out").count() < len(expected)
     summary = toll_run(spark, run, tmp_path / "out", settings)
-    assert sorted(outputs(tmp_path / "out")) == sorted(answers(text).outputs)
+    assert sorted(output_lines(tmp_path / "out")) == sorted(answers(text).outputs)
     rows = open_archive(spark, tmp_path / "out").selectExpr(
         "vid", "xway", "dir", "transform(Trip.t, t -> cast(unix_seconds(t) - 1180310400 as int)) AS t", "Trip.x AS x"
     )
@@ -109,7 +114,7 @@ def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
     (tmp_path / "feed.dat").write_text("\n".join(feed))
     toll_feed(spark, str(tmp_path / "feed.dat"), tmp_path / "out", Settings(lateness=20))
     expected = answers(feed, lateness=20)
-    assert sorted(outputs(tmp_path / "out")) == sorted(expected.outputs)
+    assert sorted(output_lines(tmp_path / "out")) == sorted(expected.outputs)
     rejected = [tuple(line.split(",", 1)) for line in (tmp_path / "out" / REJECTED).read_text().splitlines()]
     assert Counter(rejected) == Counter((reason, line) for line, reason in expected.rejects)
 
@@ -138,7 +143,7 @@ def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
         thread.join()
     expected = trips_of(feed, lateness=2)
     assert (summary["trips"], summary["archived"]) == (len(expected), sum(len(reports) for _, reports in expected))
-    assert sorted(outputs(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
+    assert sorted(output_lines(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
 
 
 def test_the_history_answers_expenditures_and_travel_times(
@@ -151,7 +156,7 @@ def test_the_history_answers_expenditures_and_travel_times(
     expected = answers(text[:4000], history=past).outputs
     assert any(output[0] == 3 and output[3] > 0 for output in expected)
     assert any(output[0] == 4 and output[3] > 0 for output in expected)
-    assert sorted(outputs(tmp_path / "out")) == sorted(expected)
+    assert sorted(output_lines(tmp_path / "out")) == sorted(expected)
 
 
 class RecordedPast:
@@ -175,7 +180,7 @@ def test_settings_of_another_start_are_refused(spark: SparkSession, run: Run, tm
     toll_run(spark, run, tmp_path / "out", Settings(until=5))
     with pytest.raises(BadInput, match="rules 2004, not 2003"):
         toll_run(spark, run, tmp_path / "out", Settings(until=5, rules="2003"))
-    stored = tmp_path / "out" / "checkpoint" / "engine.json"
+    stored = tmp_path / "out" / "job.json"
     stored.write_text(json.dumps({**json.loads(stored.read_text()), "state_version": 99}))
     with pytest.raises(BadInput, match="state of version 99"):
         toll_run(spark, run, tmp_path / "out", Settings(until=5))
@@ -183,5 +188,5 @@ def test_settings_of_another_start_are_refused(spark: SparkSession, run: Run, tm
 
 def test_a_folder_of_something_else_is_left_alone(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("keep")
-    with pytest.raises(BadArgument, match="not a toll job's folder"):
+    with pytest.raises(BadArgument, match="not the folder of a toll job"):
         toll_run(spark, run, tmp_path, Settings())

@@ -19,7 +19,7 @@ def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.Mo
     assert rules.toll(np.array([1]), np.array([1])).tolist() == [3]
     feed = [f"0,{30 * k},1,50,0,1,0,{k},{k * 5280}" + ",-1" * 6 for k in range(4)]
     feed.append("2,90,1" + ",-1" * 6 + ",7" + ",-1" * 5)
-    engine = Engine(rules=rules).run([feed])
+    engine = Engine(rules="flat:three").run([feed])
     assert [output for output in engine.outputs if output[0] == 2] == [(2, 90, 90, 7, 9)]
 
 

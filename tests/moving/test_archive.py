@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from commands import Slipstream
@@ -14,8 +12,8 @@ from slipstream.errors import BadInput
 from slipstream.feeds.text import import_text
 from slipstream.feeds.tuples import FIELDS
 from slipstream.linear_road.engine import Settings, toll_feed
-from slipstream.linear_road.layout import TRIPS
-from slipstream.linear_road.sink import last_batch
+from slipstream.linear_road.journal import last_batch
+from slipstream.linear_road.layout import TRIPS, Layout
 from slipstream.moving import register
 
 FOOT = 0.3048
@@ -151,33 +149,36 @@ def test_a_feed_of_which_everything_is_rejected_ends_with_exit_code_3(tmp_path, 
 def test_what_is_no_archive_is_refused(spark, feed, tmp_path, slipstream):
     with pytest.raises(BadInput, match="no archive"):
         open_archive(spark, tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").touch()
     (tmp_path / "old" / "trips").mkdir(parents=True)
     (tmp_path / "old" / "checkpoint").mkdir()
+    (tmp_path / "old" / "checkpoint" / "engine.json").touch()
     for arguments, word in (
         (["none.dat"], "no such file"),
         ([".", "--encoding", "xml"], "--encoding"),
         ([".", "--encoding", "parquet"], "no longer archived"),
         ([".", "--speed", "-1"], "--speed"),
-        ([feed, "--out", tmp_path / "old"], "not an archive job's folder"),
+        ([feed, "--out", tmp_path / "mine"], "not the folder of an archive job"),
+        ([feed, "--out", tmp_path / "old"], "written by Slipstream 0.1"),
     ):
         outcome = slipstream("archive", *arguments, *([] if "--out" in arguments else ["--out", tmp_path / "x"]))
-        assert outcome.code == 2, outcome.err
+        assert outcome.code == (3 if "0.1" in word else 2), outcome.err
         assert word in outcome.err
 
 
 @pytest.mark.parametrize(
-    ("begun", "resumed", "message"),
+    ("begun", "resumed", "message", "code"),
     [
-        ({"outputs": "answers"}, ["archive"], "outputs answers, not trips"),
-        ({"outputs": "answers"}, ["toll", "--archive"], "outputs answers, not answers and trips"),
-        ({"outputs": "trips", "start": "2026-01-01"}, ["archive"], "start 2026-01-01, not 2007-05-28 00:00:00"),
+        ({"outputs": "answers"}, ["archive"], "is the folder of a toll job", 2),
+        ({"outputs": "answers"}, ["toll", "--archive"], "outputs answers, not answers and trips", 3),
+        ({"outputs": "trips", "start": "2026-01-01"}, ["archive"], "start 2026-01-01, not 2007-05-28 00:00:00", 3),
     ],
 )
-def test_other_outputs_than_it_was_begun_with_are_refused(begun, resumed, message, feed, tmp_path, slipstream):
-    layout = {"source": "lines feed.dat", "fragments": [0], "shards": [0], "partitions": 1, "rules": "2004"}
-    (tmp_path / "out" / "checkpoint").mkdir(parents=True)
-    (tmp_path / "out" / "checkpoint" / "engine.json").write_text(json.dumps({**layout, "lateness": 60, **begun}))
+def test_other_outputs_than_it_was_begun_with_are_refused(begun, resumed, message, code, feed, tmp_path, slipstream):
+    settings = {"source": "lines feed.dat", "rules": "2004", "lateness": 60, "start": "", "until": -1}
+    Layout.agreed(tmp_path / "out", 1, {**settings, **begun})
     command, *options = resumed
     outcome = slipstream(command, feed, "--out", tmp_path / "out", *options)
-    assert outcome.code == 3, outcome.err
+    assert outcome.code == code, outcome.err
     assert message in outcome.err

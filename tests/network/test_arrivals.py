@@ -12,12 +12,14 @@ import pytest
 
 from oracles.network import interpret
 from slipstream.errors import BadArgument
+from slipstream.io import outputs
 from slipstream.network import Network, execution, files
 from slipstream.network.arrivals import first_number
 from slipstream.network.compiler import compile_network
 from slipstream.network.driving import drive
 from slipstream.network.execution import Execution
 from slipstream.network.schemas import check
+from slipstream.runtime import job
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = NETWORKS / "soldiers.csv"
@@ -86,7 +88,7 @@ def test_small_files_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.Monk
     """A write that fails half way leaves what was there."""
     run = Execution.lay_out(tmp_path / "run", border())
     before = {path.name: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
-    assert before.keys() == {"state.json", "network.yaml"}
+    assert before.keys() == {"job.json", "network.yaml"}
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("killed")))
     with pytest.raises(OSError, match="killed"):
         run.pause()
@@ -109,10 +111,29 @@ def test_an_opening_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
     # the opening was over before the first tuple counted as arrived
     began = json.loads((run.folder / "recording.json").read_text())["began"]
     assert (run.folder / "checkpoint" / "commits" / "0").stat().st_mtime * 1e6 <= began
-    assert sorted(path.name for path in (run.folder / "results").iterdir()) == ["batch=1", "batch=2", "batch=3"]
+    assert [(line.batch, line.tuples > 0) for line in outputs.journal(run.folder)] == [
+        (0, False),
+        (1, True),
+        (2, True),
+        (3, True),
+    ]
     assert set(times(run)) == {began}
     assert (run.folder / "checkpoint" / "state" / "0" / "0").is_dir()
     assert not (run.folder / "checkpoint" / "state" / "0" / "1").exists(), "a small recording needs one partition"
+
+
+def test_a_run_that_is_asked_to_stop_resumes_where_it_was(spark, tmp_path: Path) -> None:
+    run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=6)
+    run.step()
+    drive(spark, run, trains=1, watch=lambda _: run.stop())
+    status = json.loads((run.folder / "status.json").read_text())
+    assert (status["state"], status["why"]) == ("stopped", "asked to stop")
+    assert len(run.waiting()) == 2
+    with job.alone(run.folder), pytest.raises(BadArgument, match="running there already"):
+        drive(spark, run)
+    drive(spark, run, trains=1)
+    assert json.loads((run.folder / "status.json").read_text())["why"] == "finished"
+    assert [entry["batch"] for entry in run.monitor.entries()] == [1, 2, 3]
 
 
 def test_any_stream_can_be_an_input(spark, tmp_path: Path) -> None:

@@ -49,8 +49,9 @@ class Attaching(Execution):
 
     queries: list[Execution]
 
-    def _deliver(self, batch: Any, number: int) -> None:
-        super()._deliver(batch, number)
+    def _deliver(self, committed: Any, batch: Any, number: int) -> None:
+        super()._deliver(committed, batch, number)
+
         if number < OPENINGS:
             return
         folder = self.folder.parent / f"query_{len(self.queries)}"

@@ -235,7 +235,7 @@ def test_a_topic_with_four_partitions_and_a_kill(broker: str, tmp_path: Path) ->
     assert any("Ready" in line for line in engine.stderr)
     send(rows[:2000])
     deadline = time.monotonic() + 60
-    while not (out / "monitor.jsonl").exists() and time.monotonic() < deadline:
+    while not Execution.open(out).monitor.entries() and time.monotonic() < deadline:
         time.sleep(0.05)
     engine.kill()
     engine.wait()

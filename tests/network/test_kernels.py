@@ -157,6 +157,75 @@ def test_resample_is_the_oracles(
         assert in_memory(None, network, feed, cuts, restarts)["out"] == expected(network, feed)
 
 
+@given(feeds(("s", "c")), orders, st.integers(1, 6), st.integers(1, 4))
+@settings(max_examples=50)
+def test_aggregate_with_a_clock_is_the_oracles(
+    case: tuple[Feed, list[int]], order: Order, size: int, advance: int
+) -> None:
+    net = Builder("n")
+    stream, clock = net.source("s", **SCHEMA), net.source("c", **SCHEMA)
+    stream.aggregate(FUNCTIONS, order, size=size, advance=advance, clock=clock).to("out")
+    agree(net.build(), case)
+
+
+@given(feeds(), st.sampled_from([(), ("g",)]), st.integers(1, 4))
+@settings(max_examples=50)
+def test_a_stream_in_order_that_is_its_own_clock_closes_what_it_closes_without_in_all_groups_at_once(
+    case: tuple[Feed, list[int]], group_by: tuple[str, ...], size: int
+) -> None:
+    feed, cuts = case
+    feed = [
+        ("s", ts, {**values, "a": a})
+        for (_, ts, values), a in zip(feed, sorted(row[2]["a"] for row in feed), strict=True)
+    ]
+    rest = [("s", 0, {"a": FAR, "g": g, "v": 0, "w": 0.0}) for g in "xyz"]
+
+    def windows(clocked: bool) -> list[dict[str, Any]]:
+        net = Builder("n")
+        stream = net.source("s", **SCHEMA)
+        stream.aggregate(
+            {"n": "count(*)", "all_v": "trail(v)"},
+            Order("a", 0, group_by),
+            size=size,
+            clock=stream if clocked else None,
+        ).to("out")
+        return in_memory(None, net.build(), feed + rest, cuts)["out"]
+
+    assert bag(windows(True)) == bag(windows(False))
+
+
+@given(feeds(("l", "r")), st.sampled_from([(), ("g",), ("g", "v")]), st.booleans())
+@settings(max_examples=50)
+def test_latest_is_the_oracles(case: tuple[Feed, list[int]], on: tuple[str, ...], before: bool) -> None:
+    net = Builder("n")
+    one, two = net.source("l", **SCHEMA), net.source("r", **SCHEMA)
+    one.latest(two, *on, before=before).to("out")
+    agree(net.build(), case)
+
+
+@given(feeds(), st.booleans())
+@settings(max_examples=30)
+def test_a_stream_beside_itself_is_each_tuple_beside_itself_or_the_one_before(
+    case: tuple[Feed, list[int]], before: bool
+) -> None:
+    net = Builder("n")
+    stream = net.source("s", **SCHEMA)
+    stream.latest(stream, "g", before=before).to("out")
+    agree(net.build(), case)
+
+
+@given(feeds(), st.sampled_from([(), ("g",)]))
+@settings(max_examples=50)
+def test_running_is_the_oracles(case: tuple[Feed, list[int]], group_by: tuple[str, ...]) -> None:
+    functions = {
+        "n": "count(*)", "present": "count(v)", "total": "sum(v)", "mean": "avg(v)", "least": "min(v)",
+        "most": "max(w)", "sum_w": "sum(w)",
+    }  # fmt: skip
+    net = Builder("n")
+    net.source("s", **SCHEMA).running(functions, *group_by).to("out")
+    agree(net.build(), case)
+
+
 class _Sparkless:
     """Types a join's predicate without Spark: it is a condition."""
 

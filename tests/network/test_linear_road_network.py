@@ -1,142 +1,218 @@
-"""Linear Road as a network of boxes gives the tuples that the rules, and the toll engine, give.
+"""Linear Road as a network of boxes gives all five answers as the rules, and the toll engine, give them.
 
-Its window functions, which take all windows at once, give what the same functions tuple by tuple give.
+Its functions, which take all windows or requests at once, give what the same functions one by one give.
 """
 
 from __future__ import annotations
 
 import csv
-from itertools import pairwise
-from math import floor
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linear_road.engine_in_memory import Engine
+from linear_road.test_exactness import worlds
 from oracles import linear_road
-from oracles.network_engines import stream
+from oracles.linear_road import Tuple
+from oracles.network_engines import array_of, stream
 from oracles.network_loads import functions
+from oracles.streams import busy_stream
 from slipstream.network import WindowFunction, files
 from slipstream.network.functions import registered
+from slipstream.network.plan import plan
+from slipstream.network.schemas import check
+from slipstream.network.stage import Boxes
+from slipstream.network.superbox import Superbox, Train
 from slipstream.network.windows import NULL_INTEGER, Function, Sorted, Windows, apply
+from slipstream.runtime.store import MemoryStore
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
-FIELDS = ("time", "vid", "spd", "xway", "lane", "dir", "seg", "pos")
-MILE = 5280
+#: outputs, and the columns of an answer in the order of the paper's fields
+ANSWERS = {
+    "toll_notifications": (0, ("vid", "time", "lav", "toll")),
+    "accident_alerts": (1, ("time", "vid", "seg")),
+    "balances": (2, ("time", "result_time", "qid", "balance")),
+    "daily_expenditures": (3, ("time", "qid", "balance")),
+    "travel_times": (4, ("time", "qid", "seconds", "toll")),
+}
 
 
-def drive(random: Random, vid: int, reports: list[dict[str, int]], minutes: int) -> None:
-    """A vehicle that reports every 30 seconds and leaves its segment now and then."""
-    direction, seg = random.choices([(0, 5), (0, 6), (1, 8)], (8, 1, 1))[0]
-    pos, time, lane = seg * MILE + random.randrange(MILE), random.randrange(60), 0
-    while time < minutes * 60:
-        reports.append(report(time, vid, pos, random.randrange(35), lane, direction))
-        time += 30 if random.random() < 0.97 else 90
-        lane = random.choices((1, 2, 3, 4), (4, 4, 4, 1))[0]
-        pos += (1 - 2 * direction) * random.choice((0, 100, 300, 2000))
+class History:
+    """Some of ten weeks: expressway 0 whole, by a formula, and the tolls of every third vehicle."""
+
+    def expenditure(self, vid: int, day: int, xway: int) -> int | None:
+        return (vid * 7 + day) % 90 if vid % 3 == 0 and xway == vid % 2 else None
+
+    def mean(self, xway: int, dir: int, seg: int, dow: int, minute: int) -> tuple[float, float] | None:
+        if xway:
+            return None
+        return 15 + (seg * 3 + dow * 5 + minute + dir) % 45, 20 + (seg + minute) % 60
+
+    def tolls(self, vehicles: int) -> Iterator[dict[str, int]]:
+        for vid, day in itertools.product(range(0, vehicles, 3), range(1, 70)):
+            tolls = self.expenditure(vid, day, vid % 2)
+            assert tolls is not None
+            yield {"vid": vid, "day": day, "xway": vid % 2, "tolls": tolls}
+
+    def means(self) -> dict[str, np.ndarray]:
+        grid = np.indices((1, 2, 100, 7, 1440)).reshape(5, -1)
+        xway, direction, seg, dow, minute = grid[0], grid[1], grid[2], grid[3] + 1, grid[4] + 1
+        speed = 15.0 + (seg * 3 + dow * 5 + minute + direction) % 45
+        place = {"xway": xway, "dir": direction, "seg": seg, "dow": dow, "minute": minute}
+        return {**place, "speed": speed, "cars": 20.0 + (seg + minute) % 60}
 
 
-def report(time: int, vid: int, pos: int, spd: int, lane: int, direction: int) -> dict[str, int]:
-    return {
-        "time": time, "vid": vid, "spd": spd, "xway": 0, "lane": lane, "dir": direction, "seg": pos // MILE, "pos": pos
-    }  # fmt: skip
-
-
-def traffic(seed: int, vehicles: int = 110, minutes: int = 8) -> list[dict[str, int]]:
-    """A crowd in three segments, and two vehicles that stand in one place for a few minutes."""
-    random = Random(seed)
-    reports: list[dict[str, int]] = []
-    for vid in range(vehicles):
-        drive(random, vid, reports, minutes)
-    for vid, start in ((1000, 60), (1001, 77)):
-        reports += [report(start + 30 * i, vid, 7 * MILE + 100, 0, 2, 0) for i in range(9)]
-    return sorted(reports, key=lambda row: (row["time"], row["vid"]))
-
-
-def test_the_network_gives_the_tuples_of_the_rules_and_of_the_toll_engine(spark, tmp_path: Path) -> None:
-    functions("linear_road")
-    network = files.load(NETWORKS / "linear_road.yaml")
+def upstream() -> list[dict[str, int]]:
     with (NETWORKS / "upstream.csv").open() as rows:
-        upstream = [{key: int(value) for key, value in row.items()} for row in csv.DictReader(rows)]
-    reports = traffic(7)
-    lines = [f"0,{','.join(str(row[name]) for name in FIELDS)},-1,-1,-1,-1,-1,-1" for row in reports]
-    wanted = linear_road.answers(lines)
-    assert not wanted.rejects
-    # a minute closes when its segment hears of a later one: one more vehicle drives by everywhere
-    closing = [report(20 * 60, 9000 + s, s * MILE, 30, 1, d) for d in (0, 1) for s in range(100)]
-    closing = [row | {"vid": 9000 + i} for i, row in enumerate(closing)]
-    feed = [("reports", row["time"] * 1_000_000, row) for row in reports + closing]
-    got = stream(spark, network, feed, [], tmp_path, tables={"upstream": upstream})
-    tolls = sorted((0, r["vid"], r["time"], r["lav"], r["toll"]) for r in got["toll_notifications"])
-    alerts = sorted((1, r["time"], r["vid"], r["seg"]) for r in got["accident_alerts"])
+        return [{key: int(value) for key, value in row.items()} for row in csv.DictReader(rows)]
+
+
+def columns(rows: Iterable[dict[str, int]]) -> dict[str, np.ndarray]:
+    rows = list(rows)
+    return {name: np.array([row[name] for row in rows], np.int64) for name in rows[0]}
+
+
+@cache
+def superbox_on(spark: Any, with_means: bool = True) -> Superbox:
+    functions("linear_road")
+    history = History()
+    means = history.means()
+    if not with_means:
+        means = {name: values[:0] for name, values in means.items()}
+    tables = {"upstream": columns(upstream()), "tolls": columns(history.tolls(400)), "means": means}
+    return Superbox(plan(check(files.load(NETWORKS / "linear_road.yaml"), spark)), tables)
+
+
+def accepted(lines: list[str]) -> list[Tuple]:
+    """What an intake lets through, in the order of time; the last tuple ends the last second."""
+    tuples = sorted(linear_road.sift(lines, lateness=60)[0], key=lambda tup: tup.time)
+    return [*tuples, Tuple(2, tuples[-1].time + 1, 0, *[-1] * 6, 10**9, *[-1] * 5)]
+
+
+def answers(outputs: dict[str, list[dict[str, Any]]]) -> list[tuple[int, ...]]:
+    return sorted(
+        (kind, *(row[name] for name in names)) for output, (kind, names) in ANSWERS.items() for row in outputs[output]
+    )
+
+
+def run(superbox: Superbox, tuples: list[Tuple], cuts: Iterable[int], restarts: bool = False) -> list[tuple[int, ...]]:
+    """The network in memory, its input cut into trains; its state is loaded anew before each or not."""
+    boxes, store, found = Boxes.fresh(superbox), MemoryStore(), {name: [] for name in superbox.plan.outputs}
+    for first, last in itertools.pairwise([0, *cuts, len(tuples)]):
+        rows = tuples[first:last]
+        order = np.zeros((len(rows), len(superbox.plan.keys)), np.int64)
+        order[:, 0] = np.arange(first, last)
+        named = {name: array_of([getattr(row, name) for row in rows], "integer") for name in Tuple._fields}
+        zeros = np.zeros(len(rows), np.int64)
+        for name, train in superbox.step(boxes.states, {"feed": Train(zeros, zeros, order, named)}):
+            out = zip(*(train.columns[column].tolist() for column in train.columns), strict=True)
+            found[name] += [dict(zip(train.columns, row, strict=True)) for row in out]
+        boxes.log.save(store)
+        if restarts:
+            boxes = Boxes.load(superbox, store)
+    return answers(found)
+
+
+def same(got: list[tuple[int, ...]], wanted: list[tuple[int, ...]]) -> None:
+    missing, extra = (Counter(one) - Counter(other) for one, other in ((wanted, got), (got, wanted)))
+    assert (list(missing)[:5], list(extra)[:5]) == ([], [])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_network_gives_all_answers_of_the_rules(spark: Any, seed: int) -> None:
+    lines = busy_stream(seed)
+    tuples = accepted(lines)
+    wanted = linear_road.answers(lines, history=History()).outputs
+    counts = Counter(answer[0] for answer in wanted)
+    assert min(counts[kind] for kind in range(5)) > 10, counts
+    assert any(answer[0] == 0 and answer[4] > 0 for answer in wanted)
+    assert any(answer[0] == 2 and answer[4] > 0 for answer in wanted)
+    every = range(97, len(tuples), 97 + 400 * seed)
+    same(run(superbox_on(spark), tuples, every, restarts=seed == 1), wanted)
+
+
+@given(feed=worlds(), cuts=st.lists(st.integers(0, 400), max_size=6), restarts=st.booleans())
+@settings(max_examples=25)
+def test_any_feed_cut_anywhere_gives_the_oracles_answers(
+    spark: Any, feed: list[str], cuts: list[int], restarts: bool
+) -> None:
+    tuples = accepted(feed)
+    marks = sorted({cut for cut in cuts if 0 < cut < len(tuples)})
+    same(run(superbox_on(spark), tuples, marks, restarts), linear_road.answers(feed, history=History()).outputs)
+
+
+def test_a_notification_leaves_with_the_report_that_calls_for_it(spark: Any) -> None:
+    """Whatever of the stream has come, the answers to it are complete but for the balances of the last second."""
+    lines = busy_stream(5, vehicles=120, seconds=400)
+    tuples = accepted(lines)
+    for until in (500, 900):
+        seen = tuples[:until]
+        wanted = linear_road.answers([",".join(map(str, tup)) for tup in seen], history=History()).outputs
+        last = seen[-1].time
+        in_time = [answer for answer in wanted if answer[0] != 2 or answer[1] < last]
+        same(run(superbox_on(spark), seen, []), in_time)
+
+
+def test_the_network_runs_beside_the_toll_engine_and_gives_the_same(spark: Any, tmp_path: Path) -> None:
+    lines = busy_stream(9, vehicles=150, seconds=420)
+    tuples = accepted(lines)
     engine = Engine().run([lines])
-    for answers in (wanted.outputs, engine.outputs):
-        assert tolls == sorted(answer for answer in answers if answer[0] == 0)
-        assert alerts == sorted(answer for answer in answers if answer[0] == 1)
-    assert sum(answer[4] > 0 for answer in tolls) > 10
-    assert len(alerts) > 10
+    network = files.load(NETWORKS / "linear_road.yaml")
+    functions("linear_road")
+    feed = [("feed", 1_000_000 + i, tup._asdict()) for i, tup in enumerate(tuples)]
+    no_tolls = [{"vid": -1, "day": 1, "xway": 0, "tolls": 0}]
+    no_means = [{"xway": -1, "dir": 0, "seg": 0, "dow": 1, "minute": 1, "speed": 0.0, "cars": 0.0}]
+    tables = {"upstream": upstream(), "tolls": no_tolls, "means": no_means}
+    got = answers(stream(spark, network, feed, [len(feed) // 2], tmp_path, tables=tables))
+    same(got, engine.outputs)
+
+
+@pytest.mark.long
+def test_the_real_file_gives_the_published_answers(spark: Any, real_data: Path) -> None:
+    lines = (real_data / "linear-road" / "datafile3hours_t0000-0418.dat").read_text().splitlines()
+    tuples = accepted(lines)
+    got = run(superbox_on(spark, with_means=False), tuples, range(0, len(tuples), 2000)[1:])
+    same([answer for answer in got if answer[0] != 3], [a for a in linear_road.answers(lines).outputs if a[0] != 3])
+    assert Counter(answer[0] for answer in got)[0] == 14_388
+    assert Counter(answer[0] for answer in got)[1] == 513
 
 
 # --- the window functions, one tuple after the other
 
 
-def add_speed(state: Any, minute: int, vid: int | None, spd: int | None) -> Any:
-    """Each vehicle's sum and count of speeds in each minute."""
-    _, sums = state
+def add_speed(sums: Any, vid: int | None, spd: int | None) -> Any:
+    """Each vehicle's sum and count of speeds."""
     if vid is not None and spd is not None:
-        total, count = sums.get((minute, vid), (0, 0))
-        sums[minute, vid] = total + spd, count + 1
-    return state
+        total, count = sums.get(vid, (0, 0))
+        sums[vid] = total + spd, count + 1
+    return sums
 
 
-def lav(state: Any) -> int:
-    start, sums = state
-    minutes: dict[int, list[float]] = {}
-    for (minute, _), (total, count) in sums.items():
-        if minute < start + 5:
-            minutes.setdefault(minute, []).append(total / count)
-    means = [sum(speeds) / len(speeds) for speeds in minutes.values()]
-    return floor(sum(means) / len(means) + 1e-9) if means else -1
+def mean_speed(sums: Any) -> float | None:
+    return sum(total / count for total, count in sums.values()) / len(sums) if sums else None
 
 
-def add_car(state: Any, minute: int, vid: int | None) -> Any:
-    start, vids = state
-    if vid is not None and minute == start + 4:
-        vids.add(vid)
-    return state
-
-
-def add_accident(state: Any, minute: int, seg: int, accident: int | None) -> Any:
-    start, nearest = state
-    if accident is not None and minute == start + 4 and (nearest is None or abs(accident - seg) < abs(nearest - seg)):
-        return start, accident
-    return state
-
-
-def standing(places: list[tuple[int, ...]]) -> bool:
-    times = [place[0] for place in places]
-    return len({place[1:] for place in places}) == 1 and all(
-        later - earlier == 30 for earlier, later in pairwise(times)
-    )
+def add_accident(found: Any, seg: int, accident: int | None) -> Any:
+    nearer = accident is not None and (found is None or abs(accident - seg) < abs(found - seg))
+    return accident if nearer else found
 
 
 ONE_BY_ONE = {
-    "lav": WindowFunction("lav", lambda at: (at, {}), add_speed, lav, "integer"),
-    "cars": WindowFunction("cars", lambda at: (at, set()), add_car, lambda state: len(state[1]), "integer"),
-    "nearest": WindowFunction("nearest", lambda at: (at, None), add_accident, lambda state: state[1], "integer"),
-    "standing": WindowFunction("standing", lambda _: [], lambda s, *place: [*s, place], standing, "boolean"),
+    "mean_speed": WindowFunction("mean_speed", lambda _: {}, add_speed, mean_speed, "float"),
+    "nearest": WindowFunction("nearest", lambda _: None, add_accident, lambda found: found, "integer"),
 }
 #: of each argument, what it can be
 ARGUMENTS = {
-    "lav": (st.integers(0, 9), st.sampled_from([NULL_INTEGER, 1, 2, 3]), st.sampled_from([NULL_INTEGER, 10, 33, 60])),
-    "cars": (st.integers(0, 9), st.sampled_from([NULL_INTEGER, 1, 2, 3])),
-    "nearest": (st.integers(0, 9), st.just(5), st.sampled_from([NULL_INTEGER, NULL_INTEGER, 3, 5, 6, 7])),
-    "standing": (st.sampled_from([0, 30, 60, 90]), st.just(0), st.integers(1, 2), st.just(1), st.integers(7, 8)),
+    "mean_speed": (st.sampled_from([NULL_INTEGER, 1, 2, 3]), st.sampled_from([NULL_INTEGER, 10, 33, 60])),
+    "nearest": (st.just(5), st.sampled_from([NULL_INTEGER, NULL_INTEGER, 5, 6, 7])),
 }
 
 
@@ -144,21 +220,15 @@ ARGUMENTS = {
 @given(data=st.data())
 def test_a_function_of_all_windows_gives_what_it_gives_tuple_by_tuple(name: str, data: st.DataObject) -> None:
     functions("linear_road")
-    groups = data.draw(st.lists(st.lists(st.tuples(*ARGUMENTS[name]), min_size=1, max_size=12), min_size=1, max_size=3))
-    rows = [row for group in groups for row in sorted(group, key=lambda row: row[0])]
-    first, last, at, begin = [], [], [], 0
-    for group in groups:
-        for start in sorted({row[0] - back for row in group for back in range(6)}):
-            here = [begin + i for i, row in enumerate(sorted(group, key=lambda r: r[0])) if start <= row[0] < start + 6]
-            if here:
-                first, last, at = [*first, here[0]], [*last, here[-1] + 1], [*at, start]
-        begin += len(group)
+    rows = data.draw(st.lists(st.tuples(*ARGUMENTS[name]), min_size=1, max_size=12))
+    size = data.draw(st.integers(1, 4))
+    first = np.arange(0, len(rows), data.draw(st.integers(1, 4)))
     columns = {f"a{i}": np.array(values, np.int64) for i, values in enumerate(zip(*rows, strict=True))}
-    windows = Windows((), np.array(first), np.array(last), np.array(at))
+    windows = Windows((), first, np.minimum(first + size, len(rows)), first)
     table = Sorted(columns, np.arange(len(rows)))
     whole, one_by_one = (
         apply(Function("f", name, tuple(columns), user), table, windows)
         for user in (registered(name), ONE_BY_ONE[name])
     )
-    assert whole.tolist() == one_by_one.tolist()
+    np.testing.assert_allclose(whole, one_by_one)
     assert whole.dtype == one_by_one.dtype

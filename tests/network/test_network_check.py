@@ -40,7 +40,7 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (lambda c, t, f: c.aggregate({"n": "mode(speed)"}, ORDER, size=1), "window function 'mode'", "count"),
     (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)' of a text", "integer"),
     (lambda c, t, f: c.aggregate({"n": "1 + 1"}, ORDER, size=1), "not a call of a window function", "avg"),
-    (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "'time' identifies the window", "Name"),
+    (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "there is a column 'time' already", "Name"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=0), "must be above 0", "Correct"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=1.5), "is not whole", "whole"),
     (lambda c, t, f: c.join(t, "time > 1", size=1, left=ORDER, right=ORDER), "'time' of which side", "left.time"),

@@ -19,11 +19,12 @@ from network.test_superbox import NAMES, TABLE, in_rows, sorted_rows
 from oracles.network_engines import Feed, array_of
 from slipstream.io.chunks import CHUNK, LAST, OPENING, as_stream
 from slipstream.network import stage
+from slipstream.network.flow import Train
 from slipstream.network.parcels import DELIVERED, Load, Row, frame, record_batch, rows_in
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Carrier, SuperboxStage
-from slipstream.network.superbox import Stored, Superbox, Train
+from slipstream.network.superbox import Superbox
 from slipstream.network.trains import arrow_schema
 from slipstream.runtime.partitions import labels
 
@@ -31,7 +32,7 @@ from slipstream.runtime.partitions import labels
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
-    return Superbox(plan(check(everything(), spark)), Stored({"names": names}))
+    return Superbox(plan(check(everything(), spark)), {"names": names})
 
 
 def rows_of(feed: Feed, seed: int) -> list[Row]:

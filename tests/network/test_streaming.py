@@ -1,4 +1,4 @@
-"""A network of all seven boxes on Structured Streaming: cuts and restarts change nothing."""
+"""A network of all nine boxes on Structured Streaming: cuts and restarts change nothing."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def everything() -> Network:
     left.filter("c = 0").map({"a": "a"}).resample(
         sampled, {"mean": "avg(v)"}, size=3, left=Order("a", 1), right=Order("a", 1, by_group), lag=4
     ).to("sampled")
+    right.join(names, "left.g = right.g and left.v > right.rank", outer=True).map(
+        {"c": "c", "a": "a", "v": "v", "rank": "rank"}
+    ).to("perhaps_named")
+    clocked = together.aggregate({"n": "count(*)", "total": "sum(v)"}, Order("a", 1, by_group), size=3, clock=left)
+    clocked.to("clocked")
+    keyed = {"c": "c", "g": "g", "last_a": "a", "n": "n"}
+    together.latest(clocked.map(keyed), "c", "g").to("informed")
+    together.latest(together, "c", "g", before=True).map({"c": "c", "v": "v", "was": "right_v"}).to("changes")
+    windows.running({"all_n": "sum(n)", "mean": "avg(total)"}, "c").to("totals")
     return net.build()
 
 
@@ -70,7 +79,7 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(sorted(row.items())) for row in rows)
 
 
-def only_columns(text: str, schema: Schema) -> Expression:
+def only_columns(text: str, schema: Schema, _: Any = None) -> Expression:
     """A translator that leaves all to Spark that it can."""
     if text not in schema:
         raise Untranslatable(text)

@@ -1,4 +1,4 @@
-"""A whole network in memory: all seven boxes, fed in any trains, against the tuple-at-a-time interpreter."""
+"""A whole network in memory: all nine boxes, fed in any trains, against the tuple-at-a-time interpreter."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from oracles.network import interpret
 from oracles.network_engines import Feed, array_of, plain
 from slipstream.network import translation
 from slipstream.network.algebra import Schema
+from slipstream.network.flow import Train, in_order, merging, sorting
 from slipstream.network.parcels import Load, Sorter
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
-from slipstream.network.superbox import SPARK, Cargo, Parcel, Stored, Superbox, Train, in_order, merging, sorting
+from slipstream.network.superbox import SPARK, Cargo, Parcel, Superbox
 from slipstream.network.translation import TUPLE, Program
 from slipstream.network.vector import translate
 from slipstream.runtime.store import MemoryStore
@@ -32,7 +33,7 @@ from slipstream.runtime.store import MemoryStore
 def superbox(spark: SparkSession) -> Superbox:
     network = everything()
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
-    return Superbox(plan(check(network, spark)), Stored({"names": names}))
+    return Superbox(plan(check(network, spark)), {"names": names})
 
 
 TABLE: Schema = {"g": "text", "rank": "integer"}
@@ -57,15 +58,16 @@ Found = dict[str, list[dict[str, Any]]]
 
 def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int]) -> Found:
     """The network in one stage."""
-    made, boxes, store = superbox.plan, Boxes.fresh(superbox), MemoryStore()
+    made, boxes = superbox.plan, Boxes.fresh(superbox)
+    stores = [MemoryStore() for _ in boxes.stores]
     released = []
     for start, end in itertools.pairwise([0, *cuts, len(feed)]):
         if start in restarts:
-            boxes = Boxes.load(superbox, store)
+            boxes = Boxes.load(superbox, stores)
         sources = made.checked.network.sources
         trains = {s.name: train(made, feed[start:end], start, s.name, place) for place, s in enumerate(sources)}
         released += list(superbox.step(boxes.states, trains))
-        boxes.log.save(store)
+        boxes.save(stores, start)
     return sorted_rows(made, released)
 
 
@@ -91,8 +93,8 @@ class Host:
     def __init__(self, superbox: Superbox) -> None:
         self.superbox = superbox
         self.sorter = Sorter(superbox.stages.homes, superbox.parallel)
-        self.stores = {place: MemoryStore() for place in self.places}
         self.boxes = {(stage, part): Boxes.fresh(superbox, stage) for stage, part in self.places}
+        self.stores = {place: [MemoryStore() for _ in boxes.stores] for place, boxes in self.boxes.items()}
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -116,7 +118,7 @@ class Host:
                         inboxes.setdefault(parcel.address, []).append(parcel.train)
                 boxes = self.boxes[stage, part]
                 released = self.superbox.visit(stage, boxes.states, Cargo(inboxes=inboxes))
-                boxes.log.save(self.stores[stage, part])
+                boxes.save(self.stores[stage, part], 0)
                 delivered += released.outputs
                 self.put(parts, [p for p in parcels if p.stage != stage] + released.parcels, part)
         assert not any(parts)

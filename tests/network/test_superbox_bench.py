@@ -12,10 +12,11 @@ import pytest
 from measure import machine
 from network.test_train_bench import CONSUMERS, dissemination, reports
 from oracles.network_loads import Load, linear_road
+from slipstream.network.flow import Train
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Stored, Superbox, Train
+from slipstream.network.superbox import Superbox
 from slipstream.network.windows import encoded
 from slipstream.runtime.store import MemoryStore
 
@@ -37,14 +38,15 @@ def trains(superbox: Superbox, table: pa.Table, size: int) -> list[Train]:
 def seconds(superbox: Superbox, feed: list[Train]) -> tuple[float, float]:
     """Processor seconds of a step and of a save, medians without the first, which compiles."""
     (source,) = superbox.plan.checked.network.sources
-    boxes, store = Boxes.fresh(superbox), MemoryStore()
+    boxes = Boxes.fresh(superbox)
+    stores = [MemoryStore() for _ in boxes.stores]
     taken = []
     for train in feed:
         start = time.process_time()
         for _ in superbox.step(boxes.states, {source.name: train}):
             pass
         stepped = time.process_time()
-        boxes.log.save(store)
+        boxes.save(stores, 0)
         taken.append((stepped - start, time.process_time() - stepped))
     step, save = np.median(taken[1:], axis=0)
     return float(step), float(save)
@@ -55,7 +57,7 @@ def superbox_of(spark: Any, load: Load) -> Superbox:
         name: {column: encoded(table[column], "integer") for column in table.column_names}
         for name, table in load.tables.items()
     }
-    return Superbox(plan(check(load.network, spark)), Stored(tables))
+    return Superbox(plan(check(load.network, spark)), tables)
 
 
 @pytest.mark.bench

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
@@ -108,10 +108,18 @@ class Answers:
 
 
 def answers(
-    lines: Iterable[str | bytes], *, lateness: int = 60, history: History | None = None, rules: str = "2004"
+    lines: Iterable[str | bytes],
+    *,
+    lateness: int = 60,
+    history: History | None = None,
+    rules: str = "2004",
+    lanes: Sequence[int] = (),
 ) -> Answers:
-    """All answers to a feed of Linear Road lines, and everything it rejects."""
-    accepted, rejects = sift(lines, lateness)
+    """All answers to a feed of Linear Road lines, and everything it rejects.
+
+    Lines may come by several ``lanes``, each late by itself: the lane of each line.
+    """
+    accepted, rejects = sift(lines, lateness, lanes)
     road = Road(RULES[rules], history)
     seconds = defaultdict(list)
     for tup in accepted:
@@ -121,29 +129,33 @@ def answers(
     return Answers(road.outputs, rejects)
 
 
-def sift(lines: Iterable[str | bytes], lateness: int) -> tuple[list[Tuple], list[tuple[str, str]]]:
+def sift(
+    lines: Iterable[str | bytes], lateness: int, lanes: Sequence[int] = ()
+) -> tuple[list[Tuple], list[tuple[str, str]]]:
     """The accepted tuples, and the rejected lines in order of arrival."""
     texts: list[str] = []
     reasons: dict[int, str] = {}
     first: dict[Tuple, int] = {}
-    latest = -1
+    latest: dict[int, int] = defaultdict(lambda: -1)
     for number, line in enumerate(lines):
+        lane = lanes[number] if lanes else 0
         text = (line.decode(errors="replace") if isinstance(line, bytes) else line).rstrip("\r\n")
         texts.append(text)
         tup, reason = parse(text)
-        if tup and tup.time < latest - lateness:
+        if tup and tup.time < latest[lane] - lateness:
             reason = "late"
         elif tup and tup in first:
             reason = "duplicate"
+            latest[lane] = max(latest[lane], tup.time)
         elif tup:
             first[tup] = number
-            latest = max(latest, tup.time)
+            latest[lane] = max(latest[lane], tup.time)
         if reason:
             reasons[number] = reason
-    reports: dict[tuple[int, int], list[Tuple]] = defaultdict(list)
+    reports: dict[tuple[int, int, int], list[Tuple]] = defaultdict(list)
     for tup in first:
         if tup.type == 0:
-            reports[tup.vid, tup.time].append(tup)
+            reports[tup.vid, tup.xway, tup.time].append(tup)
     for rivals in reports.values():
         for loser in sorted(rivals)[1:]:
             reasons[first.pop(loser)] = "conflict"

@@ -12,8 +12,24 @@ from dataclasses import dataclass, field
 from statistics import stdev
 from typing import Any
 
-from slipstream.network.algebra import TUP, Aggregate, Arc, BSort, Filter, Join, Map, Network, Order, Resample, Union
+from slipstream.network.algebra import (
+    TUP,
+    Aggregate,
+    Arc,
+    BSort,
+    Filter,
+    Join,
+    Latest,
+    Map,
+    Network,
+    Order,
+    Resample,
+    Running,
+    Union,
+)
 from slipstream.network.functions import registered
+from slipstream.network.operators import Operator
+from slipstream.network.schemas import check
 
 Tuple = dict[str, Any]
 _sqlite = sqlite3.connect(":memory:", check_same_thread=False)
@@ -241,7 +257,80 @@ class _Resample(_Box):
                 self.answered.add((number, "*"))
 
 
-_STATEFUL: dict[type, Any] = {BSort: _BSort, Aggregate: _Aggregate, Join: _Join, Resample: _Resample}
+class _Clocked(_Aggregate):
+    """Windows of all groups, closed by the tuples of another stream."""
+
+    def __init__(self, box: Aggregate) -> None:
+        super().__init__(box)
+        self.clock: list[Any] = []
+
+    def push(self, side: int, event: Event) -> list[Event]:
+        value = event.values[self.box.order.on]
+        if side:
+            self.clock += [value] if value is not None else []
+            due = [
+                (start, place)
+                for place, group in enumerate(self.groups.values())
+                for start in group.opened
+                if start not in group.emitted and _passed(self.box.order, self.clock, start + self.box.size)
+            ]
+            keys = list(self.groups)
+            return [self._closed(keys[place], start) for start, place in sorted(due)]
+        if value is not None and not _passed(self.box.order, [v for v in self.clock if v > value], value):
+            group = self.groups[_key(self.box.order, event)]
+            group.kept.append((value, event, 0))
+            for start in self._windows(value):
+                group.opened.setdefault(start, 0)
+        return []
+
+    def _closed(self, key: tuple[Any, ...], start: Any) -> Event:
+        return self._emit(self.groups[key], Event(0, dict(zip(self.box.order.group_by, key, strict=True))), start)
+
+
+class _Latest(_Box):
+    def __init__(self, box: Latest) -> None:
+        super().__init__()
+        self.box = box
+        self.newest: dict[tuple[Any, ...], Tuple] = {}
+        self.columns: list[str] = []
+
+    def push(self, side: int, event: Event) -> list[Event]:
+        key = tuple(event.values[name] for name in self.box.on)
+        if side:
+            self.newest[key] = event.values
+            return []
+        found = self.newest.get(key, {})
+        right = {
+            (f"right_{name}" if name in event.values else name): found.get(name)
+            for name in self.columns
+            if name not in self.box.on
+        }
+        return [Event(event.ts, event.values | right)]
+
+
+class _Running(_Box):
+    def __init__(self, box: Running) -> None:
+        super().__init__()
+        self.box = box
+
+    def push(self, side: int, event: Event) -> list[Event]:
+        group = self.groups[tuple(event.values[name] for name in self.box.group_by)]
+        group.buffer.append(event)
+        return [Event(event.ts, event.values | compute(self.box.functions, group.buffer, None))]
+
+
+_STATEFUL: dict[type, Any] = {
+    BSort: _BSort, Aggregate: _Aggregate, Join: _Join, Resample: _Resample, Latest: _Latest, Running: _Running
+}  # fmt: skip
+
+
+def _stateful(node: Any) -> Any:
+    clocked = isinstance(node.box, Aggregate) and len(node.inputs) > 1
+    return (_Clocked if clocked else _STATEFUL[type(node.box)])(node.box)
+
+
+#: operator class -> how to do its work tuple by tuple: an object with push(side, event) -> [(port, event)]
+OPERATORS: dict[type, Any] = {}
 
 
 class Interpreter:
@@ -256,13 +345,24 @@ class Interpreter:
             ready = [n for n in network.nodes if n not in self.nodes and all(a.origin in done for a in n.inputs)]
             self.nodes += ready[:1]
             done.add(ready[0].name)
-        self.boxes = {n.name: _STATEFUL[type(n.box)](n.box) for n in self.nodes if type(n.box) in _STATEFUL}
+        self.boxes: dict[str, Any] = {}
+        for node in self.nodes:
+            if type(node.box) in _STATEFUL:
+                self.boxes[node.name] = _stateful(node)
+            elif type(node.box) in OPERATORS:
+                lender = (self.boxes[node.inputs[0].origin],) if getattr(node.box, "borrows", False) else ()
+                self.boxes[node.name] = OPERATORS[type(node.box)](node.box, *lender)
+            if isinstance(node.box, Latest):
+                self.boxes[node.name].columns = list(check(network, None).schemas[node.inputs[1]])
 
     def push(self, source: str, ts: int, values: Tuple) -> dict[str, list[Event]]:
         arcs: dict[Arc, list[Event]] = defaultdict(list)
         arcs[Arc(source)].append(Event(ts, values))
         for node in self.nodes:
-            for side, arc in enumerate(node.inputs):
+            sides = list(enumerate(node.inputs))
+            if isinstance(node.box, Latest) and not node.box.before:
+                sides.reverse()
+            for side, arc in sides:
                 for event in arcs[arc]:
                     for port, out in self._box(node, side, event):
                         arcs[Arc(node.name, port)].append(out)
@@ -291,7 +391,12 @@ class Interpreter:
                 t, u = (Event(e.ts, {**e.values, "_": 0}) for e in pair)
                 if join._meets(t, u):
                     met.append((0, join._paired(*pair)))
+            if box.outer and not met:
+                nothing = Event(event.ts, dict.fromkeys(rows[0].values))
+                met = [(0, join._paired(*((nothing, event) if side else (event, nothing))))]
             return met
+        if isinstance(box, Operator):
+            return list(self.boxes[node.name].push(side, event))
         return [(0, out) for out in self.boxes[node.name].push(side, event)]
 
 

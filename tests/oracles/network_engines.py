@@ -18,7 +18,6 @@ from slipstream.network.algebra import Arc, Network
 from slipstream.network.compiler import Compiled, compile_network
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
-from slipstream.network.sink import STAGING, TAKEN, prepare
 from slipstream.network.tables import Log
 from slipstream.network.trains import SEQ, TS, arrow_schema, open_trains, write_train
 from slipstream.network.windows import NULL_INTEGER
@@ -74,13 +73,12 @@ def run_available(spark, network: Network, folder: Path, checkpoint: Path, **opt
     """Run all trains that are there to the end; the rows that this run delivered, batch by batch."""
     out = checkpoint.with_name(f"{checkpoint.name}-out")
     made = compiled(spark, network, folder, out, **options)
-    prepare(out)
     delivered: list[dict[str, Any]] = []
 
     def take(batch, number: int) -> None:
-        for output, file, _ in batch.where(f"output <> '{TAKEN}'").collect():
-            rows = pq.read_table(out / STAGING / file).to_pylist()
-            delivered.extend({"output": output, **row} for row in rows)
+        for row in batch.where("file <> ''").collect():
+            rows = pq.read_table(out / "outputs" / row.output / row.file, partitioning=None).to_pylist()
+            delivered.extend({"output": row.output, **tuple_} for tuple_ in rows)
 
     query = made.start(take, checkpoint, available_now=True)
     query.awaitTermination()
@@ -90,9 +88,10 @@ def run_available(spark, network: Network, folder: Path, checkpoint: Path, **opt
 def by_output(network: Network, delivered: list[dict[str, Any]]) -> Results:
     """The tuples of each output, in the order of their keys."""
     results: Results = {output.name: [] for output in network.outputs}
-    keys = [name for name in (delivered[0] if delivered else {}) if name.startswith("q") and name[1:].isdigit()]
-    for row in sorted(delivered, key=lambda r: [r[key] for key in sorted(keys, key=lambda k: int(k[1:]))]):
-        results[row["output"]].append({"_ts": row["ts"], **row[row["output"]]})
+    keys = [name for name in (delivered[0] if delivered else {}) if name.startswith("_q") and name[2:].isdigit()]
+    for row in sorted(delivered, key=lambda r: [r[key] for key in sorted(keys, key=lambda k: int(k[2:]))]):
+        hidden = {"output", "batch", *keys}
+        results[row["output"]].append({name: value for name, value in row.items() if name not in hidden})
     return results
 
 
@@ -110,7 +109,7 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int], restarts
     bounds = [0, *cuts, len(feed)]
     for start, end in itertools.pairwise(bounds):
         batch = feed[start:end]
-        inputs = [_input(side, runner.node.inputs[i].origin, batch) for i, side in enumerate(runner.sides)]
+        inputs = [_input(side, runner.node.inputs[i].origin, batch, start) for i, side in enumerate(runner.sides)]
         if not any(len(part["ts"]) for part in inputs):
             continue
         if restarts or log is None:
@@ -131,11 +130,12 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int], restarts
     return {network.outputs[0].name: out}
 
 
-def _input(side, source: str, batch: Feed) -> dict[str, np.ndarray]:
+def _input(side, source: str, batch: Feed, start: int) -> dict[str, np.ndarray]:
     here = [(i, ts, values) for i, (name, ts, values) in enumerate(batch) if name == source]
     columns: dict[str, Any] = {
         "ts": np.array([ts for _, ts, _ in here], dtype=np.int64),
         "arrival": np.array([i for i, _, _ in here], dtype=np.int64),
+        "instant": np.array([start + i for i, _, _ in here], dtype=np.int64),
     }
     for name, text in side.layout.columns.items():
         values = [0 if text == "0L" else values[text] for _, _, values in here]

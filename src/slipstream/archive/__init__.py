@@ -1,7 +1,7 @@
 """The archive: position reports that streamed by, as trajectories.
 
 ``open_trips`` keeps the reports of trips that are not over, ``trajectories`` makes moving points of those that are,
-``files`` says how they lie in a job's folder and which of them count. Jobs are ``linear_road``'s; this package knows
+``files`` reads them back. Jobs are ``linear_road``'s; this package knows
 nothing of Spark but how to read an archive with it.
 """
 

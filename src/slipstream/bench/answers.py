@@ -30,11 +30,11 @@ BROADCAST_ROWS = 4_000_000
 
 STEPS_THAT_TAKE_LONG = ("track", "prices", "stays", "charges", "balances", "travel_times")
 
-# Two reports of one vehicle in one second: the smallest is kept.
+# Two reports of one vehicle on one expressway in one second: the smallest is kept.
 REPORTS = """
 select vid, time, spd, xway, lane, dir, seg, pos
 from (
-  select *, lag(time) over (partition by vid order by time, spd, xway, lane, dir, pos) as rival
+  select *, lag(time) over (partition by vid, xway order by time, spd, lane, dir, pos) as rival
   from {tuples} where type = 0
 )
 where rival is null or rival <> time

@@ -1,7 +1,7 @@
 """Reads what an engine put out, in any of the forms engines use, into one frame.
 
-- Parquet with the columns of ``COLUMNS``, which may also be in the names of folders (``emit_ms=5000/a.parquet``): what
-  the toll engine writes, and the quickest to check;
+- the folder of a toll job: a table of answers for each kind, and the journal that has the instant of every commit;
+- Parquet with the columns of ``COLUMNS``, which may also be in the names of folders (``emit_ms=5000/a.parquet``);
 - text in the paper's order: ``0,VID,Time,Emit,Lav,Toll``, ``1,Time,Emit,VID,Seg``, ``2,Time,Emit,ResultTime,QID,Bal``,
   ``3,Time,Emit,QID,Bal``, ``4,Time,Emit,QID,TravelTime,Toll``;
 - text in the order of the benchmark's original validator, which swaps QID and ResultTime in type 2.
@@ -18,13 +18,23 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
+from slipstream.io import outputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: the Parquet form; (a, b) by kind: (lav, toll), (seg, -1), (result time, balance), (balance, -1), (seconds, toll)
 COLUMNS = ("kind", "time", "emit_ms", "vid", "qid", "a", "b")
+
+#: the tables of a toll job: their kind, and the columns that hold id, a and b
+TABLES = {
+    "notifications": (0, "vid", "lav", "toll"),
+    "alerts": (1, "vid", "seg", "-1"),
+    "balances": (2, "qid", "result_time", "balance"),
+    "expenditures": (3, "qid", "expenditure", "-1"),
+    "travel_times": (4, "qid", "travel_time", "toll"),
+}
 
 _GIVE = "Give the file or folder an engine wrote its answers to."
 
@@ -74,18 +84,19 @@ def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFr
 
 def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
     found = _locate(path)
+    if _is_job(found):
+        return _readable(_of_job(spark, found))
     if _is_parquet(found):
-        return _with_compacted(spark, found)
+        return _from_parquet(spark, found)
     lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
     return _readable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
 
 
 def _locate(path: Path) -> Path:
-    """The file or folder that holds the tuples: ``path`` itself, or what the toll engine's ``--out`` has in it."""
-    if path.is_dir():
-        for inside in (path / "output", path / "output.csv"):
-            if inside.exists():
-                return inside
+    """The file or folder that holds the tuples: ``path`` itself, or the text in it."""
+    if path.is_dir() and not _is_job(path):
+        if (path / "output.csv").exists():
+            return path / "output.csv"
         if not any(_visible(path)):
             raise BadInput(f"{path}: an empty folder.", hint=_GIVE)
     return path
@@ -104,16 +115,30 @@ def _is_parquet(path: Path) -> bool:
     return False
 
 
-def _with_compacted(spark: SparkSession, path: Path) -> DataFrame:
-    """What is in a folder; of the toll engine's ``output``, also the older batches in ``compacted`` beside it."""
-    files = sorted((path.parent / "compacted").glob("*-*.parquet")) if path.name == "output" else []
-    if not files:
-        return _from_parquet(spark, path)
-    last = int(files[-1].stem.split("-")[1])
-    return _from_parquet(spark, path, f"batch > {last}").unionByName(_from_parquet(spark, files[0].parent))
+def _is_job(path: Path) -> bool:
+    return path.is_dir() and set(TABLES) <= set(outputs.names(path))
 
 
-def _from_parquet(spark: SparkSession, path: Path, which: str = "true") -> DataFrame:
+def _of_job(spark: SparkSession, path: Path) -> DataFrame:
+    """The answers of a toll job: Emit is the instant of the commit, from the journal, plus the delay of the answer."""
+    from pyspark.sql import functions as sf
+
+    try:
+        instants = [(batch.batch, int(batch.detail["emitted_ms"])) for batch in outputs.journal(path)]
+    except MALFORMED as error:
+        raise BadInput(f"{path / outputs.JOURNAL}: damaged ({error}).", hint="Run the job again.") from error
+    commits = sf.broadcast(spark.createDataFrame(instants, "batch long, emitted_ms long"))
+    parts = []
+    for name, (kind, id_, a, b) in TABLES.items():
+        columns = (f"{kind} as kind", "batch", "delay_ms", "cast(time as bigint) as time")
+        values = (f"cast({column} as bigint) as {field}" for field, column in (("id", id_), ("a", a), ("b", b)))
+        parts.append(outputs.frame(spark, path, name).selectExpr(*columns, *values))
+    rows = reduce(lambda left, right: left.unionByName(right), parts).join(commits, "batch", "left")
+    line = "concat_ws(',', kind, time, id, a, b) as value"
+    return rows.selectExpr("kind", "id", "time", "emitted_ms + delay_ms as emit_ms", "a", "b", "true as whole", line)
+
+
+def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
     from pyspark.errors import PySparkException
 
     # in folders called column=value that value is a column; any other folders are just looked into
@@ -134,7 +159,7 @@ def _from_parquet(spark: SparkSession, path: Path, which: str = "true") -> DataF
         "true as whole",
         f"concat_ws(',', {', '.join(COLUMNS)}) as value",
     )
-    return _readable(frame.where(which).selectExpr(*columns))
+    return _readable(frame.selectExpr(*columns))
 
 
 def _readable(frame: DataFrame) -> DataFrame:

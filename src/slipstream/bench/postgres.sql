@@ -90,11 +90,11 @@ begin
     coalesce(p.lav, -1), coalesce(p.toll, 0), p.alert,
     case when not entered then c.quote when r.lane <> 4 then coalesce(p.toll, 0) end
   from (
-    select distinct on (vid) vid, time, spd, xway, lane, dir, seg, pos
+    select distinct on (vid, xway) vid, time, spd, xway, lane, dir, seg, pos
     from input
     where time = t and type = 0 and time >= 0 and vid >= 0 and spd between 0 and 100 and xway >= 0 and lane between 0 and 4
       and dir between 0 and 1 and seg between 0 and 99 and pos between 0 and 527999 and seg = pos / 5280
-    order by vid, spd, xway, lane, dir, seg, pos
+    order by vid, xway, spd, lane, dir, seg, pos
   ) as r
   left join car as c on (c.vid, c.xway) = (r.vid, r.xway)
   left join price as p on (p.xway, p.dir, p.seg) = (r.xway, r.dir, r.seg)
@@ -104,7 +104,7 @@ begin
   ) as trip
   cross join lateral (select not same_trip or r.seg <> c.seg as entered) as stay;
 
-  insert into account select vid, charge from step where charge > 0
+  insert into account select vid, sum(charge) from step where charge > 0 group by vid
   on conflict (vid) do update set balance = account.balance + excluded.balance;
 
   insert into output select 0, time, vid, lav, toll from step where entered and lane <> 4;

@@ -188,7 +188,7 @@ def engine_called(name: str, master: str, conf: Sequence[str], spark: Callable[[
 
 def watched(command: list[str], out: Path) -> tuple[str, float]:
     """Run an engine until it ends or is hopelessly late; returns why it did not end well, and its memory in GiB."""
-    from slipstream.linear_road.sink import last_batch
+    from slipstream.linear_road.journal import last_batch
 
     gib = 0.0
     file = out.parent / f"{out.name}.log"

@@ -1,4 +1,4 @@
-"""Whether two engines put out the same: text, rejects and Parquet, without Emit, which says when and not what."""
+"""Whether two engines put out the same: text, rejects and tables, without Emit, which says when and not what."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipstream.errors import CheckFailed
-from slipstream.linear_road.compaction import answers_of
-from slipstream.linear_road.sink import OUTPUT, REJECTED, TEXT, journal
+from slipstream.io import outputs
+from slipstream.linear_road import tables
+from slipstream.linear_road.journal import last_batch
+from slipstream.linear_road.text import REJECTED, TEXT
 
 #: where Emit stands in a line of text; in those of tolls it comes after the vehicle
 _EMIT, _EMIT_OF_TOLLS = 2, 3
@@ -20,19 +22,18 @@ class Outputs:
 
     lines: list[str]
     rejects: list[bytes]
-    rows: Counter[tuple[int, ...]]  # of the Parquet files
+    rows: Counter[tuple[int, ...]]  # of the tables of answers
 
     @classmethod
     def read(cls, out: Path) -> Outputs:
         """What the journal in ``out`` says is committed; what lies there beyond it does not count."""
-        done = journal(out)
-        if not done:
+        last = last_batch(out)
+        if last is None:
             return cls([], [], Counter())
-        text = (out / TEXT).read_bytes()[: done[-1].text_bytes].decode()
-        rejects = (out / REJECTED).read_bytes()[: done[-1].rejects_bytes]
-        rows: Counter[tuple[int, ...]] = Counter()
-        for batch in done:
-            rows.update(zip(*answers_of(out, batch.batch).to_pydict().values(), strict=True))
+        text = (out / TEXT).read_bytes()[: last.detail.text_bytes].decode()
+        rejects = (out / REJECTED).read_bytes()[: last.detail.rejects_bytes]
+        found = tables.rows_of(out).drop_columns(["delay_ms", outputs.BATCH])
+        rows = Counter(zip(*found.to_pydict().values(), strict=True))
         return cls([_without_emit(line) for line in text.splitlines()], rejects.splitlines(), rows)
 
 
@@ -62,9 +63,9 @@ def difference(expected: Outputs, found: Outputs, *, whole: bool) -> str:
         if whole and len(given) < len(wanted):
             return f"{name}: {len(given)} lines, {len(wanted)} expected"
     if extra := found.rows - expected.rows:
-        return f"{OUTPUT}: {sum(extra.values())} rows too many, such as {next(iter(extra))}"
+        return f"{outputs.FOLDER}: {sum(extra.values())} rows too many, such as {next(iter(extra))}"
     if sum(found.rows.values()) != len(found.lines):
-        return f"{OUTPUT}: {sum(found.rows.values())} rows, {TEXT} has {len(found.lines)} lines"
+        return f"{outputs.FOLDER}: {sum(found.rows.values())} rows, {TEXT} has {len(found.lines)} lines"
     return ""
 
 

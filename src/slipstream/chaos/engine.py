@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from slipstream import children
-from slipstream.linear_road.sink import JOURNAL
+from slipstream.io.outputs import JOURNAL
 
 #: seconds in which an engine must commit something, or end after what must end it
 PATIENCE_S = 300.0

@@ -21,8 +21,9 @@ import psutil
 
 from slipstream.chaos.engine import Engine
 from slipstream.failpoints import POINTS, VARIABLE
-from slipstream.linear_road.engine import CHECKPOINT
-from slipstream.linear_road.sink import JOURNAL, TEXT, last_batch
+from slipstream.io.outputs import CHECKPOINT, FOLDER, JOURNAL
+from slipstream.linear_road.journal import last_batch
+from slipstream.linear_road.text import TEXT
 
 #: who is killed
 EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python workers"
@@ -188,14 +189,14 @@ class FullDisk(Fault):
     @property
     def kind(self) -> str:
         """How it is done."""
-        return "disk full" if _is_mount(self.site.out.parent) else "disk full (ENOSPC at sink.before-text)"
+        return "disk full" if _is_mount(self.site.out.parent) else "disk full (ENOSPC at outputs.before-commit)"
 
     def environment(self) -> Mapping[str, str]:
         """A failpoint where there is no file system to fill."""
         if _is_mount(self.site.out.parent):
             return {}
         self.heal()
-        return {VARIABLE: f"sink.before-text:{self.site.scratch / 'armed' / 'reached'}:ENOSPC"}
+        return {VARIABLE: f"outputs.before-commit:{self.site.scratch / 'armed' / 'reached'}:ENOSPC"}
 
     def strike(self, engine: Engine) -> None:  # noqa: ARG002
         """Leave not a byte."""
@@ -264,6 +265,7 @@ NEWEST: dict[str, Callable[[Path], Path | None]] = {
     "state file": lambda out: _newest(out / CHECKPOINT / "state"),
     "journal": lambda out: _there(out / JOURNAL),
     "output.csv": lambda out: _there(out / TEXT),
+    "log of a table": lambda out: _newest(out / FOLDER / "notifications" / "_delta_log", "*.json"),
 }
 
 
@@ -293,7 +295,9 @@ class Damage(Fault):
         whole = file.read_bytes() if file else b""
         if self.what == TEXT:
             last = last_batch(self.site.out)
-            whole = whole[: last.text_bytes if last else 0]  # what follows is not committed, and is written again
+            whole = whole[
+                : last.detail.text_bytes if last else 0
+            ]  # what follows is not committed, and is written again
         if not file or not whole:
             return False
         self._saved = file, whole
@@ -400,9 +404,9 @@ class Skew(Fault):
         self._file.write_text(str(self.seconds), encoding="utf-8")
 
 
-def _newest(folder: Path) -> Path | None:
+def _newest(folder: Path, pattern: str = "[!.]*") -> Path | None:
     """The file written last, hidden ones and those still being written left out."""
-    files = [file for file in folder.rglob("[!.]*") if file.is_file() and not file.name.endswith(".tmp")]
+    files = [file for file in folder.rglob(pattern) if file.is_file() and not file.name.endswith(".tmp")]
     return max(files, key=lambda file: (file.stat().st_mtime_ns, file.name), default=None)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -31,7 +32,7 @@ from slipstream.cli import (
     toll,
 )
 from slipstream.cli import console as console_page
-from slipstream.errors import SlipstreamError, Unavailable
+from slipstream.errors import BadArgument, SlipstreamError, Unavailable
 from slipstream.progress import console
 
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP
@@ -95,6 +96,7 @@ def main() -> None:
 def run() -> None:
     """Run the command line in a process that goes on; the one place where an error becomes a message and a code."""
     try:
+        _check_working_folder()
         app()
     except SlipstreamError as error:
         _tell(error)
@@ -113,6 +115,14 @@ def run() -> None:
             _name_log()
             raise
         _tell(told)
+
+
+def _check_working_folder() -> None:
+    """Refuse to run in a folder that has been removed: no relative path has a meaning there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise BadArgument("The current folder no longer exists.", hint="Change to another folder (cd).") from error
 
 
 def _leave_pipe() -> NoReturn:

@@ -13,6 +13,9 @@ from slipstream.cli.jobs import (
     Encoding,
     Fields,
     KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    Silence,
     Start,
     check_input,
     check_pace,
@@ -21,7 +24,7 @@ from slipstream.cli.jobs import (
     run_job,
 )
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
-from slipstream.errors import BadArgument
+from slipstream.io.encodings import TEXT, encoding_of
 from slipstream.io.kafka import read_settings
 from slipstream.session import LOCAL
 
@@ -33,7 +36,10 @@ def add_to(root: typer.Typer) -> None:
 
 def archive(
     source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A run, a text file, a folder of text files, kafka:..., tcp:...")
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for trips, rejects, summary and checkpoint.")],
     follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
@@ -43,10 +49,13 @@ def archive(
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; trips wait as long. [default: 60, live 2]")
     ] = None,
-    encoding: Encoding = "text",
+    silence: Silence = 5.0,
+    encoding: Encoding = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     start: Start = "2007-05-28 00:00:00",
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
     compact_every: Annotated[
@@ -76,8 +85,8 @@ def archive(
     """
     check_input(source, follow=follow)
     check_folder(out)
-    _check_encoding(encoding)
     check_pace(speed, batch_seconds, parallel)
+    from slipstream.io.sources import Definition
     from slipstream.linear_road.engine import Settings
     from slipstream.linear_road.layout import TRIPS
 
@@ -87,10 +96,12 @@ def archive(
         until=until,
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
-        encoding=encoding,
+        silence=silence,
+        encoding=encoding or encoding_of(source, TEXT),
         columns=mapped(columns),
         fields=named(fields),
         kafka=read_settings(kafka_config or []),
+        definition=Definition(message_schema, schema_registry),
         follow=live,
         text=False,
         compact_every=compact_every,
@@ -101,11 +112,3 @@ def archive(
     summary = run_job(source, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, out / "rejects.csv")
-
-
-def _check_encoding(encoding: str) -> None:
-    if encoding == "parquet":
-        raise BadArgument(
-            "--encoding parquet: folders of Parquet files are no longer archived.",
-            hint="Archive the run, or the feed as text, json, csv or train.",
-        )

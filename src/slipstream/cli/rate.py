@@ -56,12 +56,12 @@ def rate(
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
+    asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
     from slipstream.bench.rating import Search, Window, engine_called
     from slipstream.bench.rating import rate as find
     from slipstream.bench.rating_report import write_rating
 
     rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
-    asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
     presented = _open(run, out, seed, master, conf)
     whole = Window(0, presented.manifest.seconds)
     search = Search(rated, presented, whole if full else whole.shortened(asked), probed, out, least, most)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,9 @@ from slipstream.cli.jobs import (
     Encoding,
     Fields,
     KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    Silence,
     Start,
     check_input,
     check_pace,
@@ -25,12 +27,16 @@ from slipstream.cli.jobs import (
 )
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream.errors import BadArgument
-from slipstream.io.kafka import read_settings
+from slipstream.io.encodings import TEXT, encoding_of
+from slipstream.io.kafka import Topic, read_settings
 
 
 def toll(
     input_: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A run, a text file, a folder of text files, kafka:..., tcp:...")
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
     follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
@@ -44,10 +50,13 @@ def toll(
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
     ] = None,
-    encoding: Encoding = "text",
+    silence: Silence = 5.0,
+    encoding: Encoding = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     history: Annotated[
         Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
     ] = None,
@@ -103,6 +112,7 @@ def toll(
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     _check(rules)
+    from slipstream.io.sources import Definition
     from slipstream.linear_road.engine import Settings
     from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS
 
@@ -114,10 +124,12 @@ def toll(
         until=until,
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
-        encoding=encoding,
+        silence=silence,
+        encoding=encoding or encoding_of(input_, TEXT),
         columns=mapped(columns),
         fields=named(fields),
         kafka=read_settings(kafka_config or []),
+        definition=Definition(message_schema, schema_registry),
         follow=live,
         text=text,
         compact_every=compact_every,
@@ -127,7 +139,8 @@ def toll(
         queries=_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        watch=_watchers(sink or [], out, text=text),
+        topics=tuple(Topic.parse(name) for name in sink or [] if name != "console"),
+        show=_printed if "console" in (sink or []) else None,
     )
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
@@ -147,44 +160,10 @@ def _script(file: Path | None) -> str:
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 
-def _watchers(sinks: list[str], out: Path, *, text: bool) -> Callable[[], None]:
-    """What to do after every look at the running query: pass committed answers on."""
-    from slipstream.io.kafka import Topic
-    from slipstream.linear_road.publisher import Publisher
-
-    if sinks and not text:
-        raise BadArgument("--sink needs output.csv.", hint="Leave out --no-text.")
-    publishers: list[Callable[[], None]] = []
-    for name in sinks:
-        if name == "console":
-            publishers.append(_printer(out))
-        else:
-            publishers.append(Publisher(Topic.parse(name), out).publish)
-
-    def watch() -> None:
-        for publish in publishers:
-            publish()
-
-    return watch
-
-
-def _printer(out: Path) -> Callable[[], None]:
-    """Prints the lines of output.csv as batches are committed."""
-    from slipstream.linear_road.sink import TEXT, last_batch
-
-    shown = 0
-
-    def publish() -> None:
-        nonlocal shown
-        last = last_batch(out)
-        if last is not None and last.text_bytes > shown:
-            with (out / TEXT).open("rb") as file:
-                file.seek(shown)
-                sys.stdout.buffer.write(file.read(last.text_bytes - shown))
-            sys.stdout.buffer.flush()
-            shown = last.text_bytes
-
-    return publish
+def _printed(lines: list[bytes]) -> None:
+    """Print the answers of a batch."""
+    sys.stdout.buffer.writelines(lines)
+    sys.stdout.buffer.flush()
 
 
 def _flat(summary: dict[str, Any]) -> dict[str, Any]:

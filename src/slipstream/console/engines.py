@@ -9,8 +9,8 @@ from pathlib import Path
 
 from slipstream import children
 from slipstream.feeds.run import Run
+from slipstream.io.outputs import CHECKPOINT
 from slipstream.io.sources import CLOCK
-from slipstream.linear_road.engine import CHECKPOINT
 
 #: how an engine may end that was asked to, or was made to
 _STOPPED = (0, 130, -signal.SIGTERM, -signal.SIGKILL)

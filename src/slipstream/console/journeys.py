@@ -7,7 +7,8 @@ time (*atperiods*), who was in a region (*at*), how far a vehicle went (*travell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.archive.files import committed, is_linear_city
+from slipstream.archive.files import is_archive, is_linear_city, read_trips
 from slipstream.archive.trajectories import APART
 from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.berlinmod.network import Network
-from slipstream.console.workspace import Workspace, format_of, is_archive
+from slipstream.console.workspace import Workspace, format_of
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Floats, Ints, Longs
 from slipstream.moving import motion, places
@@ -108,7 +109,10 @@ class Journeys:
 
     @classmethod
     def _archive(cls, folder: Path) -> Journeys:
-        trips = _table(folder / "trips", ["vid", "Trip"], committed(folder))
+        with _readable(folder):
+            trips = read_trips(folder, ["vid", "Trip"])
+        if not trips.num_rows:
+            raise BadInput(f"{folder.name}: no trip is over yet.", hint="Look again later.")
         vids, owner = np.unique(trips["vid"].to_numpy(), return_inverse=True)
         vehicles = [Vehicle(str(vid)) for vid in vids.tolist()]
         return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
@@ -216,12 +220,16 @@ class Journeys:
         return offsets, np.tile([x0, x1], len(ways)), np.repeat(ways * APART, 2), np.full(len(ways), 70.0)
 
 
-def _table(folder: Path, columns: list[str], files: list[Path] | None = None) -> pa.Table:
-    """Columns of a folder of Parquet files, or of some ``files`` in it."""
-    if files == []:
-        raise BadInput(f"{folder.parent.name}: no trip is over yet.", hint="Look again later.")
+def _table(folder: Path, columns: list[str]) -> pa.Table:
+    """Columns of a folder of Parquet files."""
+    with _readable(folder):
+        return pq.read_table(folder, columns=columns)
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
     try:
-        return pq.read_table(files or folder, columns=columns)
+        yield
     except (pa.ArrowException, OSError, KeyError) as error:
         raise BadInput(f"{folder.name}: {str(error).splitlines()[0]}", hint="Make the data set again.") from error
 

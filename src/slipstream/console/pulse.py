@@ -7,7 +7,6 @@ query time capacity. Nothing is asked of the engine itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.documents import fitted, json_of
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import MINUTE
+from slipstream.io import outputs
+from slipstream.io.outputs import CHECKPOINT, JOURNAL
 from slipstream.linear_road.answers import NAMES
-from slipstream.linear_road.engine import CHECKPOINT
-from slipstream.linear_road.sink import JOURNAL, Batch
+from slipstream.linear_road.journal import Batch
 
 #: response times are kept in hundredths of a second, up to ten minutes
 _STEP, _MOST = 0.01, 60_000
@@ -56,7 +57,7 @@ class Journal:
     """The committed batches of an engine's folder, read as they come, and found by minute."""
 
     def __init__(self, out: Path) -> None:
-        self._file = out / JOURNAL
+        self._out, self._file = out, out / JOURNAL
         self._read = 0
         self.batches: list[Batch] = []
         self._minutes: dict[int, list[Batch]] = {}
@@ -89,7 +90,7 @@ class Journal:
         with self._file.open("rb") as file:
             file.seek(self._read)
             whole = file.read().rpartition(b"\n")[0]
-        fresh = [Batch(**json.loads(line)) for line in whole.splitlines()]
+        fresh = [Batch.of(fitted(outputs.Batch, json_of(line)), self._out) for line in whole.splitlines()]
         self._read += len(whole) + 1 if whole else 0
         self.batches += fresh
         for batch in fresh:
@@ -144,7 +145,8 @@ class Pulse:
         tuples = self._counted(self._last + 1, end + 1)
         self._last = max(end, self._last)
         paced = self.speed != FULL_SPEED
-        lag = batch.emit_ms / 1000 - (end + 1) if paced else None
+        emit_ms = batch.emit_ms
+        lag = emit_ms / 1000 - (end + 1) if paced and emit_ms is not None else None
         rows = np.array(batch.answers, np.int64).reshape(-1, 4)
         responses = tuple(self._response(kind, rows) if paced else None for kind in range(len(NAMES)))
         answers = int(rows[:, 2].sum())

@@ -19,8 +19,8 @@ from slipstream.feeds.run import MINUTE
 from slipstream.feeds.tuples import SEGMENTS
 from slipstream.linear_road.answers import ALERT, TOLL
 from slipstream.linear_road.cars import CELLS
-from slipstream.linear_road.compaction import answers_of
-from slipstream.linear_road.sink import Batch
+from slipstream.linear_road.journal import Batch
+from slipstream.linear_road.tables import rows_of
 
 UNTOLD = -1
 _KEPT = 240
@@ -111,6 +111,5 @@ def _filled(now: Word, before: Word) -> tuple[Cells, Cells]:
 
 def read_answers(out: Path, batch: int, kinds: tuple[int, ...]) -> dict[str, npt.NDArray[np.int64]]:
     """The answers of a committed batch of some kinds, as columns."""
-    table = answers_of(out, batch)
-    mine = np.isin(table.column("kind").to_numpy(), kinds)
-    return {name: table.column(name).to_numpy()[mine].astype(np.int64) for name in table.column_names}
+    table = rows_of(out, kinds, batch, batch)
+    return {name: table.column(name).to_numpy().astype(np.int64) for name in table.column_names}

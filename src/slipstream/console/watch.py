@@ -28,10 +28,10 @@ from slipstream.console.workspace import Workspace
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import SEGMENTS
+from slipstream.io.outputs import CHECKPOINT
 from slipstream.linear_road.answers import LIMITS, NAMES
 from slipstream.linear_road.cars import CELLS
-from slipstream.linear_road.engine import CHECKPOINT
-from slipstream.linear_road.layout import FILE, Layout
+from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.rules import RULES
 
 LOOK_EVERY = 0.25
@@ -218,7 +218,7 @@ class City:
         with self._lock:
             self._refuse_if_busy()
             out = self.workspace.result(name)
-            layout = Layout.read(out / CHECKPOINT / FILE)
+            layout = Layout.read(out)
             run = self.workspace.run_of(out)
             run_name = self.workspace.name(run.path) if run else layout.source.partition(" ")[2]
             self._engine, self._error = None, ""

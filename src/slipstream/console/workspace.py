@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from slipstream.archive.files import is_archive
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.feeds.run import FORMAT, Run
-from slipstream.linear_road.engine import CHECKPOINT
-from slipstream.linear_road.layout import FILE, Layout
+from slipstream.linear_road.layout import Layout
+from slipstream.runtime.job import FILE
 
 #: how deep below a given folder things are looked for, and in how many folders: somebody may start it at home
 _DEPTH = 5
@@ -72,7 +73,7 @@ class Workspace:
         A result only knows the last part of its run's path. Of several such runs the nearest is meant; if that does not
         tell them apart either, the traffic shown might be another's, so nothing is.
         """
-        kind, _, name = Layout.read(result / CHECKPOINT / FILE).source.partition(" ")
+        kind, _, name = Layout.read(result).source.partition(" ")
         found = [path for path in self.runs().values() if path.name == name] if kind == "run" else []
         near = max((_shared_parts(path, result) for path in found), default=0)
         nearest = [path for path in found if _shared_parts(path, result) == near]
@@ -134,9 +135,9 @@ def format_of(folder: Path) -> str | None:
 
 def is_result(folder: Path) -> bool:
     """Whether a job wrote answers into this folder; one whose layout cannot be read may have."""
-    file = folder / CHECKPOINT / FILE
+    file = folder / FILE
     try:
-        return file.is_file() and Layout.read(file).makes_answers
+        return file.is_file() and Layout.read(folder).makes_answers
     except BadInput:
         return True
 
@@ -144,12 +145,6 @@ def is_result(folder: Path) -> bool:
 def is_network_run(folder: Path) -> bool:
     """Whether a network runs, or has run, in a folder."""
     return (folder / "network.yaml").is_file() and (folder / "in").is_dir()
-
-
-def is_archive(folder: Path) -> bool:
-    """Whether a folder has trips in the layout of ``slipstream archive``."""
-    trips = folder / "trips"
-    return trips.is_dir() and any(trips.glob("*.parquet"))
 
 
 def is_closed(folder: Path) -> bool:

@@ -27,17 +27,14 @@ from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import Schema
 from slipstream.documents import json_of
 from slipstream.errors import MALFORMED, BadArgument, BadInput
+from slipstream.io.outputs.committed import RESCUE, last_in_checkpoint
 from slipstream.kernels import Longs
 from slipstream.logs import last_line
 from slipstream.staging import appearing
 
 FOLDER, FILE = "snapshot", "cuboids.json"
-#: in the folder of a job: which batches are committed
-JOURNAL = "batches.jsonl"
 IMAGE, DELTA, RESULT = "image", "delta", "parquet"
 VERSION = 1
-#: what to do about a damaged file of a folder that a stream goes on in
-RESCUE = "Put it back from a copy, or start afresh in another --out folder."
 #: an image's header fills a page, so that its rows begin on one
 _PAGE = 4096
 
@@ -87,19 +84,6 @@ class Catalogue:
         if self.journal:
             return last_in_journal(folder / self.journal)
         return last_in_checkpoint(folder / self.checkpoint)
-
-
-def last_in_checkpoint(checkpoint: Path) -> int:
-    """The last batch that Spark committed; -1 before the first."""
-    done = (checkpoint / "commits").glob("[0-9]*")
-    return max((int(file.name) for file in done if file.name.isdigit()), default=-1)
-
-
-def check_journal(file: Path, known: int, checkpoint: Path) -> None:
-    """Refuse a journal of ``known`` batches that lacks some which Spark knows to be committed."""
-    committed = last_in_checkpoint(checkpoint) + 1
-    if known < committed:
-        raise BadInput(f"{file}: damaged ({known} batches, {committed} were committed).", hint=RESCUE)
 
 
 def last_in_journal(file: Path) -> int:

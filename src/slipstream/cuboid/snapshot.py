@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream.cuboid import files
@@ -31,6 +32,8 @@ from slipstream.cuboid.fragment import EMPTY, Fragment, Parts, locate
 from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.errors import BadArgument, Unavailable
+from slipstream.io import outputs
+from slipstream.io.outputs import BATCH
 from slipstream.kernels import Bools, Ints, Longs, compiled
 
 #: keys looked up together: few enough that the rows found are still in the cache when their columns are copied
@@ -319,15 +322,28 @@ class Snapshot:
             yield self.batch
 
     def results(self, query: str, since: int = -1) -> pa.Table:
-        """What a continuous query found in committed batches after ``since``, with the batch of each row."""
+        """What a continuous query found in committed batches after ``since``, with the batch of each row.
+
+        Rows that could not be kept are under ``rejects``.
+        """
+        job = self.folder.parent
+        if query in outputs.names(job):
+            rows = outputs.visible(job, query, since=since + 1).read()
+            return rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch))
+        return self._published_results(query, since)
+
+    def _published_results(self, query: str, since: int) -> pa.Table:
+        """The same for a job that publishes results with its snapshot."""
         folder = self.folder / "results" / query
         if not folder.is_dir():
-            known = sorted(place.name for place in (self.folder / "results").glob("*"))
-            raise BadArgument(f"No results of a query '{query}'; there are: {', '.join(known) or 'none'}.")
+            known = {place.name for place in (self.folder / "results").glob("*")}
+            known |= {*outputs.names(self.folder.parent)} - {outputs.REJECTS}
+            there = ", ".join(sorted(known)) or "none"
+            raise BadArgument(f"No results of a query '{query}'; there are: {there}.")
         tables = []
         for place in sorted(folder.glob(f"fragment=*/*.{files.RESULT}"), key=lambda place: (place.name, place.parent)):
             number = int(place.name[:12])
             if since < number <= self.batch:
                 table = pq.read_table(place, partitioning=None)
-                tables.append(table.append_column("batch", pa.array(np.full(table.num_rows, number))))
+                tables.append(table.add_column(0, BATCH, pa.array(np.full(table.num_rows, number))))
         return pa.concat_tables(tables) if tables else pa.table({})

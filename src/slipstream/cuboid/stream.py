@@ -1,4 +1,4 @@
-"""Any streaming DataFrame into a cuboid, as a Structured Streaming query; results of continuous queries come out.
+"""Any streaming DataFrame or feed into a cuboid, as a Structured Streaming query that answers continuous queries.
 
     rows --> packed into trains by fragment, in their order --> a fragment per task: append, query, save, publish
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import atexit
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +22,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
+from slipstream.cuboid import files
 from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
-from slipstream.cuboid.views import joined
+from slipstream.cuboid.views import held_as, joined
 from slipstream.errors import BadArgument
+from slipstream.io import chunks, outputs
+from slipstream.io.chunks import from_stream
+from slipstream.io.outputs import REJECTS
 from slipstream.kernels import Bools, Longs, scramble
 from slipstream.runtime import state_cache
 from slipstream.runtime.partitions import labels
@@ -38,10 +42,9 @@ if TYPE_CHECKING:
 
 TRAINS = "key int, seq long, tuples int, rejects int, payload binary"
 FOUND = "query string, rows int, payload binary"
-#: what stands for the name of a query in rows that count what was rejected and what was kept
-REJECTS, KEPT = "rejects", ""
-#: the column in which a reader of text gives a line that it could not read as declared
-LINE = "_line"
+#: what stands for the name of a query in rows that count what was kept; the output of what was not is ``rejects``
+KEPT = ""
+REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("row", pa.string())])
 _ARROW = pa.schema(
     [
         ("key", pa.int32()),
@@ -87,6 +90,24 @@ def check_bounds(bounds: tuple[int, ...]) -> None:
         raise BadArgument(f"bounds {bounds}: not in increasing order.", hint="Give the first key of each range.")
 
 
+#: key, number, tuples, rejects, payload
+_Train = tuple[int, int, int, int, bytes]
+
+
+def _first_number() -> int:
+    """The number of a task's first train: trains are taken in the order of tasks."""
+    context = TaskContext.get()
+    return (context.partitionId() if context else 0) << 32
+
+
+def _as_batch(trains: list[_Train]) -> pa.RecordBatch:
+    return pa.record_batch(list(map(list, zip(*trains, strict=True))), schema=_ARROW)
+
+
+def _chunks(batch: pa.RecordBatch) -> tuple[list[int], list[bytes]]:
+    return batch.column("what").to_pylist(), batch.column("chunk").to_pylist()
+
+
 @dataclass(frozen=True)
 class Packer:
     """Rows into trains."""
@@ -96,26 +117,38 @@ class Packer:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The trains of one task, numbered in the order of its rows."""
-        context = TaskContext.get()
-        seq = (context.partitionId() if context else 0) << 32
-        for batch in batches:
-            good, columns, reasons = self.judge(batch)
-            trains = list(self._trains(columns, good, seq))
-            if not good.all():
-                bad = np.flatnonzero(~good)
-                rows = batch.take(pa.array(bad)).to_pylist()
-                lines = [
-                    json.dumps({"reason": reasons[at], "row": row}, default=str)
-                    for at, row in zip(bad, rows, strict=True)
-                ]
-                trains.append((self.fragmentation.labels[0], seq, 0, len(lines), "\n".join(lines).encode()))
-            seq += 1
-            if trains:
-                yield pa.record_batch(list(map(list, zip(*trains, strict=True))), schema=_ARROW)
+        for seq, batch in enumerate(batches, _first_number()):
+            if trains := self._packed(batch, seq):
+                yield _as_batch(trains)
 
-    def _trains(
-        self, columns: dict[str, npt.NDArray[Any]], good: Bools, seq: int
-    ) -> Iterator[tuple[int, int, int, int, bytes]]:
+    def from_chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The trains of one task, of a feed whose tuples came as Arrow streams, and so did what was rejected."""
+        rows = ((what, data) for batch in batches for what, data in zip(*_chunks(batch), strict=True))
+        for seq, (what, data) in enumerate(rows, _first_number()):
+            if what == chunks.CHUNK:
+                trains = [train for part in from_stream(data).to_batches() for train in self._packed(part, seq)]
+            elif what == chunks.REJECTED:
+                lost = from_stream(data).to_pylist()
+                trains = [self._rejected([row["reason"] for row in lost], [{"line": row["line"]} for row in lost], seq)]
+            else:
+                trains = []
+            if trains:
+                yield _as_batch(trains)
+
+    def _packed(self, batch: pa.RecordBatch, seq: int) -> list[_Train]:
+        good, columns, reasons = self.judge(batch)
+        trains = list(self._trains(columns, good, seq))
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            trains.append(self._rejected(reasons[bad].tolist(), batch.take(pa.array(bad)).to_pylist(), seq))
+        return trains
+
+    def _rejected(self, reasons: Sequence[str], rows: Sequence[Any], seq: int) -> _Train:
+        pairs = zip(reasons, rows, strict=True)
+        lines = [json.dumps({"reason": reason, "row": row}, default=str) for reason, row in pairs]
+        return self.fragmentation.labels[0], seq, 0, len(lines), "\n".join(lines).encode()
+
+    def _trains(self, columns: dict[str, npt.NDArray[Any]], good: Bools, seq: int) -> Iterator[_Train]:
         fragment = np.where(good, self.fragmentation.of(columns[KEY]), -1)
         for number, label in enumerate(self.fragmentation.labels):
             mine = np.flatnonzero(fragment == number)
@@ -125,7 +158,6 @@ class Packer:
     def judge(self, batch: pa.RecordBatch) -> tuple[Bools, dict[str, npt.NDArray[Any]], npt.NDArray[np.object_]]:
         """Which rows can be kept, their columns as the cuboid holds them, and why the others cannot."""
         good = np.ones(batch.num_rows, np.bool_)
-        unread = np.asarray(batch.column(LINE).is_valid()) if LINE in batch.schema.names else ~good
         reasons = np.full(batch.num_rows, "", dtype=object)
         columns = {}
         for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
@@ -133,13 +165,9 @@ class Packer:
             column = batch.column(batch.schema.get_field_index(source))
             missing = np.asarray(column.is_null())
             given = column.fill_null(0).to_numpy(zero_copy_only=False)
-            with np.errstate(invalid="ignore", over="ignore"):
-                held = given.astype(dtype)
-                unfit = (held != given) if dtype.kind in "iu" else (np.isfinite(given) & ~np.isfinite(held))
-            columns[name] = held
+            columns[name], unfit = held_as(given, dtype)
             for bad, reason in (
-                (missing & unread, f"no {source}, or not a number"),
-                (missing & ~unread, f"no {source}"),
+                (missing, f"no {source}"),
                 (unfit & ~missing, f"{source} does not fit into {dtype}"),
             ):
                 reasons[bad & good] = reason
@@ -173,32 +201,29 @@ class CuboidStage(Stage[Keeper]):
         """The fragment from the store."""
         return Keeper.load(self._stream.schema, stores[0])
 
-    def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found]:
+    def take(self, state: Keeper, rows: list[Any]) -> Iterator[Found | outputs.Row]:
         """Trains in, results and rejects out."""
         rows.sort(key=lambda row: row.seq)
         trains = [self._packer.unpack(row.tuples, bytes(row.payload)) for row in rows if row.tuples]
         state.take(*joined(self._stream.schema, trains), self._stream.queries)
-        yield Found(KEPT, sum(row.tuples for row in rows), b"")
-        for name, table in state.found.items():
-            if table.num_rows:
-                yield Found(name, table.num_rows, encode(table))
-        for row in rows:
-            if row.rejects:
-                yield Found(REJECTS, row.rejects, encode(_reject_table(bytes(row.payload))))
+        kept = sum(row.tuples for row in rows)
+        refused = [_reject_table(bytes(row.payload)) for row in rows if row.rejects]
+        found = {**state.found, **({REJECTS: pa.concat_tables(refused)} if refused else {})}
+        yield from self._stream.deliver(kept, {name: table for name, table in found.items() if table.num_rows})
 
     def save(self, state: Keeper, stores: list[Store]) -> None:
         """Write what changed, and the snapshot's part of it."""
         batch = batch_number()
-        state.save(batch, stores[0])
-        if self._stream.snapshot:
-            state.publish(Path(self._stream.snapshot), self._stream.name, self.key, batch)
         # the results are on their way; what stays warm is the state
         state.found = {}
+        state.save(batch, stores[0])
+        if self._stream.folder:
+            state.publish(Path(self._stream.folder) / files.FOLDER, self._stream.name, self.key, batch)
 
 
 def _reject_table(lines: bytes) -> pa.Table:
     rows = [json.loads(line) for line in lines.decode().splitlines()]
-    return pa.table({"reason": [row["reason"] for row in rows], "row": [json.dumps(row["row"]) for row in rows]})
+    return pa.table([[row["reason"] for row in rows], [json.dumps(row["row"]) for row in rows]], schema=REJECT_SCHEMA)
 
 
 def encode(table: pa.Table) -> bytes:
@@ -218,18 +243,23 @@ def _engine() -> str:
 
 @dataclass(frozen=True)
 class CuboidStream:
-    """A cuboid that a stream fills: what it holds, what is asked of every arrival, and where its snapshot goes."""
+    """A cuboid that a stream fills: what it holds, what is asked of every arrival, and the folder of the job.
+
+    With a folder, tasks publish the cuboid there and write results and rejects into tables; what comes out of the
+    query are the rows that tell the driver about these (``io.outputs``). Without one, results come out themselves.
+    """
 
     name: str
     schema: Schema
     queries: dict[str, Query] = field(default_factory=dict)
-    snapshot: str = ""
+    folder: str = ""
     identity: str = field(default_factory=_engine)  # one start of the stream, as ``warm`` knows it
 
     def over(self, rows: DataFrame, fragmentation: Fragmentation) -> DataFrame:
-        """The query: a streaming DataFrame of (query, rows, payload); ``results`` makes one query's rows of it."""
-        for name, query in self.queries.items():
-            query.check_continuous(name)
+        """The query: a streaming DataFrame of (query, rows, payload), of which ``results`` makes one query's rows.
+
+        With a folder it has the columns of ``io.outputs.Written``.
+        """
         wanted = [self.schema.key, *self.schema.names]
         by_name = {column.lower(): column for column in rows.columns}
         for column in wanted:
@@ -238,10 +268,29 @@ class CuboidStream:
                     f"Cuboid {self.schema.name} needs a column '{column}'; there are: {', '.join(rows.columns)}."
                 )
         packer = Packer(self.schema, fragmentation)
-        wanted += [LINE] if LINE in rows.columns else []
         picked = rows.select(*(_column(by_name[column.lower()]).alias(column) for column in wanted))
-        trains = picked.mapInArrow(packer, TRAINS)
-        return trains.groupBy("key").transformWithState(CuboidStage(self, packer), FOUND, "Append", "None")
+        return self._kept(picked.mapInArrow(packer, TRAINS), packer)
+
+    def over_feed(self, rows: DataFrame, fragmentation: Fragmentation) -> DataFrame:
+        """The same, of a feed that was decoded to the columns of the cuboid (``cuboid.sources``)."""
+        packer = Packer(self.schema, fragmentation)
+        return self._kept(rows.mapInArrow(packer.from_chunks, TRAINS), packer)
+
+    def _kept(self, trains: DataFrame, packer: Packer) -> DataFrame:
+        for name, query in self.queries.items():
+            query.check_continuous(name)
+        columns = outputs.COLUMNS if self.folder else FOUND
+        return trains.groupBy("key").transformWithState(CuboidStage(self, packer), columns, "Append", "None")
+
+    def deliver(self, kept: int, found: dict[str, pa.Table]) -> Iterator[Found | outputs.Row]:
+        """What a task passes on of a batch: how much it kept, and its results and rejects or where they are."""
+        if not self.folder:
+            yield Found(KEPT, kept, b"")
+            yield from (Found(name, table.num_rows, encode(table)) for name, table in found.items())
+            return
+        yield outputs.note({"kept": kept}).row
+        for name, table in found.items():
+            yield outputs.write(Path(self.folder), name, table, batch_number()).row
 
 
 def _column(name: str) -> Column:

@@ -63,15 +63,19 @@ class Clock:
 
     def now_ms(self) -> int:
         """Milliseconds of the run."""
-        return round(self.since * 1000 + (time.time() * 1000 - self.origin_ms) * self.speed)
+        return self.at_ms(time.time() * 1000)
 
-    def commit_ms(self, newest: int) -> int:
-        """The time at which something becomes visible now; without a clock, the end of the ``newest`` second.
+    def at_ms(self, wall_ms: float) -> int:
+        """Milliseconds of the run at an instant of the wall clock."""
+        return round(self.since * 1000 + (wall_ms - self.origin_ms) * self.speed)
 
-        >>> Clock(FULL_SPEED, 0).commit_ms(120)
+    def commit_ms(self, newest: int, wall_ms: float) -> int:
+        """Milliseconds of the run at which a commit becomes visible; without a clock, the end of its ``newest`` second.
+
+        >>> Clock(FULL_SPEED, 0).commit_ms(120, wall_ms=5)
         121000
         """
-        return self.now_ms() if self.runs else 1000 * (newest + 1)
+        return self.at_ms(wall_ms) if self.runs else 1000 * (newest + 1)
 
 
 #: the wall clock: its milliseconds are those since 1970

@@ -1,23 +1,35 @@
-"""Intake: from tuples as they arrive, in any order, to whole seconds in order.
+"""Parcels: how the tuples of a feed get from the tasks that read it to the fragments of a job's state.
 
-A tuple may be late by up to ``lateness`` seconds behind the newest one. A second is whole, and is released, when
-nothing that may still be accepted belongs to it. Duplicates and conflicting reports of one second are found then; a
-released second never changes, so neither does anything computed from it.
+A feed consists of lanes, such as the partitions of a topic; a file is a single lane. Lanes have an order, and nothing
+is assumed about the order between them. Tasks read lanes in parallel and know nothing of what was read before: which
+tuples are late is decided where they go (``linear_road/intake.py``). So for each chunk, a task sends every fragment a
+word on how far the lane has come, together with the tuples that are for this fragment.
+
+What makes tuples of a whole second duplicates or rivals is said here too: for feeds, and for runs that others recorded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadInput
 from slipstream.feeds.parse import Columns, kept, lines
 from slipstream.feeds.tuples import FIELDS, POSITION
 from slipstream.kernels import Bools, Longs
 
-MOST_LATENESS = 60
+#: how far a lane has come that will bring nothing more: beyond every second
+DONE = 1 << 40
+
+#: what a task says of a chunk: the lane, its place in the lane, the largest time among its tuples (-1 without any),
+#: when it arrived, whether more of the lane was there to be read, and how many of its tuples are in the parcel
+WORD = np.dtype(
+    [("lane", "<i4"), ("seq", "<i8"), ("newest", "<i8"), ("arrived", "<i8"), ("behind", "?"), ("tuples", "<i4")]
+)
+Words = npt.NDArray[np.void]
 
 Reject = tuple[bytes, str]
 
@@ -35,62 +47,62 @@ def nothing() -> Columns:
     return {name: np.empty(0, np.int32) for name in FIELDS}
 
 
-def joined(first: Columns, second: Columns) -> Columns:
-    """The tuples of both, in order."""
-    return {name: np.concatenate([first[name], second[name]]) for name in FIELDS}
+def joined(parts: Sequence[Columns]) -> Columns:
+    """The tuples of all parts, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([np.empty(0, np.int32), *(part[name] for part in parts)]) for name in FIELDS}
 
 
-@dataclass
-class Intake:
-    """What has arrived and is not released yet."""
+class Parcel(NamedTuple):
+    """What a task sends to one fragment: words on all chunks it read, and those of their tuples that belong there."""
 
-    lateness: int
-    latest: int = -1
-    pending: Columns = field(default_factory=nothing)
-    arrived: Longs = field(
-        default_factory=lambda: np.empty(0, np.int64)
-    )  # when each pending tuple did, in milliseconds
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.lateness <= MOST_LATENESS:
-            raise BadArgument(f"--lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
-
-    def take(self, tuples: Columns, arrived_ms: int = 0) -> list[Reject]:
-        """Accept valid tuples in the order of arrival; those too late are rejected."""
-        times = tuples["time"]
-        if not times.size:
-            return []
-        newest = np.maximum(np.maximum.accumulate(times), self.latest)
-        late = times < newest - self.lateness
-        self.latest = int(newest[-1])
-        accepted = kept(tuples, ~late) if late.any() else tuples
-        self.pending = joined(self.pending, accepted)
-        self.arrived = np.concatenate([self.arrived, np.full(accepted["time"].size, arrived_ms, np.int64)])
-        return [(line, "late") for line in lines(kept(tuples, late))]
-
-    def release(self, *, everything: bool = False) -> Released:
-        """The tuples of all whole seconds, in order, without duplicates and conflicts; and those as rejects."""
-        whole = self.pending["time"] < (self.latest + 1 if everything else self.latest - self.lateness)
-        ready, arrived = kept(self.pending, whole), self.arrived[whole]
-        self.pending, self.arrived = kept(self.pending, ~whole), self.arrived[~whole]
-        order = np.argsort(ready["time"], kind="stable")
-        return sift({name: column[order] for name, column in ready.items()}, arrived[order])
+    words: Words
+    tuples: Columns  # of the first word, then of the second, ...
 
     def encode(self) -> bytes:
-        """The state as bytes."""
-        numbers = np.concatenate([[self.latest], *(self.pending[name] for name in FIELDS)]).astype(np.int32)
-        return self.arrived.tobytes() + numbers.tobytes()
+        """As bytes; a column with a single value takes the room of that value."""
+        count = self.tuples["type"].size
+        columns = [self.tuples[name].astype(np.int32, copy=False) for name in FIELDS]
+        single = np.array([count > 0 and bool((column == column[0]).all()) for column in columns])
+        head = np.array([self.words.size, count], "<i4").tobytes() + single.tobytes()
+        values = (column[:1] if one else column for column, one in zip(columns, single, strict=True))
+        return head + self.words.tobytes() + b"".join(value.tobytes() for value in values)
 
     @classmethod
-    def decode(cls, lateness: int, blob: bytes) -> Intake:
-        """The state from bytes."""
-        count, rest = divmod(len(blob) - 4, 8 + 4 * len(FIELDS))
-        if rest or count < 0:
-            raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
-        arrived = np.frombuffer(blob, np.int64, count)
-        values = np.frombuffer(blob, np.int32, offset=8 * count)
-        columns = values[1:].reshape(len(FIELDS), -1)
-        return cls(lateness, int(values[0]), dict(zip(FIELDS, columns, strict=True)), arrived)
+    def decode(cls, blob: bytes) -> Parcel:
+        """From bytes."""
+        try:
+            words, count = (int(number) for number in np.frombuffer(blob, "<i4", 2))
+            single = np.frombuffer(blob, np.bool_, len(FIELDS), 8)
+            said = np.frombuffer(blob, WORD, words, 8 + len(FIELDS))
+            place, tuples = 8 + len(FIELDS) + said.nbytes, {}
+            for name, one in zip(FIELDS, single.tolist(), strict=True):
+                column = np.frombuffer(blob, np.int32, 1 if one else count, place)
+                place += column.nbytes
+                tuples[name] = np.repeat(column, count) if one else column
+            if place != len(blob) or said["tuples"].sum() != count or (said["tuples"] < 0).any():
+                raise ValueError
+        except ValueError as error:
+            raise BadInput("A parcel of tuples is damaged.", hint="Use an earlier checkpoint.") from error
+        return cls(said, tuples)
+
+
+def parcel(tuples: Columns, arrived_ms: int = 0, *, lane: int = 0, seq: int = 0) -> Parcel:
+    """A single chunk as a parcel."""
+    times = tuples["time"]
+    newest = int(times.max()) if times.size else -1
+    return Parcel(np.array([(lane, seq, newest, arrived_ms, False, times.size)], WORD), tuples)
+
+
+def closing(lanes: Iterable[int] = (0,)) -> Parcel:
+    """The word that lanes will bring nothing more."""
+    return Parcel(np.array([(lane, 1 << 62, DONE, 0, False, 0) for lane in lanes], WORD), nothing())
+
+
+def late_in_chunk(times: npt.NDArray[np.int32], lateness: int) -> Bools:
+    """Which tuples of a chunk are late whatever was there before it."""
+    return times < np.maximum.accumulate(times) - lateness if times.size else np.empty(0, np.bool_)
 
 
 def sift(tuples: Columns, arrived: Longs) -> Released:
@@ -105,7 +117,7 @@ def sift(tuples: Columns, arrived: Longs) -> Released:
 def rivals(tuples: Columns) -> tuple[Bools, Bools]:
     """Which tuples are exact duplicates of an earlier one, and which are reports that another one outranks.
 
-    Of several different reports of one vehicle in one second the smallest, field by field, is kept.
+    Of several different reports of one vehicle on one expressway in one second the smallest, field by field, is kept.
     """
     n = tuples["type"].size
     duplicate, conflict = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -119,8 +131,18 @@ def rivals(tuples: Columns) -> tuple[Bools, Bools]:
         table, tied = table[:, ranked], tied[ranked]
         same = np.r_[False, (table[:, 1:] == table[:, :-1]).all(axis=0)]
         duplicate[tied[same]] = True
-        left = tied[~same]
-        reports = table[:, ~same]
-        outranked = np.r_[False, (reports[:3, 1:] == reports[:3, :-1]).all(axis=0)] & (reports[0] == POSITION)
-        conflict[left[outranked]] = True
+        conflict[_outranked(table[:, ~same], tied[~same])] = True
     return duplicate, conflict
+
+
+def _outranked(reports: npt.NDArray[np.int32], places: Longs) -> Longs:
+    """The places of reports that a smaller one of the same vehicle, expressway and second outranks.
+
+    Tuples come sorted by all fields.
+    """
+    who = [FIELDS.index(name) for name in ("type", "time", "vid", "xway")]
+    by_vehicle = np.lexsort(reports[who[::-1]])
+    table = reports[:, by_vehicle]
+    rival = np.r_[False, (table[who, 1:] == table[who, :-1]).all(axis=0)] & (table[0] == POSITION)
+    outranked: Longs = places[by_vehicle[rival]]
+    return outranked

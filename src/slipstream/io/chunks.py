@@ -1,9 +1,10 @@
-"""Chunks: what a feed's source gives to Spark, a row for each piece of the feed that arrived together.
+"""Chunks: the pieces of a feed that arrived together, and what a source's task makes of them before they go to Spark.
 
 Before its first chunk a live source gives out openings, batches that bring nothing. When they are over, everything
 behind the source has run several times: it is planned, compiled and cached before the first tuple arrives.
 
-A source may decode its chunks in its own tasks (``decoding``): then a row carries tuples as an Arrow stream.
+A source hands its chunks to a ``Packing`` in its own tasks: they are passed on as they are, decoded to columns, or
+parsed and sent to the fragments of a job's state.
 
 Spark starts several Python processes for a source, and each imports it: what only some need is imported there.
 """
@@ -15,18 +16,20 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from slipstream.io.control import Control
 
 if TYPE_CHECKING:
     from slipstream.io.decoding import Decoding
 
-#: what a row is: a piece of the feed, the word that it was the last, an opening, lines that a decoding rejected
-CHUNK, LAST, OPENING, REJECTED = range(4)
+#: what a row is: a piece of the feed, the word that it was the last, an opening, lines that were rejected; of a lane,
+#: the word that it has been read to its end for now, and that more of it is there
+CHUNK, LAST, OPENING, REJECTED, CAUGHT_UP, BEHIND = range(6)
 
 #: the Spark columns of a chunk; when it arrived in milliseconds since 1970
 COLUMNS = "key int, seq long, what int, arrived long, chunk binary"
@@ -55,18 +58,90 @@ def from_stream(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-def decoding_of(body: dict[str, Any] | None) -> Decoding | None:
-    """A decoding from JSON, if there is one."""
-    if body is None:
-        return None
-    from slipstream.io.decoding import Decoding
-
-    return Decoding(**body)
+def row(seq: int, what: int, arrived: int = 0, chunk: bytes = b"", key: int = 0) -> pa.RecordBatch:
+    """One row."""
+    return pa.record_batch([[key], [seq], [what], [arrived], [chunk]], schema=ARROW)
 
 
-def row(seq: int, what: int, arrived: int = 0, chunk: bytes = b"") -> pa.RecordBatch:
-    """One row; a feed has one order, so all have one key."""
-    return pa.record_batch([[0], [seq], [what], [arrived], [chunk]], schema=ARROW)
+class Chunk(NamedTuple):
+    """A piece of a feed that arrived together, or a word about the feed."""
+
+    seq: int  # the place in its lane, within a batch
+    what: int = CHUNK
+    arrived: int = 0  # milliseconds since 1970
+    data: bytes = b""
+    lane: int = 0  # what has an order of its own: a partition of a topic
+
+
+class Packing(Protocol):
+    """What a source's task makes of the chunks it reads."""
+
+    @property
+    def by_lane(self) -> bool:
+        """Whether lanes are kept apart, and words about them are wanted."""
+
+    def opening(self, left: int) -> Iterator[pa.RecordBatch]:
+        """The rows of an opening."""
+
+    def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        """The rows that a task gives to Spark."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``packing_of`` makes it of again."""
+
+
+class Plain:
+    """Chunks are passed on as they are."""
+
+    by_lane = False
+
+    def opening(self, left: int) -> Iterator[pa.RecordBatch]:
+        """A single row."""
+        yield row(-left, OPENING)
+
+    def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        """A row for each chunk."""
+        return (row(*chunk[:4]) for chunk in chunks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing to say."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Decoded(Plain):
+    """Chunks are decoded: tuples travel as Arrow streams, and so do the lines that were rejected."""
+
+    decoding: Decoding
+
+    def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        """A row for the tuples of each chunk, and one for its rejects."""
+        for chunk in chunks:
+            if chunk.what != CHUNK:
+                yield row(*chunk[:4])
+                continue
+            found = self.decoding.decode(chunk.data)
+            if found.tuples.num_rows:
+                yield row(chunk.seq, CHUNK, chunk.arrived, as_stream(found.tuples))
+            if found.rejects.num_rows:
+                yield row(chunk.seq, REJECTED, chunk.arrived, as_stream(found.rejects))
+
+    def to_json(self) -> dict[str, Any]:
+        """The decoding."""
+        return {"decoding": self.decoding.to_json()}
+
+
+def packing_of(body: dict[str, Any]) -> Packing:
+    """A packing from JSON."""
+    if "reports" in body:
+        from slipstream.io.parcels import Parcels
+
+        return Parcels.from_json(body["reports"])
+    if "decoding" in body:
+        from slipstream.io.decoding import Decoding
+
+        return Decoded(Decoding.from_json(body["decoding"]))
+    return Plain()
 
 
 @dataclass
@@ -76,15 +151,15 @@ class Opening(InputPartition):
     left: int  # openings, this one included
 
 
-class ChunkReader(DataSourceStreamReader):
+class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A reader of chunks: openings first, then what ``begin``, ``reach``, ``pieces`` and ``chunks`` say.
 
     An offset says how many openings there were, whether the feed has ended, and where in the feed it is.
     """
 
-    def __init__(self, openings: int, decoding: Decoding | None = None, control: str = "") -> None:
+    def __init__(self, openings: int, packing: dict[str, Any] | None = None, control: str = "") -> None:
         self._openings = openings
-        self._decoding = decoding
+        self._packing = packing_of(packing or {})
         self._control = Control(Path(control)) if control else None
 
     def initialOffset(self) -> Offset:  # noqa: N802
@@ -95,12 +170,20 @@ class ChunkReader(DataSourceStreamReader):
         """The next opening, or what there is now: a batch never waits for more."""
         if start["openings"] < self._openings:
             return {**start, "openings": start["openings"] + 1}
-        if start["ended"]:
+        if start["ended"] and not self.reopens:
             return start
         if self._control is not None and self._control.holds:
             time.sleep(HELD)
             return start
         return {**start, **self.reach(start)}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Nothing to prepare: what is to be read to its end knows its end."""
+
+    @property
+    def reopens(self) -> bool:
+        """Whether more is read if it is there when a job starts again after the end."""
+        return False
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """An opening is read by one task."""
@@ -111,20 +194,8 @@ class ChunkReader(DataSourceStreamReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a partition."""
         if isinstance(partition, Opening):
-            return iter([row(-partition.left, OPENING)])
-        return self.chunks(partition) if self._decoding is None else self._decoded(self._decoding, partition)
-
-    def _decoded(self, decoding: Decoding, partition: Any) -> Iterator[pa.RecordBatch]:
-        for given in self.chunks(partition):
-            _, seq, what, arrived, chunk = (column[0].as_py() for column in given.columns)
-            if what != CHUNK:
-                yield given
-                continue
-            found = decoding.decode(chunk)
-            if found.tuples.num_rows:
-                yield row(seq, CHUNK, arrived, as_stream(found.tuples))
-            if found.rejects.num_rows:
-                yield row(seq, REJECTED, arrived, as_stream(found.rejects))
+            return self._packing.opening(partition.left)
+        return self._packing.pack(self.chunks(partition))
 
     @abstractmethod
     def begin(self) -> Offset:
@@ -139,5 +210,5 @@ class ChunkReader(DataSourceStreamReader):
         """What to read between two offsets."""
 
     @abstractmethod
-    def chunks(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Read it: the same rows whenever it is read."""
+    def chunks(self, partition: Any) -> Iterator[Chunk]:
+        """Read it: the same chunks whenever it is read."""

@@ -1,4 +1,4 @@
-"""What people want of a job that runs: that it runs, pauses, or takes a number of steps; said in a small file."""
+"""What people want of a running job: that it runs, pauses, takes a number of steps, or stops; said in a small file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from slipstream.staging import appearing
 
-RUN, PAUSE = "run", "pause"
+RUN, PAUSE, STOP = "run", "pause", "stop"
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Control:
 
     @property
     def wanted(self) -> str:
-        """Run, pause, or a number of steps."""
+        """Run, pause, a number of steps, or stop."""
         return self.file.read_text(encoding="utf-8").strip() if self.file.exists() else RUN
 
     def want(self, word: str) -> None:
@@ -30,6 +30,11 @@ class Control:
     def holds(self) -> bool:
         """Whether nothing more is to arrive for now."""
         return self.wanted == PAUSE
+
+    @property
+    def stops(self) -> bool:
+        """Whether the job is to end after its batch."""
+        return self.wanted == STOP
 
     @property
     def steps(self) -> int:

@@ -11,24 +11,23 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream.errors import BadInput
 from slipstream.feeds.tuples import END_MARK
-from slipstream.io.chunks import CHUNK, COLUMNS, LAST, ChunkReader, Offset, decoding_of, row
-
-if TYPE_CHECKING:
-    from slipstream.io.decoding import Decoding
+from slipstream.io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset
 
 OPTION = "lines"
 
 #: how a spool names its files: a number, and when they arrived in milliseconds since 1970
 SPOOLED = "{number:012d}-{arrived:013d}"
+#: a piece of a file that is worth a task of its own
+LEAST_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,9 @@ class Lines:
     most_bytes: int = 32 << 20
     control: str = ""
     header: str = ""  # the first line of every file, where files begin with one
-    decoding: Decoding | None = None
+    packing: dict[str, Any] = field(default_factory=dict)
+    tasks: int = 1  # that read at once
+    most_files: int = 0  # in a batch; 0 for any number
 
     def to_json(self) -> str:
         """As text."""
@@ -53,8 +54,7 @@ class Lines:
     @classmethod
     def from_json(cls, text: str) -> Lines:
         """From text."""
-        body = json.loads(text)
-        return cls(**{**body, "decoding": decoding_of(body["decoding"])})
+        return cls(**json.loads(text))
 
     @property
     def is_folder(self) -> bool:
@@ -86,11 +86,26 @@ def header_of(line: bytes) -> str:
     return line.decode(errors="replace").strip("\r\n\ufeff")
 
 
+class Piece(NamedTuple):
+    """A stretch of a file: its place among the pieces of a batch, the file's name, first byte, end, and arrival."""
+
+    seq: int
+    name: str
+    first: int
+    end: int
+    arrived: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.end - self.first
+
+
 @dataclass
 class Pieces(InputPartition):
-    """Pieces of files to read, in order: name, first byte, end, arrival; and whether nothing will follow."""
+    """What a task reads, and whether nothing will follow."""
 
-    pieces: list[tuple[str, int, int, int]]
+    pieces: list[Piece]
     last: bool
 
 
@@ -112,36 +127,61 @@ class LineSource(DataSource):
 
 
 class LineReader(ChunkReader):
-    """Plans batches by looking at the files, and reads them in one task, for their order."""
+    """Plans batches by looking at the files; their pieces are numbered, so that several tasks can read them."""
 
     def __init__(self, lines: Lines) -> None:
-        super().__init__(lines.openings, lines.decoding, lines.control)
+        super().__init__(lines.openings, lines.packing, lines.control)
         self._lines = lines
         self._seen_ms = 0  # when the file was last seen without anything new
 
+    @property
+    def reopens(self) -> bool:
+        """Files that came after the end, unless the end has been passed on."""
+        return not (self._lines.follow or self._packing.by_lane)
+
     def begin(self) -> Offset:
         """Before the first file."""
-        return {"name": "", "byte": 0, "arrived": 0}
+        return {"name": "", "byte": 0, "arrived": 0, "files": 0}
 
     def reach(self, start: Offset) -> Offset:
         """As much as there is, up to the size of a batch."""
         now = time.time_ns() // 1_000_000
+        self._check_order(start)
         end = self._reach(start)
+        end["files"] = sum(file.name <= end["name"] for file in self._lines.files())
         if (end["name"], end["byte"]) == (start["name"], start["byte"]):
             self._seen_ms = now
-            return {**end, "arrived": start["arrived"]}
+            return {**end, "arrived": start["arrived"], "files": start.get("files", 0)}
         return {**end, "arrived": self._seen_ms or now}
+
+    def _check_order(self, start: Offset) -> None:
+        """Refuse a file that comes before one that has been read: it would never be."""
+        if self._lines.spool or not self._lines.is_folder:
+            return
+        before = [file for file in self._lines.files() if file.name <= start["name"]]
+        if len(before) > start.get("files", len(before)):
+            newest = max(before, key=lambda file: file.stat().st_ctime_ns)
+            raise BadInput(
+                f"{newest}: came when {start['name']} had been read.",
+                hint="Files of a folder are read in the order of their names: give it a name after that.",
+            )
 
     def _reach(self, start: Offset) -> Offset:
         complete = self._lines.complete()
         taken, end = 0, {"name": start["name"], "byte": start["byte"], "ended": False}
-        for name, first, size in self._stretches(start):
+        for number, (name, first, size) in enumerate(self._waiting(start)):
+            if self._lines.most_files and number == self._lines.most_files:
+                return end
             last = self._cut(name, first, min(size, first + self._lines.most_bytes - taken), size, complete)
             taken += last - first
             end = {"name": name, "byte": last, "ended": False}
             if last < size:
                 return end
         return {**end, "ended": complete}
+
+    def _waiting(self, start: Offset) -> list[tuple[str, int, int]]:
+        """Name, first byte and size of the files of which something is left to read."""
+        return [stretch for stretch in self._stretches(start) if stretch[2] > stretch[1]]
 
     def _stretches(self, start: Offset) -> list[tuple[str, int, int]]:
         """Name, first byte and size of the files from ``start`` on."""
@@ -172,29 +212,59 @@ class LineReader(ChunkReader):
         return path / name if self._lines.is_folder else path
 
     def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task reads all, in order."""
+        """Pieces of like size for the tasks."""
         found = [
             (name, first, end["byte"] if name == end["name"] else size)
             for name, first, size in self._stretches(start)
             if name <= end["name"]
         ]
-        wanted = [self._stamped(*piece, end["arrived"]) for piece in found if piece[2] > piece[1]]
+        parts = self._divided([self._stamped(*part, end["arrived"]) for part in found if part[2] > part[1]])
         last = bool(end["ended"]) and not start["ended"]
-        return [Pieces(wanted, last)] if wanted or last else []
+        return [Pieces(part, last and number == 0) for number, part in enumerate(parts or [[]] * last)]
+
+    def _divided(self, stretches: list[tuple[str, int, int, int]]) -> list[list[Piece]]:
+        """Stretches of files cut at lines, and dealt out to the tasks in their order."""
+        share = sum(end - first for _, first, end, _ in stretches) // self._lines.tasks + 1
+        smallest = max(share, LEAST_BYTES) if self._lines.tasks > 1 else self._lines.most_bytes
+        pieces: list[Piece] = []
+        for name, first, end, arrived in stretches:
+            for begin, stop in pairwise(self._cuts(name, first, end, smallest)):
+                pieces.append(Piece(len(pieces), name, begin, stop, arrived))
+        parts: list[list[Piece]] = []
+        room = 0
+        for piece in pieces:
+            if room <= 0:
+                parts.append([])
+                room = share
+            parts[-1].append(piece)
+            room -= piece.size
+        return parts
+
+    def _cuts(self, name: str, first: int, end: int, share: int) -> list[int]:
+        """Where to cut a stretch of a file, so that no line is torn."""
+        cuts = [first]
+        if not self._lines.whole_files:
+            with Path(name).open("rb") as file:
+                for wanted in range(first + share, end, share):
+                    file.seek(max(wanted, cuts[-1]))
+                    file.readline()
+                    if cuts[-1] < file.tell() < end:
+                        cuts.append(file.tell())
+        return [*cuts, end]
 
     def _stamped(self, name: str, first: int, end: int, arrived: int) -> tuple[str, int, int, int]:
         file = self._file(name)
         return str(file), first, end, self._lines.arrived(file) if self._lines.is_folder else arrived
 
-    def chunks(self, partition: Pieces) -> Iterator[pa.RecordBatch]:
-        """The pieces, and a last row that says so."""
-        for number, (name, first, end, arrived) in enumerate(partition.pieces):
+    def chunks(self, partition: Pieces) -> Iterator[Chunk]:
+        """The pieces, and a last word that says so."""
+        for seq, name, first, end, arrived in partition.pieces:
             with Path(name).open("rb") as file:
                 file.seek(first)
-                chunk = file.read(end - first)
-            yield row(number, CHUNK, arrived, chunk if first else self._without_header(name, chunk))
+                data = file.read(end - first)
+            yield Chunk(seq, arrived=arrived, data=data if first else self._without_header(name, data))
         if partition.last:
-            yield row(len(partition.pieces), LAST)
+            yield Chunk(1 << 32, LAST)
 
     def _without_header(self, name: str, chunk: bytes) -> bytes:
         if not self._lines.header:

@@ -2,8 +2,8 @@
 
 Offsets are Kafka's own, kept in Spark's offset log, so what was read is read again after a crash and only that; no
 consumer group commits anything. Spark's JVM connector would need jars that match Spark to the digit; this needs none.
-A message arrived at its timestamp. Kafka keeps order within a partition; of several, messages are taken in the order of
-their arrival: one task reads them all, or several tasks some of the partitions each.
+A message arrived at its timestamp. Tasks read some of the partitions each. Kafka keeps order within a partition, so
+partitions are lanes; where lanes are not told apart, the messages of a task come in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -11,26 +11,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream.errors import BadArgument, BadInput, Unavailable
-from slipstream.io.chunks import ARRIVALS_MS, CHUNK, COLUMNS, LAST, ChunkReader, Offset, decoding_of, row
-from slipstream.io.encodings import BINARY
+from slipstream.io.chunks import ARRIVALS_MS, BEHIND, CAUGHT_UP, COLUMNS, LAST, Chunk, ChunkReader, Offset
+from slipstream.io.encodings import joining
 from slipstream.io.kafka import PATIENCE, Topic
 from slipstream.progress import say
 from slipstream.staging import appearing
-
-if TYPE_CHECKING:
-    from slipstream.io.decoding import Decoding
-    from slipstream.kernels import Longs
 
 OPTION = "topic"
 MOST_MESSAGES = 400_000
@@ -60,7 +55,7 @@ class Subscription:
     openings: int = 0
     tasks: int = 1  # that read at once
     control: str = ""
-    decoding: Decoding | None = None
+    packing: dict[str, Any] = field(default_factory=dict)
 
     def until_now(self, file: Path) -> Subscription:
         """Unless it follows, a subscription ends where the topic ended at its first start."""
@@ -81,7 +76,7 @@ class Subscription:
     def from_json(cls, text: str) -> Subscription:
         """From text."""
         body = json.loads(text)
-        return cls(**{**body, "topic": Topic.from_dict(body["topic"]), "decoding": decoding_of(body["decoding"])})
+        return cls(**{**body, "topic": Topic.from_dict(body["topic"])})
 
 
 @cache
@@ -143,10 +138,10 @@ def wait_for(topic: Topic) -> None:
 
 @dataclass
 class Stretch(InputPartition):
-    """What a task reads: from where to where of each partition, and whether that is all there will be."""
+    """What a task reads, from where to where of each partition; and what it says of other partitions."""
 
     stretches: list[tuple[int, int, int]]
-    last: bool
+    words: list[tuple[int, int]]  # of a partition that it is read to its end, that more is there, or that it is over
 
 
 class TopicSource(DataSource):
@@ -170,23 +165,25 @@ class TopicReader(ChunkReader):
     """Plans batches by the topic's watermarks."""
 
     def __init__(self, subscription: Subscription) -> None:
-        super().__init__(subscription.openings, subscription.decoding, subscription.control)
+        super().__init__(subscription.openings, subscription.packing, subscription.control)
         self._subscription = subscription
 
     def begin(self) -> Offset:
         """Before the oldest messages; the topic need not be there yet."""
-        return {"at": {}}
+        return {"at": {}, "behind": []}
 
     def reach(self, start: Offset) -> Offset:
         """As many messages as there are, up to the size of a batch."""
         until, marks = self._subscription.until, watermarks(self._subscription.topic) or {}
         ends = until or {str(n): high for n, (_, high) in marks.items()}
         at = {n: self._next(start["at"].get(n), ends[n], n, marks.get(int(n), (0, 0))[0]) for n in ends}
+        # in the offset, so that a batch that is done again knows what was known when it was planned
+        behind = [int(n) for n, place in at.items() if place < ends[n]]
         if until is not None:
-            return {"at": {**start["at"], **at}, "ended": at == until}
+            return {"at": {**start["at"], **at}, "behind": behind, "ended": at == until}
         if at == start["at"]:
             time.sleep(IDLE)
-        return {"at": {**start["at"], **at}, "ended": self._says_end(start["at"], at)}
+        return {"at": {**start["at"], **at}, "behind": behind, "ended": self._says_end(start["at"], at)}
 
     def _says_end(self, before: dict[str, int], at: dict[str, int]) -> bool:
         """Whether the newest message of a partition is empty, which says that nothing more will come."""
@@ -209,38 +206,55 @@ class TopicReader(ChunkReader):
         return max(place, min(end, place + MOST_MESSAGES))
 
     def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Some partitions for each task."""
+        """Some partitions for each task; the first also says what is known of all of them."""
         stretches = [(int(n), start["at"].get(n, last), last) for n, last in end["at"].items()]
         wanted = [stretch for stretch in stretches if stretch[2] > stretch[1]]
         tasks = [part for k in range(self._subscription.tasks) if (part := wanted[k :: self._subscription.tasks])]
-        last = bool(end["ended"]) and not start["ended"]
-        return [Stretch(part, last and k == 0) for k, part in enumerate(tasks or [[]] * last)]
+        ends = bool(end["ended"]) and not start["ended"]
+        words = self._words(end, ends=ends) if tasks or ends else []
+        return [Stretch(part, words if k == 0 else []) for k, part in enumerate(tasks or [[]] * ends)]
 
-    def chunks(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
-        """The messages that arrived together as a chunk each."""
+    def _words(self, end: Offset, *, ends: bool) -> list[tuple[int, int]]:
+        if not self._packing.by_lane:
+            return [(0, LAST)] if ends else []
+        until, behind = self._subscription.until, end.get("behind", [])
+        over = [ends or (until is not None and place >= until.get(n, 0)) for n, place in end["at"].items()]
+        return [
+            (int(n), LAST if done else BEHIND if int(n) in behind else CAUGHT_UP)
+            for n, done in zip(end["at"], over, strict=True)
+        ]
+
+    def chunks(self, partition: Stretch) -> Iterator[Chunk]:
+        """The messages that arrived together as a chunk each, and words about the partitions."""
         topic = self._subscription.topic
-        times, values = _in_order([messages(topic, *stretch) for stretch in partition.stretches])
-        glue = b"" if self._subscription.encoding in BINARY else b"\n"
-        # tasks are told apart by the partition they begin with
-        seq = partition.stretches[0][0] << 32 if partition.stretches else 0
-        moments = times // ARRIVALS_MS
+        if self._packing.by_lane:
+            for stretch in partition.stretches:
+                yield from self._together(messages(topic, *stretch), stretch[0], 0)
+        elif partition.stretches:
+            # tasks are told apart by the partition they begin with
+            found = _in_order([messages(topic, *stretch) for stretch in partition.stretches])
+            yield from self._together(found, 0, partition.stretches[0][0] << 32)
+        for lane, what in partition.words:
+            yield Chunk(1 << 61, what, lane=lane)
+
+    def _together(self, found: Messages, lane: int, seq: int) -> Iterator[Chunk]:
+        join = joining(self._subscription.encoding)
+        moments = np.asarray(found.times, np.int64) // ARRIVALS_MS
         cuts = np.flatnonzero(np.diff(moments)) + 1
-        for begin, end in pairwise([0, *cuts.tolist(), len(values)]) if values else ():
-            together = glue.join(filter(None, values[begin:end]))
-            yield row(seq, CHUNK, int(moments[begin]) * ARRIVALS_MS, together)
+        for begin, end in pairwise([0, *cuts.tolist(), len(found.values)]) if found.values else ():
+            arrived, data = int(moments[begin]) * ARRIVALS_MS, join(list(filter(None, found.values[begin:end])))
+            yield Chunk(seq, arrived=arrived, data=data, lane=lane)
             seq += 1
-        if partition.last:
-            yield row(seq, LAST)
 
 
-def _in_order(parts: list[Messages]) -> tuple[Longs, list[bytes]]:
+def _in_order(parts: list[Messages]) -> Messages:
     """The messages of several partitions in the order of their arrival."""
-    times = np.array([moment for part in parts for moment in part.times], np.int64)
+    times = [moment for part in parts for moment in part.times]
     values = [value for part in parts for value in part.values]
     if len(parts) < 2:
-        return times, values
-    order = np.argsort(times, kind="stable")
-    return times[order], [values[place] for place in order.tolist()]
+        return Messages(times, values)
+    order = np.argsort(np.array(times, np.int64), kind="stable").tolist()
+    return Messages([times[place] for place in order], [values[place] for place in order])
 
 
 def messages(topic: Topic, number: int, first: int, end: int) -> Messages:

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream.io.chunks import CHUNK, COLUMNS, ChunkReader, Offset, as_stream, row
+from slipstream.io.chunks import COLUMNS, Chunk, ChunkReader, Offset, as_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,10 +89,10 @@ class TrainReader(ChunkReader):
         """One task reads all."""
         return [Trains(start["train"], end["train"])] if end["train"] > start["train"] else []
 
-    def chunks(self, partition: Trains) -> Iterator[pa.RecordBatch]:
-        """A row for each train."""
+    def chunks(self, partition: Trains) -> Iterator[Chunk]:
+        """A chunk for each train."""
         for number in range(partition.first, partition.end):
-            yield row(number, CHUNK, 0, as_stream(pq.read_table(self._file(number))))
+            yield Chunk(number, data=as_stream(pq.read_table(self._file(number))))
 
     def _file(self, number: int) -> Path:
         return train_file(Path(self._folder.path), number)

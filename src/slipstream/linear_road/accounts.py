@@ -79,9 +79,10 @@ class Accounts:
         """Balances of the vehicles as of their times, all charges booked on the way."""
         times = np.concatenate([charges.time, time])
         asks = np.concatenate([np.zeros(charges.time.size, np.int32), np.ones(time.size, np.int32)])
-        order = np.lexsort((asks, times))
-        vids = np.concatenate([charges.vid, vid])[order]
-        amounts = np.concatenate([charges.amount, np.zeros(time.size, np.int64)])[order]
+        amounts = np.concatenate([charges.amount, np.zeros(time.size, np.int64)])
+        # the order of charges in a second must not depend on which fragment they come from
+        order = np.lexsort((amounts, asks, times))
+        vids, amounts = np.concatenate([charges.vid, vid])[order], amounts[order]
         self.accounts.make_room(charges.vid.size)
         answers = np.empty(times.size, np.int64)
         answers[order] = settle(self.accounts.parts, vids, amounts, asks[order], self.rules.frequent_traveller)

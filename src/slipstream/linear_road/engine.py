@@ -1,16 +1,16 @@
-"""Run a job, tolling or archiving or both: from an input to a folder, until the input ends or the job is stopped.
+"""Run a job that tolls, archives or does both: from an input to a folder, until the input ends or the job is stopped.
 
-Every start names its source, then does the same: lay out, assemble the query, warm up, connect, follow until the input
-ends. The next start resumes where an interrupted one left off.
+Here is what is particular to these jobs: how a run and a feed are opened, what the query is made of, how its batches
+are committed, and what the summary says. The way from start to end is that of every job (``runtime.job``).
 """
 
 from __future__ import annotations
 
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,38 +25,40 @@ from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
-from slipstream.io.reports import Parser, reading
-from slipstream.io.sources import CLOCK, Feed, at_second, has_ended, is_open, place_of, start_clock
-from slipstream.linear_road import replay, sink
+from slipstream.io.kafka import Topic
+from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
+from slipstream.io.parcels import Parcels
+from slipstream.io.publisher import Publisher
+from slipstream.io.reports import reading
+from slipstream.io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
+from slipstream.linear_road import replay, tables
 from slipstream.linear_road.accounts import Accounts
-from slipstream.linear_road.compaction import BLOCK, compacting
+from slipstream.linear_road.delivery import Delivery
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
-from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, FILE, TRIPS, Layout, check_layout
+from slipstream.linear_road.intake import SILENCE_MS
+from slipstream.linear_road.journal import Detail, last_batch
+from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, ARCHIVE, TRIPS, Layout, check_job, kind_of
 from slipstream.linear_road.published import Watch, prepare
-from slipstream.linear_road.query import IntakeStage, assemble, stages_of
+from slipstream.linear_road.query import IntakeStage, WriteStage, assemble, stages_of
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.schedule import Irregular
 from slipstream.linear_road.stages import account_stage, by_fragment, ends, toll_stage, trip_stage
 from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
+from slipstream.linear_road.text import check_texts
 from slipstream.linear_road.travel import Past
 from slipstream.progress import bar, say
-from slipstream.runtime import state_cache
-from slipstream.runtime.metrics import recorded
-from slipstream.runtime.status import FILE as STATUS
-from slipstream.runtime.status import READY, RUNNING, Status, has_finished, reported
-from slipstream.session import activate, keeping_state, task_errors
+from slipstream.runtime import job, state_cache
+from slipstream.runtime.status import has_finished
+from slipstream.session import activate, keeping_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-CHECKPOINT = "checkpoint"
 #: empty batches before a clock starts or a feed is connected: by then Spark has the query planned and compiled
 REHEARSALS = 24
-#: what to do after almost anything
-RESUME = "What was committed is safe. Fix the problem and run the same command again to resume."
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,17 @@ class Settings:
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
+    silence: float = SILENCE_MS / 1000  # seconds after which a silent partition of a topic no longer holds the others
     encoding: str = "text"
     columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
     fields: tuple[str, ...] = ()  # of CSV without a header
-    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers; never written down
+    definition: Definition | None = None  # of Avro or Protobuf messages: where their schema is
     follow: bool = False
-    text: bool = True
-    compact_every: int = BLOCK  # batches of answers in a file once they are old; 0 leaves them
+    text: bool = True  # output.csv and rejects.csv beside the tables
+    topics: tuple[Topic, ...] = ()  # that get the lines of output.csv too
+    show: Callable[[list[bytes]], None] | None = None  # gets the lines of every batch that was committed
+    compact_every: int = COMPACT_EVERY  # batches between two compactions of the tables; 0 for never
     parallel: int = 0
     train_length: int = 0
     history: Path | None = None
@@ -85,15 +91,16 @@ class Settings:
     start: str = START  # of trips: the instant of second 0
     watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
 
-    def reading(self, source: str) -> tuple[Feed, Parser]:
-        """The feed that a source names, and how its chunks are parsed."""
+    def reading(self, source: str) -> Feed:
+        """The feed that a source names."""
         return reading(
             source,
             self.encoding,
             columns=self.columns,
             fields=self.fields,
             follow=self.follow,
-            settings=self.kafka if source.startswith(sources.KAFKA) else (),
+            settings=self.kafka,
+            definition=self.definition,
         )
 
     def end_of(self, run: Run) -> int:
@@ -108,7 +115,7 @@ class Settings:
     @property
     def name(self) -> str:
         """What people call a job with these settings."""
-        return "archive" if self.outputs == TRIPS else "toll"
+        return kind_of(self.outputs)
 
     def fixed(self, source: str, *, lateness: int, until: int = -1) -> dict[str, Any]:
         """What a job must have in common with the one that it resumes."""
@@ -119,8 +126,13 @@ class Settings:
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
     """Toll a recorded run: first the opening, then its seconds by the clock."""
     check_run(run, out, settings)
-    with reported(out, source_of(run), settings.end_of(run)) as status:
-        return _toll_run(spark, run, out, settings, status)
+    return _RunLife(spark, run, out, settings).to_the_end()
+
+
+def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
+    """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
+    check_feed(source, out, settings)
+    return _FeedLife(spark, source, out, settings).to_the_end()
 
 
 def check_run(run: Run, out: Path, settings: Settings) -> None:
@@ -128,20 +140,34 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
     since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
         raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
-    _check_job(out, settings, _fixed_of_run(run, settings))
+    _check(out, settings, _fixed_of_run(run, settings))
 
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Refuse what cannot be done, before Spark starts."""
-    settings.reading(source)[0].check()
-    _check_job(out, settings, _fixed_of_feed(source, settings))
+    settings.reading(source).check()
+    _check(out, settings, _fixed_of_feed(source, settings))
 
 
-def _check_job(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
+def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
     if settings.archives:
         second_of(settings.start)
-    check_folder(out, settings.name)
-    check_layout(out / CHECKPOINT, fixed)
+    for topic in settings.topics:
+        topic.check_broker()
+    check_job(out, fixed)
+    last = last_batch(out)
+    check_texts(out, last.detail if last else Detail())
+
+
+def _fixed_of_run(run: Run, settings: Settings) -> dict[str, Any]:
+    """What a job remembers of a run: its folder may move."""
+    return settings.fixed(f"run {run.path.name}", lateness=0, until=settings.end_of(run))
+
+
+def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
+    """What a job remembers of a feed: a folder may move, a socket may have another port."""
+    name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
+    return settings.fixed(source if source.startswith(sources.KAFKA) else name, lateness=settings.lateness)
 
 
 def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
@@ -159,90 +185,218 @@ def source_of(run: Run) -> str:
     return str(run.path.absolute()) + (f" x {run.copies}" if run.copies > 1 else "")
 
 
-def _fixed_of_run(run: Run, settings: Settings) -> dict[str, Any]:
-    """What a checkpoint remembers of a run: its folder may move."""
-    return settings.fixed(f"run {run.path.name}", lateness=0, until=settings.end_of(run))
+class _Life(job.Life):
+    """A job from start to end, whatever it reads."""
+
+    total = 0  # seconds, if they are known
+
+    def __init__(self, spark: SparkSession, out: Path, settings: Settings) -> None:
+        self.spark, self.out, self.settings = spark, out, settings
+        self.doing = "archiving" if settings.name == ARCHIVE else "tolling"
+        self._clock = out / CHECKPOINT / CLOCK
+        self._control = job.control(out)
+        self._started = self._connected = False
+        self._shown = 0
+        self._advance: Callable[[int], None] = lambda _: None
+
+    def to_the_end(self) -> dict[str, Any]:
+        """Run the job, and sum up what it did, however it ends."""
+        began = time.time()
+        with state_cache.engine() as name, bar("seconds of the run", self.total) as self._advance:
+            try:
+                job.run(self.out, self, lambda: self._start(name), compact_every=self.settings.compact_every)
+            finally:
+                if self._started:
+                    self.settings.watch()
+                    clock = Clock.read(self._clock)
+                    summary = summarise(self.out, began=began, clock=clock, outputs=self.settings.outputs)
+                    _warn(summary)
+        return summary
+
+    @abstractmethod
+    def written(self, engine: str) -> tuple[Layout, DataFrame]:
+        """The query: what it reads, its stages, and what their tasks say they wrote."""
+
+    @abstractmethod
+    def is_open(self, place: dict[str, Any]) -> bool:
+        """Whether the source is past its openings."""
+
+    @abstractmethod
+    def is_over(self, place: dict[str, Any]) -> bool:
+        """Whether the source has no more."""
+
+    @abstractmethod
+    def begin(self, place: dict[str, Any]) -> None:
+        """Let the source begin, at a place."""
+
+    def is_warm(self, query: StreamingQuery) -> bool:
+        """Whether the openings are over."""
+        place = place_of(query)
+        return bool(place) and self.is_open(place)
+
+    def connect(self, query: StreamingQuery) -> None:
+        """Start the clock, or connect the feed."""
+        self._connected = True
+        self.begin(place_of(query))
+
+    def has_ended(self, query: StreamingQuery) -> bool:
+        """Whether the source has no more, and all of it is committed."""
+        place = place_of(query)
+        return bool(place) and self.is_over(place)
+
+    def look(self, query: StreamingQuery) -> None:
+        """Show how far it is."""
+        self.settings.watch()
+        second = int(place_of(query).get("second", -1))
+        if second > self._shown and self._connected:
+            self._advance(second - self._shown)
+            self._shown = second
+
+    def layout(self, fixed: dict[str, Any], *, live: bool = False) -> Layout:
+        """A live feed on one machine gets one fragment: the tasks of a batch cost more than the work in them."""
+        context = self.spark.sparkContext
+        few = live and str(context.master).startswith("local")
+        layout = Layout.agreed(self.out, self.settings.parallel or (1 if few else context.defaultParallelism), fixed)
+        if self.settings.archives:
+            archives.describe(self.out)
+        return layout
+
+    def write(self, engine: str) -> WriteStage:
+        """The stage that writes what the others make."""
+        return WriteStage(engine, self.out, second_of(self.settings.start) if self.settings.archives else 0)
+
+    def _start(self, engine: str) -> StreamingQuery:
+        activate(self.spark)
+        layout, written = self.written(engine)
+        writer = written.writeStream.foreachBatch(self._delivery(layout)).outputMode("append")
+        writer = writer.option("checkpointLocation", str(self.out / CHECKPOINT)).trigger(processingTime="0 seconds")
+        self._started = True
+        with keeping_state(self.spark, layout.partitions):
+            return writer.start()
+
+    def _delivery(self, layout: Layout) -> Delivery:
+        made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips)
+        return Delivery(
+            self.out,
+            Outputs(self.out, layout.id, made),
+            self._clock,
+            text=self.settings.text,
+            publishers=[Publisher(topic, layout.id) for topic in self.settings.topics],
+            show=self.settings.show,
+            delivered=self._count_step,
+        )
+
+    def _count_step(self) -> None:
+        if self._connected:
+            self._control.step_done()
 
 
-def _toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
-    since, until = settings.since, settings.end_of(run)
-    layout = _layout(spark, out, settings, _fixed_of_run(run, settings))
-    path = str(run.path.absolute())
-    forward = ""
-    if since:
-        folder = out / CHECKPOINT / "forward"
-        started = Forward(str(folder.absolute()), path, run.copies, settings.rules, since)
-        started.compute(spark)
-        forward = started.to_json()
-    _warm_up(spark, layout)
-    source = replay.Replay(
-        path,
-        run.copies,
-        layout.fragments,
-        since,
-        until,
-        str((out / CHECKPOINT / CLOCK).absolute()),
-        settings.batch_seconds,
-        layout.partitions,
-        forward,
-        REHEARSALS if settings.speed != FULL_SPEED else 1,
-        settings.train_length,
-    )
-    _stop_other_clock(out, settings.speed)
-    with state_cache.engine() as name:
-        stages = stages_of(name, layout, path, _watch(out, settings))
-        answers = assemble(replay.replayed(spark, source), name, layout, stages)
-        return _toll(spark, answers, out, settings, _Seconds(since, until), status)
+class _RunLife(_Life):
+    """A recorded run: its clock starts when the openings are over."""
+
+    def __init__(self, spark: SparkSession, run: Run, out: Path, settings: Settings) -> None:
+        super().__init__(spark, out, settings)
+        self._run, self.source = run, source_of(run)
+        self.total = self.until = settings.end_of(run)
+
+    def is_open(self, place: dict[str, Any]) -> bool:
+        """Whether the first second is next."""
+        return at_second(self.settings.since)(place)
+
+    def is_over(self, place: dict[str, Any]) -> bool:
+        """Whether the last second is done."""
+        return at_second(self.total)(place)
+
+    def begin(self, place: dict[str, Any]) -> None:
+        """Start the clock."""
+        since = self.settings.since
+        start_clock(self._clock, self.settings.speed, max(since, int(place.get("second", since))))
+
+    def written(self, engine: str) -> tuple[Layout, DataFrame]:
+        """The run as trains, through the stages."""
+        layout = self.layout(_fixed_of_run(self._run, self.settings))
+        forward = self._forward()
+        _warm_up(self.spark, layout)
+        self._stop_other_clock()
+        path = str(self._run.path.absolute())
+        stages = stages_of(engine, layout, path, _watch(self.out, self.settings))
+        hops = replay.replayed(self.spark, self._replay(path, layout, forward))
+        return layout, assemble(hops, engine, layout, stages, self.write(engine))
+
+    def _replay(self, path: str, layout: Layout, forward: str) -> replay.Replay:
+        return replay.Replay(
+            path,
+            self._run.copies,
+            layout.fragments,
+            self.settings.since,
+            self.total,
+            str(self._clock.absolute()),
+            self.settings.batch_seconds,
+            layout.partitions,
+            forward,
+            REHEARSALS if self.settings.speed != FULL_SPEED else 1,
+            self.settings.train_length,
+            str(self._control.file.absolute()),
+        )
+
+    def _forward(self) -> str:
+        """Compute the state that all seconds before the first leave, if any are left out."""
+        if not self.settings.since:
+            return ""
+        folder = self.out / CHECKPOINT / "forward"
+        path, copies = str(self._run.path.absolute()), self._run.copies
+        started = Forward(str(folder.absolute()), path, copies, self.settings.rules, self.settings.since)
+        started.compute(self.spark)
+        return started.to_json()
+
+    def _stop_other_clock(self) -> None:
+        """After a restart at another speed, the clock starts again from where the job is."""
+        if (clock := Clock.read(self._clock)) is not None and clock.speed != self.settings.speed:
+            self._clock.unlink()
 
 
-def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
-    check_feed(source, out, settings)
-    with reported(out, source) as status:
-        return _toll_feed(spark, source, out, settings, status)
+class _FeedLife(_Life):
+    """A feed: it is connected when the openings are over."""
 
+    def __init__(self, spark: SparkSession, source: str, out: Path, settings: Settings) -> None:
+        super().__init__(spark, out, settings)
+        self.source = source
+        self._feed = settings.reading(source)
+        self._openings = REHEARSALS if self._feed.has_no_end else 0
 
-def _toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings, status: Status) -> dict[str, Any]:
-    feed, parser = settings.reading(source)
-    live = feed.has_no_end
-    openings = REHEARSALS if live else 0
-    chunks = feed.open(spark, out / CHECKPOINT, openings=openings, alone=True)
-    layout = _layout(spark, out, settings, _fixed_of_feed(source, settings), live=live)
-    _warm_up(spark, layout)
-    _set_clock(out, LIVE if live else Clock.starting(FULL_SPEED))
-    history = str(settings.history.absolute()) if settings.history else None
-    with state_cache.engine() as name:
-        intake = IntakeStage(name, layout, parser, live=live)
-        stages = stages_of(name, layout, history, _watch(out, settings), intake)
-        answers = assemble(chunks, name, layout, stages)
-        coming = _Feed(openings, lambda: feed.connect(out / CHECKPOINT))
-        return _toll(spark, answers, out, settings, coming, status)
+    def is_open(self, place: dict[str, Any]) -> bool:
+        """Whether all openings were given out."""
+        return is_open(self._openings)(place)
 
+    def is_over(self, place: dict[str, Any]) -> bool:
+        """Whether the feed has ended."""
+        return has_ended(place)
 
-def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
-    """What a checkpoint remembers of a feed: a folder may move, a socket may have another port."""
-    name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
-    return settings.fixed(source if source.startswith(sources.KAFKA) else name, lateness=settings.lateness)
+    def begin(self, place: dict[str, Any]) -> None:
+        """Connect it, unless it has ended already."""
+        if not (place and has_ended(place)):
+            self._feed.connect(self.out / CHECKPOINT)
 
-
-def check_folder(out: Path, job: str = "toll") -> None:
-    """Refuse a folder that is not ours, and one whose journal was damaged: its last line alone would not show it."""
-    sink.check_whole(out, out / CHECKPOINT)
-    others = out.exists() and not (out / CHECKPOINT).exists() and any(path.name != STATUS for path in out.iterdir())
-    trips = (out / archives.FOLDER).exists() and not (out / CHECKPOINT / FILE).exists()
-    if others or trips:
-        kind = "an archive" if job == "archive" else f"a {job}"
-        raise BadArgument(f"--out {out}: exists but is not {kind} job's folder.", hint="Choose another, or remove it.")
-
-
-def _layout(spark: SparkSession, out: Path, settings: Settings, fixed: dict[str, Any], *, live: bool = False) -> Layout:
-    """A live feed on one machine gets one fragment: the number of tasks in a batch costs more than the work in them."""
-    here = str(spark.sparkContext.master).startswith("local")
-    parallel = settings.parallel or (1 if live and here else spark.sparkContext.defaultParallelism)
-    layout = Layout.agreed(out / CHECKPOINT, parallel, fixed)
-    if settings.archives:
-        archives.lay_out(out)
-    return layout
+    def written(self, engine: str) -> tuple[Layout, DataFrame]:
+        """The feed as parcels, through the intake and the stages."""
+        live, settings = self._feed.has_no_end, self.settings
+        layout = self.layout(_fixed_of_feed(self.source, settings), live=live)
+        packing = Parcels(self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding)
+        parcels = replace(self._feed, tasks=layout.partitions).open(
+            self.spark,
+            self.out / CHECKPOINT,
+            openings=self._openings,
+            alone=True,
+            control=str(self._control.file.absolute()),
+            packing=packing,
+        )
+        _warm_up(self.spark, layout)
+        self._clock.parent.mkdir(parents=True, exist_ok=True)
+        (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
+        intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
+        history = str(settings.history.absolute()) if settings.history else None
+        stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)
+        return layout, assemble(parcels, engine, layout, stages, self.write(engine))
 
 
 def _watch(out: Path, settings: Settings) -> Watch | None:
@@ -271,97 +425,6 @@ def _warm_up(spark: SparkSession, layout: Layout) -> None:
     spark.range(0, tasks, 1, tasks).mapInArrow(_rehearsing(layout), "id long").collect()
 
 
-def _stop_other_clock(out: Path, speed: float) -> None:
-    """After a restart at another speed, the clock starts again from where the engine is."""
-    file = out / CHECKPOINT / CLOCK
-    if (clock := Clock.read(file)) is not None and clock.speed != speed:
-        file.unlink()
-
-
-def _set_clock(out: Path, clock: Clock) -> None:
-    (out / CHECKPOINT).mkdir(parents=True, exist_ok=True)
-    clock.write(out / CHECKPOINT / CLOCK)
-
-
-@dataclass(frozen=True)
-class _Seconds:
-    """The seconds of a run as an input: the clock starts when the openings are over."""
-
-    since: int
-    until: int
-
-    @property
-    def total(self) -> int:
-        return self.until
-
-    def opened(self, place: dict[str, Any]) -> bool:
-        return at_second(self.since)(place)
-
-    def ended(self, place: dict[str, Any]) -> bool:
-        return at_second(self.until)(place)
-
-    def begin(self, out: Path, settings: Settings, place: dict[str, Any]) -> None:
-        start_clock(out / CHECKPOINT / CLOCK, settings.speed, max(self.since, int(place.get("second", self.since))))
-
-
-@dataclass(frozen=True)
-class _Feed:
-    """A feed as an input: it is connected when the openings are over."""
-
-    openings: int
-    connect: Callable[[], None]
-    total = 0
-
-    def opened(self, place: dict[str, Any]) -> bool:
-        return is_open(self.openings)(place)
-
-    def ended(self, place: dict[str, Any]) -> bool:
-        return has_ended(place)
-
-    def begin(self, out: Path, settings: Settings, place: dict[str, Any]) -> None:
-        del out, settings
-        if not has_ended(place):
-            self.connect()
-
-
-def _toll(
-    spark: SparkSession, answers: DataFrame, out: Path, settings: Settings, input_: _Seconds | _Feed, status: Status
-) -> dict[str, Any]:
-    """Run the query from the openings to the end of its input."""
-    began = time.time()
-    with task_errors(RESUME, out / CHECKPOINT):
-        try:
-            with _writing(spark, answers, out, settings) as query:
-                sources.follow(query, input_.opened, lambda _: settings.watch())
-                status.enter(READY)
-                say(f"Ready: {'archiving' if settings.name == 'archive' else 'tolling'} into {out}.")
-                input_.begin(out, settings, place_of(query))
-                with bar("seconds of the run", input_.total) as advance:
-                    sources.follow(query, input_.ended, _looking(out, settings, status, advance))
-        finally:
-            settings.watch()
-            clock = Clock.read(out / CHECKPOINT / CLOCK)
-            summary = summarise(out, began=began, clock=clock, outputs=settings.outputs)
-            _warn(summary)
-    return summary
-
-
-def _looking(out: Path, settings: Settings, status: Status, advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Shows people how far the query is, and does what else is to be done at every look."""
-    shown = 0
-
-    def look(second: int) -> None:
-        nonlocal shown
-        settings.watch()
-        if status.state == READY and (last := sink.last_batch(out)) is not None and last.newest >= 0:
-            status.enter(RUNNING)
-        if second > shown:
-            advance(second - shown)
-            shown = second
-
-    return look
-
-
 def _warn(summary: dict[str, Any]) -> None:
     """Say what makes answers other than people may expect: it must not pass without a word."""
     irregular = Irregular.from_dict(summary.get("irregular", {"count": 0}))
@@ -378,21 +441,3 @@ def _warn(summary: dict[str, Any]) -> None:
             f"Warning: by the clocks of sender and engine {early:,} answers came before their questions. "
             "Response times are wrong: synchronise the clocks of the machines (NTP)."
         )
-
-
-@contextmanager
-def _writing(spark: SparkSession, answers: DataFrame, out: Path, settings: Settings) -> Iterator[StreamingQuery]:
-    """The running query; it is stopped however the block ends."""
-    activate(spark)
-    spark.dataSource.register(sink.AnswerSink)
-    start = second_of(settings.start) if settings.archives else 0
-    to = sink.Sink(str(out.absolute()), str((out / CHECKPOINT / CLOCK).absolute()), settings.text, start)
-    writer = answers.writeStream.format(sink.AnswerSink.name()).option(sink.OPTION, to.to_json())
-    writer = writer.option("checkpointLocation", str(out / CHECKPOINT)).outputMode("append")
-    with keeping_state(spark, Layout.read(out / CHECKPOINT / FILE).partitions):
-        query = writer.trigger(processingTime="0 seconds").start()
-    try:
-        with recorded(query, out), compacting(out, settings.compact_every):
-            yield query
-    finally:
-        query.stop()

@@ -1,55 +1,70 @@
-"""How an engine is laid out over Spark: its fragments and shards, and the settings its checkpoint was made with."""
+"""What a job that tolls or archives fixes at its first start: its settings, and how it is spread over Spark."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipstream.documents import fitted, json_of
+from slipstream.documents import fitted
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.runtime import job
+from slipstream.runtime.job import FILE, Job
 from slipstream.runtime.partitions import labels
-from slipstream.staging import appearing
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 3
-FILE = "engine.json"
+STATE_VERSION = 4
 
 #: what a job makes
 ANSWERS, TRIPS, ANSWERS_AND_TRIPS = "answers", "trips", "answers and trips"
+#: the kinds of job: archiving alone has a name of its own
+TOLL, ARCHIVE = "toll", "archive"
+
+
+def kind_of(outputs: str) -> str:
+    """The kind of a job that makes these outputs."""
+    return ARCHIVE if outputs == TRIPS else TOLL
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What must stay the same from the first start of an engine to its last restart."""
+    """What stays the same from the first start of a job to its last."""
 
+    id: str  # by which the tables know the job
     source: str
+    rules: str
+    lateness: int  # seconds
+    outputs: str
+    start: str  # of trips: the instant of second 0
+    until: int  # of trips: the second of a run at which all are over
     fragments: tuple[int, ...]  # the keys by which Spark knows them
     shards: tuple[int, ...]
     partitions: int
-    rules: str
-    lateness: int  # seconds
-    state_version: int = STATE_VERSION  # of the bytes in the state store
-    outputs: str = ANSWERS
-    start: str = ""  # of trips: the instant of second 0
-    until: int = -1  # of trips: the second of a run at which all are over
 
     @classmethod
-    def agreed(cls, folder: Path, parallel: int, fixed: dict[str, Any]) -> Layout:
-        """The layout that a checkpoint was made with, which must be ``fixed`` like this; a new one if there is none.
+    def agreed(cls, out: Path, parallel: int, settings: Mapping[str, Any]) -> Layout:
+        """The layout that a job was begun with; a new one, with ``parallel`` fragments and shards, if there is none."""
+        keys = list(labels(parallel))
+        made = {"fragments": keys, "shards": keys, "partitions": parallel}
+        return cls._of(job.begin(out, kind_of(settings["outputs"]), STATE_VERSION, settings, lambda: made), out)
 
-        It has ``parallel`` fragments and shards, each in a partition of its own.
-        """
-        stored = check_layout(folder, fixed)
-        if stored is not None:
-            return stored
-        keys = labels(parallel)
-        made = cls(fragments=keys, shards=keys, partitions=parallel, **fixed)
-        folder.mkdir(parents=True, exist_ok=True)
-        with appearing(folder / FILE) as file:
-            file.write(json.dumps(asdict(made), indent=2).encode() + b"\n")
-        return made
+    @classmethod
+    def read(cls, out: Path) -> Layout:
+        """The layout of the job in a folder."""
+        return cls._of(Job.read(out), out)
+
+    @classmethod
+    def _of(cls, found: Job, out: Path) -> Layout:
+        try:
+            layout = fitted(cls, {"id": found.id, **found.settings, **found.layout})
+            if not layout.fragments or not layout.shards or layout.partitions < 1:
+                raise ValueError("no fragments, shards or partitions")
+            if not (layout.makes_answers or layout.makes_trips):
+                raise ValueError(f"outputs are {layout.outputs!r}")
+            return layout
+        except MALFORMED as error:
+            raise BadInput(f"{out / FILE}: damaged ({error}).", hint="Start again in another --out folder.") from error
 
     @property
     def makes_answers(self) -> bool:
@@ -61,35 +76,7 @@ class Layout:
         """Whether the job archives."""
         return self.outputs in (TRIPS, ANSWERS_AND_TRIPS)
 
-    @classmethod
-    def read(cls, file: Path) -> Layout:
-        """Read a stored layout."""
-        try:
-            layout = fitted(cls, json_of(file.read_bytes()))
-            if not layout.fragments or not layout.shards or layout.partitions < 1:
-                raise ValueError("no fragments, shards or partitions")
-            if not (layout.makes_answers or layout.makes_trips):
-                raise ValueError(f"outputs are {layout.outputs!r}")
-            return layout
-        except (OSError, *MALFORMED) as error:
-            raise BadInput(f"{file}: damaged ({error}).", hint="Start afresh in another --out folder.") from error
 
-
-def check_layout(folder: Path, fixed: dict[str, Any]) -> Layout | None:
-    """The layout that a checkpoint was made with, if there is one; settings other than the ``fixed`` are refused."""
-    file = folder / FILE
-    if not file.exists():
-        return None
-    stored = Layout.read(file)
-    if stored.state_version != STATE_VERSION:
-        raise BadInput(
-            f"{file}: state of version {stored.state_version}, this program reads {STATE_VERSION}.",
-            hint="Resume it with the version that wrote it, or start afresh in another --out folder.",
-        )
-    for name, value in fixed.items():
-        if getattr(stored, name) != value:
-            raise BadInput(
-                f"{folder} was begun with {name} {getattr(stored, name)}, not {value}.",
-                hint="Resume it with the same settings, or start afresh in another --out folder.",
-            )
-    return stored
+def check_job(out: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse a folder in which a job with these settings cannot be begun or resumed."""
+    job.check(out, kind_of(settings["outputs"]), STATE_VERSION, settings)

@@ -26,11 +26,11 @@ from slipstream.cuboid.views import joined
 from slipstream.errors import BadArgument
 from slipstream.feeds import trains
 from slipstream.feeds.tuples import MILE, SEGMENTS
+from slipstream.io.outputs import JOURNAL
 from slipstream.linear_road.accounts import ACCOUNT, Accounts
 from slipstream.linear_road.cars import CELLS, FORGET_AFTER, NOWHERE
 from slipstream.linear_road.fragment import SPEED_MINUTES, TollFragment
 from slipstream.linear_road.query import AccountStage, TollStage
-from slipstream.linear_road.sink import JOURNAL
 from slipstream.linear_road.stages import Hop, trains_of
 from slipstream.runtime.stage import batch_number
 from slipstream.runtime.store import Store

@@ -6,21 +6,23 @@ A batch writes what it changed to the state store and reads nothing; the state c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.archive.open_trips import OpenTrips
-from slipstream.feeds.intake import Intake, Reject
-from slipstream.io import chunks
-from slipstream.io.reports import Parser
+from slipstream.feeds.intake import Parcel
+from slipstream.io import chunks, outputs
 from slipstream.linear_road.accounts import Accounts
+from slipstream.linear_road.delivery import write_batch
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.intake import SILENCE_MS, Intake
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.stages import (
     COLUMNS,
     OPENING,
+    REJECTS,
     Hop,
     account_stage,
     by_fragment,
@@ -30,7 +32,7 @@ from slipstream.linear_road.stages import (
     trip_stage,
 )
 from slipstream.linear_road.travel import past_of
-from slipstream.runtime.stage import Chain, Stage, Together
+from slipstream.runtime.stage import Chain, Stage, Together, batch_number
 from slipstream.runtime.store import Store
 
 if TYPE_CHECKING:
@@ -40,47 +42,45 @@ if TYPE_CHECKING:
 
 
 class IntakeStage(Stage[Intake]):
-    """From chunks of a feed to trains of whole seconds; a single key, because a feed has one order."""
+    """From the parcels of a feed's tasks to the trains of whole seconds of one fragment."""
 
     name = "intake"
     maps = ("intake",)
 
-    def __init__(self, engine: str, layout: Layout, parser: Parser, *, live: bool) -> None:
+    def __init__(self, engine: str, layout: Layout, *, live: bool, silence_ms: int = SILENCE_MS) -> None:
         super().__init__(engine)
         self._layout = layout
-        self._parser = parser
         self._live = live  # whether arrivals are timed
+        self._silence_ms = silence_ms
 
     def fresh(self) -> Intake:
         """Nothing has arrived."""
-        return Intake(self._layout.lateness)
+        return Intake(self._layout.lateness, self._silence_ms)
 
     def load(self, stores: list[Store]) -> Intake:
         """What had arrived and was not released."""
-        return Intake.decode(self._layout.lateness, stores[0].get(0))
+        return Intake.load(self._layout.lateness, self._silence_ms, stores[0])
 
     def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
-        """Chunks in, trains and rejects out; an opening goes to all fragments."""
+        """Parcels in, trains and rejects out; an opening is passed on."""
         if rows[0].what == chunks.OPENING:
-            yield from (Hop(fragment, OPENING, rows[0].seq, 0, 0, 0, b"") for fragment in self._layout.fragments)
+            yield Hop(self.key, OPENING, rows[0].seq, 0, 0, 0, b"")
             return
-        rejects: list[Reject] = []
-        rows.sort(key=lambda row: row.seq)
-        for arrived, together in groupby((row for row in rows if row.chunk), lambda row: int(row.arrived)):
-            parsed = self._parser([bytes(row.chunk) for row in together])
-            rejects += parsed.rejects + state.take(parsed.tuples, arrived)
-        last = any(row.what == chunks.LAST for row in rows)
-        released = state.release(everything=last)
+        rejects = state.take(Parcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK)
+        released = state.release()
         arrivals = released.arrived if self._live else None
         yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
         second = max(state.latest, 0)
-        yield from rejects_hop(self._layout.fragments[0], second, rejects + released.rejects)
-        if last:
-            yield from ends(self._layout.fragments, second)
+        for row in rows:
+            if row.what == chunks.REJECTED:
+                yield Hop(self.key, REJECTS, second, 0, int(row.seq), 0, bytes(row.chunk))
+        yield from rejects_hop(self.key, second, rejects + released.rejects)
+        if state.ended:
+            yield from ends((self.key,), second)
 
     def save(self, state: Intake, stores: list[Store]) -> None:
-        """Write what is pending."""
-        stores[0].put(0, state.encode())
+        """Write what a batch left pending."""
+        state.save(stores[0])
 
 
 class TollStage(Stage[TollFragment]):
@@ -144,7 +144,8 @@ class TripStage(Stage[OpenTrips]):
         hops = [Hop(*row) for row in rows]
         if hops[0].what == OPENING:
             return iter(())
-        beside = self._layout.shards[self._layout.fragments.index(self.key)]
+        number = self._layout.fragments.index(self.key)
+        beside = self._layout.shards[number % len(self._layout.shards)]
         return trip_stage(state, hops, beside, alone=not self._layout.makes_answers)
 
     def save(self, state: OpenTrips, stores: list[Store]) -> None:
@@ -192,17 +193,47 @@ class AccountStage(Stage[Accounts]):
         state.save(self._second, stores[0])
 
 
+class WriteStage(Stage[None]):
+    """The last of every job: writes what the others made into files, and passes on what the driver must know."""
+
+    name = "write"
+    maps = ()
+
+    def __init__(self, engine: str, out: Path, start: int) -> None:
+        super().__init__(engine)
+        self._out, self._start = str(out.absolute()), start
+
+    def fresh(self) -> None:
+        """It keeps nothing."""
+
+    def load(self, stores: list[Store]) -> None:
+        """It keeps nothing."""
+
+    def take(self, state: None, rows: list[Any]) -> Iterator[outputs.Row]:  # noqa: ARG002
+        """Answers, trips and rejects in, files out."""
+        hops = (Hop(*row) for row in rows)
+        return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start))
+
+    def save(self, state: None, stores: list[Store]) -> None:
+        """It keeps nothing."""
+
+
 def stages_of(
     engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
 ) -> list[Stage[Any]]:
-    """The stages of a job, in order: of a feed the intake first; with ``watch`` they publish their state."""
-    first: list[Stage[Any]] = [] if intake is None else [intake]
-    if not layout.makes_answers:
-        return [*first, TripStage(engine, layout)]
+    """The stages of a job, one for each key; of a feed, each fragment begins with its intake.
+
+    With ``watch`` they publish their state.
+    """
     tolls, accounts = _toll_stages(engine, layout, run, watch)
-    if layout.makes_trips:
-        tolls = Together(engine, [tolls, TripStage(engine, layout)])
-    return [*first, tolls, accounts]
+    trips = TripStage(engine, layout)
+    if layout.makes_answers and layout.makes_trips:
+        fragment: Stage[Any] = Together(engine, [tolls, trips])
+    else:
+        fragment = tolls if layout.makes_answers else trips
+    if intake is not None:
+        fragment = Chain(engine, [intake, fragment])
+    return [fragment, accounts] if layout.makes_answers else [fragment]
 
 
 def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | None) -> tuple[Stage[Any], Stage[Any]]:
@@ -213,11 +244,17 @@ def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | No
     return WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
 
 
-def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]]) -> DataFrame:
-    """The stages behind a source, an operator each; with a single partition, one operator for all."""
+def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]], write: WriteStage) -> DataFrame:
+    """The stages behind a source, an operator for each key; with a single partition, one operator for all.
+
+    The last operator also writes: what it passes on are rows of ``outputs.COLUMNS``.
+    """
+    *others, last = stages
     if layout.partitions == 1:
-        # one task from the source to the sink: Spark exchanges nothing where there is a single partition already
-        rows, stages = rows.coalesce(1), [Chain(engine, stages)]
-    for stage in stages:
+        # one task from the source to the files: Spark exchanges nothing where there is a single partition already
+        rows, others, ending = rows.coalesce(1), [], [*stages, write]
+    else:
+        ending = [last, write]
+    for stage in others:
         rows = rows.groupBy("key").transformWithState(stage, COLUMNS, "Append", "None")
-    return rows
+    return rows.groupBy("key").transformWithState(Chain(engine, ending), outputs.COLUMNS, "Append", "None")

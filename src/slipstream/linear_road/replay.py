@@ -11,6 +11,7 @@ the others nothing. When they are over everything has run once, and the clock st
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -27,6 +28,8 @@ from slipstream.feeds.intake import sift
 from slipstream.feeds.parse import Columns, judge, kept, lines, reason_of
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.feeds.tuples import FIELDS, POSITION
+from slipstream.io.chunks import HELD
+from slipstream.io.control import Control
 from slipstream.linear_road.stages import COLUMNS, OPENING, TRAIN, Hop, Labels, by_fragment, ends, rejects_hop, to_arrow
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class Replay:
     forward: str = ""  # the fast-forward whose state the first opening brings
     openings: int = 1
     train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
+    control: str = ""  # the file in which people pause it
 
     def to_json(self) -> str:
         """As text."""
@@ -70,6 +74,12 @@ class Replay:
             return start
         begun = clock.now_ms() // 1000 + 1 if clock.runs else self.until
         return max(start, min(begun, start + self.most_seconds, self.until))
+
+    def restart_clock(self, second: int) -> None:
+        """Go on after a pause, during which time stood still."""
+        clock = Clock.read(Path(self.clock))
+        if clock is not None and clock.runs:
+            Clock.starting(clock.speed, second).write(Path(self.clock))
 
 
 @dataclass
@@ -110,14 +120,24 @@ class ReplayReader(DataSourceStreamReader):
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
+        self._control = Control(Path(replay.control)) if replay.control else None
+        self._held = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """The first opening; it stands for all before the first second."""
         return {"second": self._replay.since - self._replay.openings}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
-        """As far as the clock, the batch's size and the run allow."""
-        return {"second": self._replay.reach(start["second"])}
+        """As far as people, the clock, the batch's size and the run allow."""
+        second = start["second"]
+        if self._control is not None and self._control.holds and second >= self._replay.since:
+            self._held = True
+            time.sleep(HELD)
+            return start
+        if self._held:
+            self._held = False
+            self._replay.restart_clock(second)
+        return {"second": self._replay.reach(second)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Tasks of like size: by stored expressways, or by copies where there are few."""

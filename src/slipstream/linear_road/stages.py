@@ -21,8 +21,8 @@ from slipstream.archive.open_trips import OpenTrips
 from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
 from slipstream.feeds.parse import Columns
-from slipstream.feeds.tuples import POSITION
 from slipstream.io.chunks import ARRIVALS_MS
+from slipstream.io.parcels import fragment_of, reject_lines
 from slipstream.kernels import Ints, Longs
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.answers import ALERT, ANSWER, TOLL, Answers, table
@@ -74,7 +74,7 @@ def by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None
     """
     if not tuples["type"].size:
         return
-    fragment = np.where(tuples["type"] == POSITION, tuples["xway"], tuples["vid"]) % len(fragments)
+    fragment = fragment_of(tuples, len(fragments))
     moment = 1000 * tuples["time"].astype(np.int64) if arrived is None else arrived // ARRIVALS_MS * ARRIVALS_MS
     order = np.lexsort((moment, fragment, tuples["time"]))
     time, fragment, moment = tuples["time"][order], fragment[order], moment[order]
@@ -96,8 +96,7 @@ def trains_of(hops: Iterable[Hop]) -> list[trains.Train]:
 def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
     """Rejected lines on their way to the sink."""
     if rejects:
-        payload = b"".join(reason.encode() + b"," + line + b"\n" for line, reason in rejects)
-        yield Hop(key, REJECTS, second, 0, len(rejects), 0, payload)
+        yield Hop(key, REJECTS, second, 0, len(rejects), 0, reject_lines(rejects))
 
 
 def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number: int = 0) -> Iterator[Hop]:

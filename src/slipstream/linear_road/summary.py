@@ -1,4 +1,4 @@
-"""What a job did: counts, rates and delays, from the journal of its sink."""
+"""What a job did: counts, rates and delays, from its journal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from slipstream.cuboid.files import FILE as CATALOGUE
 from slipstream.cuboid.files import FOLDER
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.linear_road.answers import LIMITS, NAMES
+from slipstream.linear_road.journal import Batch, journal
 from slipstream.linear_road.layout import ANSWERS, TRIPS
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.sink import Batch, journal
 
 FILE = "summary.json"
 
@@ -54,7 +54,8 @@ def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = AN
     if outputs != TRIPS:
         summary |= _tolled(batches, clock)
     if outputs != ANSWERS:
-        summary |= {name: sum(getattr(batch, name) for batch in batches) for name in ("trips", "archived")}
+        archived = sum(batch.detail.archived for batch in batches)
+        summary |= {"trips": sum(batch.trips for batch in batches), "archived": archived}
     if (out / FOLDER / CATALOGUE).exists():
         summary["rtc"] = rtc.figures(rtc.moments(out))
     (out / FILE).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
@@ -70,7 +71,7 @@ def _tolled(batches: list[Batch], clock: Clock | None) -> dict[str, Any]:
         answers[name] = int(mine[:, 2].sum())
         if clock and clock.runs and mine.size:
             timed[name] = responses(mine[:, 3] / 1000.0, mine[:, 2], LIMITS[kind])
-    irregular = Irregular.total(Irregular(*batch.irregular) for batch in batches).to_dict()
+    irregular = Irregular.total(Irregular(*batch.detail.irregular) for batch in batches).to_dict()
     return {"irregular": irregular, "answers": answers, "response_seconds": timed}
 
 

@@ -16,14 +16,19 @@ from slipstream.network.algebra import (
     Builder,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Order,
     Resample,
+    Running,
     Stream,
     Union,
 )
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream.network.flow import Train
 from slipstream.network.functions import ScalarFunction, VectorFunction, WindowFunction, register
+from slipstream.network.operators import KeyedTable, Operator, require
 from slipstream.network.windows import Windows
 
 __all__ = [
@@ -31,17 +36,26 @@ __all__ = [
     "Aggregate",
     "BSort",
     "Builder",
+    "CuboidLookup",
+    "CuboidQuery",
     "Filter",
     "Join",
+    "Keep",
+    "KeyedTable",
+    "Latest",
     "Map",
     "Network",
+    "Operator",
     "Order",
     "Resample",
+    "Running",
     "ScalarFunction",
     "Stream",
+    "Train",
     "Union",
     "VectorFunction",
     "WindowFunction",
     "Windows",
     "register",
+    "require",
 ]

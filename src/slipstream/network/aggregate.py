@@ -120,6 +120,63 @@ def rising(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
     return found
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Where windows lie on the order attribute: number n is [n * advance + origin, n * advance + origin + size)."""
+
+    size: float
+    advance: float
+    origin: int  # 1 where tuples are numbered: windows below that do not exist
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all windows begin and end at whole numbers."""
+        return float(self.size).is_integer() and float(self.advance).is_integer()
+
+    @property
+    def form(self) -> tuple[float, float, int]:
+        """The same for kernels: what windows advance by, their size, and where they begin."""
+        return exact(self.advance), exact(self.size), self.origin
+
+    def number(self, values: Numbers) -> Longs:
+        """The last window that begins at or before a value."""
+        since = values - 1 if self.origin else values
+        if self.advance == 1 and since.dtype.kind == "i":
+            return np.asarray(since, np.int64)
+        return np.asarray(np.floor_divide(since, exact(self.advance)), dtype=np.int64)
+
+    def range(self, values: Numbers) -> tuple[Longs, Longs]:
+        """The first and the last window that hold a value."""
+        first = self.number(values - exact(self.size)) + 1
+        return np.maximum(first, 0) if self.origin else first, self.number(values)
+
+    def start(self, number: Longs) -> Numbers:
+        """Where windows begin."""
+        return np.asarray(number * exact(self.advance) + self.origin)
+
+    def end(self, number: Longs) -> Numbers:
+        """The first value after windows."""
+        return self.start(number) + exact(self.size)
+
+    def ended(self, passed: Numbers) -> Longs:
+        """A window that has ended, and one of the last to do so, by what groups have passed."""
+        bare = passed == lowest(passed)
+        # one less than the last that has ended, as division may be a hair off
+        found = self.number(np.where(bare, 0, passed) - exact(self.size)) - 1
+        found[bare] = np.iinfo(np.int64).min
+        return found
+
+    def may_close(self, passed: Numbers, passing: Numbers) -> Bools:
+        """Where a window may close: where the horizon came past the end of one."""
+        moved = passing > passed
+        if passed.dtype.kind == "f" or not self.is_whole:
+            return moved
+        low = lowest(passed)
+        gone = self.number(np.where(passing == low, 0, passing) - exact(self.size))
+        was = self.number(np.where(passed == low, 0, passed) - exact(self.size))
+        return np.asarray(moved & ((gone > was) | (passed == low)))
+
+
 class _Rows(NamedTuple):
     """Tuples of the groups in which windows may close: those that waited, group by group, then new ones."""
 
@@ -230,47 +287,21 @@ class AggregateKernel:
         """The groups in which a window may close: where the horizon came past the end of one."""
         if self.timeout is not None:
             return np.ones(passed.size, np.bool_)
-        moved = passing > passed
-        if passed.dtype.kind == "f" or not self._is_whole:
-            return moved
-        low = lowest(passed)
-        gone = self._number(np.where(passing == low, 0, passing) - exact(self.size))
-        was = self._number(np.where(passed == low, 0, passed) - exact(self.size))
-        return np.asarray(moved & ((gone > was) | (passed == low)))
+        return self._grid.may_close(passed, passing)
 
     @property
-    def _is_whole(self) -> bool:
-        return float(self.size).is_integer() and float(self.advance).is_integer()
-
-    def _number(self, values: Numbers) -> Longs:
-        """The last window that begins at or before a value."""
-        since = values - 1 if self.by_tuple else values
-        if self.advance == 1 and since.dtype.kind == "i":
-            return np.asarray(since, np.int64)
-        return np.asarray(np.floor_divide(since, exact(self.advance)), dtype=np.int64)
-
-    def _range(self, values: Numbers) -> tuple[Longs, Longs]:
-        """The first and the last window that hold a value."""
-        first = self._number(values - exact(self.size)) + 1
-        return np.maximum(first, 0) if self.by_tuple else first, self._number(values)
-
-    @property
-    def _form(self) -> tuple[float, float, int]:
-        return exact(self.advance), exact(self.size), int(self.by_tuple)
+    def _grid(self) -> Grid:
+        return Grid(self.size, self.advance, int(self.by_tuple))
 
     def _windows(self, rows: _Rows, after: Numbers, local: Longs, new: Columns, rung: Longs) -> _Found:
         arrived, starts = in_groups(rows.local, rows.codes.size)
         values = rows.columns[ON]
         order = arrived if self.by_tuple else sort_groups(arrived, starts, values)
-        first, last = self._range(values[order])
-        low = lowest(rows.passed)
-        bare = rows.passed == low
-        # one less than the last that has ended, as division may be a hair off
-        least = self._number(np.where(bare, 0, rows.passed) - exact(self.size)) - 1
-        least[bare] = np.iinfo(np.int64).min
+        first, last = self._grid.range(values[order])
+        least = self._grid.ended(rows.passed)
         group, number, begin, end, trigger = closing(
             starts, first, last, least, rows.passed, rows.passing, arrived, after[rows.new], rows.slots.size,
-            self._form, self.timeout is not None,
+            self._grid.form, self.timeout is not None,
         )  # fmt: skip
         if self.timeout is not None:
             late = _first_after(local, new[_CLOCK], rows.codes.size)
@@ -305,9 +336,8 @@ class AggregateKernel:
 
     def _settle(self, waiting: Waiting, rows: _Rows, new: Columns) -> None:
         """Keep the tuples that are in windows which may still close."""
-        first, last = self._range(rows.columns[ON])
-        end = last * exact(self.advance) + self.by_tuple + exact(self.size)
-        kept = (end > rows.passing[rows.local]) & (first <= last)
+        first, last = self._grid.range(rows.columns[ON])
+        kept = (self._grid.end(last) > rows.passing[rows.local]) & (first <= last)
         old = rows.slots.size
         waiting.keep(rows.codes, rows.slots, kept[:old])
         stay = rows.new[kept[old:]]
@@ -316,7 +346,7 @@ class AggregateKernel:
 
     def _results(self, groups: Groups, rows: _Rows, found: _Found) -> Released:
         """One tuple a window, in the order of emission."""
-        start = found.number * exact(self.advance) + int(self.by_tuple)
+        start = self._grid.start(found.number)
         codes = rows.codes[found.group]
         result = {name: groups.table.take(name, codes) for name in self.group_by} | {self.column: start}
         result |= finished(self.functions, Sorted(rows.columns, found.order), found.first, found.last, start)

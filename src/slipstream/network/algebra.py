@@ -1,4 +1,4 @@
-"""The algebra as data: streams, order specifications, the seven boxes, and networks of them.
+"""The algebra as data: streams, order specifications, the boxes, and networks of them.
 
 Everything here is a frozen value. A network says what is wanted; ``schemas`` says whether it makes sense, ``compiler``
 how Spark does it. ``Builder`` and ``Stream`` are the way to write one in Python:
@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from slipstream.errors import BadInput
 from slipstream.network.functions import SPARK_TYPES
+from slipstream.network.operators import Operator
 from slipstream.network.qos import Quality
 
 #: column name -> one of TYPES, in order
@@ -94,6 +95,10 @@ class Aggregate:
 
     Windows start at multiples of ``advance``; windows of tuples (``Tup#``) start at 1 + multiples of it. With a
     ``timeout`` (seconds) a window takes no tuple that arrived more than that after its first.
+
+    A second input is a clock: a stream with the order attribute, whose tuples say how far it has come. Then a window
+    closes in every group when the clock reaches its end, and a tuple is late when the clock had passed it before it
+    arrived. Without a clock the tuples of a group close the windows of that group only.
     """
 
     functions: dict[str, str]
@@ -108,14 +113,16 @@ class Aggregate:
 class Join:
     """Pairs of tuples at most ``size`` apart in their order attributes for which ``predicate`` holds.
 
-    The predicate speaks of ``left.column`` and ``right.column``. The right input may be a stored table: then there is
-    no window (``size``, ``left`` and ``right`` are None).
+    The predicate speaks of ``left.column`` and ``right.column``. One input may be a stored table: then there is no
+    window (``size``, ``left`` and ``right`` are None), and with ``outer`` a tuple that matches no row is kept, its
+    columns from the table null.
     """
 
     predicate: str
     size: float | None = None
     left: Order | None = None
     right: Order | None = None
+    outer: bool = False
     kind: ClassVar[str] = "join"
 
 
@@ -135,8 +142,40 @@ class Resample:
     kind: ClassVar[str] = "resample"
 
 
-Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample
-BOXES: dict[str, type[Any]] = {box.kind: box for box in (Filter, Map, Union, BSort, Aggregate, Join, Resample)}
+@dataclass(frozen=True)
+class Latest:
+    """Each left tuple beside the newest right tuple with the same values in ``on``; nulls where there is none yet.
+
+    The order of arrival decides. A left tuple sees everything up to and including its own arrival, or, with
+    ``before``, only earlier arrivals: a stream beside itself pairs each tuple with the one before it.
+    """
+
+    on: tuple[str, ...]
+    before: bool = False
+    kind: ClassVar[str] = "latest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on", tuple(self.on))
+
+
+@dataclass(frozen=True)
+class Running:
+    """Each tuple with aggregates over all tuples of its group so far, itself included: running totals."""
+
+    functions: dict[str, str]
+    group_by: tuple[str, ...] = ()
+    kind: ClassVar[str] = "running"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group_by", tuple(self.group_by))
+
+
+Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running | Operator
+
+
+def _called(box: Box) -> str:
+    """What boxes without a name are called by."""
+    return (isinstance(box, Operator) and box.name) or box.kind
 
 
 @dataclass(frozen=True)
@@ -288,8 +327,9 @@ class Builder:
 
     def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> Stream:
         """Put a box in its place."""
-        serial = 1 + sum(node.box.kind == box.kind for node in self._network.nodes)
-        node = Node(name or f"{box.kind}_{serial}", box, inputs, self._group, note)
+        kind = _called(box)
+        serial = 1 + sum(_called(node.box) == kind for node in self._network.nodes)
+        node = Node(name or f"{kind}_{serial}", box, inputs, self._group, note)
         self._network = replace(self._network, nodes=(*self._network.nodes, node))
         return Stream(self, Arc(node.name))
 
@@ -313,8 +353,16 @@ class Stream:
     builder: Builder
     arc: Arc
 
-    def __getitem__(self, port: int) -> Stream:
-        """Another output of the same box: ``filter(p, q)[1]`` is where q holds and p does not."""
+    def __getitem__(self, port: int | str) -> Stream:
+        """Another output of the same box: ``filter(p, q)[1]`` is where q holds and p does not.
+
+        Outputs of an operator have names: ``stream.through(Stopped())["resumed"]``.
+        """
+        if isinstance(port, str):
+            box = self.builder.build().node(self.arc.origin).box
+            if not isinstance(box, Operator):
+                raise BadInput(f"{self.arc.origin}: outputs of a {box.kind} have numbers.", hint="Write [0], [1]...")
+            port = box.port(port)
         return Stream(self.builder, Arc(self.arc.origin, port))
 
     def filter(self, *predicates: str, name: str | None = None, note: str = "") -> Stream:
@@ -341,12 +389,16 @@ class Stream:
         size: float,
         advance: float | None = None,
         timeout: float | None = None,
+        clock: Stream | None = None,
         name: str | None = None,
         note: str = "",
     ) -> Stream:
-        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given)."""
+        """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given).
+
+        With a ``clock``, a stream that has the order attribute, windows close when that stream has passed them.
+        """
         box = Aggregate(functions, order, size, size if advance is None else advance, timeout)
-        return self.builder.add(box, (self.arc,), name, note)
+        return self.builder.add(box, (self.arc, *([clock.arc] if clock else [])), name, note)
 
     def join(
         self,
@@ -356,11 +408,20 @@ class Stream:
         size: float | None = None,
         left: Order | None = None,
         right: Order | None = None,
+        outer: bool = False,
         name: str | None = None,
         note: str = "",
     ) -> Stream:
-        """Join with another stream (within ``size``) or with a stored table."""
-        return self.builder.add(Join(predicate, size, left, right), (self.arc, other.arc), name, note)
+        """Join with another stream (within ``size``), or with a stored table (``outer`` keeps what matches nothing)."""
+        return self.builder.add(Join(predicate, size, left, right, outer), (self.arc, other.arc), name, note)
+
+    def latest(self, other: Stream, *on: str, before: bool = False, name: str | None = None, note: str = "") -> Stream:
+        """Latest: each tuple beside the newest tuple of ``other`` with the same values in the columns ``on``."""
+        return self.builder.add(Latest(on, before), (self.arc, other.arc), name, note)
+
+    def running(self, functions: dict[str, str], *group_by: str, name: str | None = None, note: str = "") -> Stream:
+        """Running: each tuple with aggregates over all tuples of its group so far."""
+        return self.builder.add(Running(functions, group_by), (self.arc,), name, note)
 
     def resample(
         self,
@@ -377,6 +438,11 @@ class Stream:
         """Resample ``other`` at the moments of this stream."""
         box = Resample(functions, size, left, right, lag)
         return self.builder.add(box, (self.arc, other.arc), name, note)
+
+    def through(self, operator: Operator, *others: Stream, name: str | None = None, note: str = "") -> Stream:
+        """An operator on this stream and ``others``: its first output; ``["name"]`` gives another."""
+        inputs = (self.arc, *(other.arc for other in others))
+        return self.builder.add(operator, inputs, name, note)
 
     def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = "") -> Stream:
         """Make this arc a connection point with so much history, sorted by ``key`` if there is one."""

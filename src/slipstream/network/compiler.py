@@ -15,7 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+from slipstream import temporary
 from slipstream.errors import BadArgument, BadInput
 from slipstream.network import intake
 from slipstream.network.algebra import TYPES, Arc
@@ -28,7 +30,8 @@ from slipstream.network.sink import COLUMNS as WORDS
 from slipstream.network.sink import Sink
 from slipstream.network.stage import Carrier, SuperboxStage, Unpacker
 from slipstream.network.stages import Stages
-from slipstream.network.superbox import Stored, StoredFile, Superbox
+from slipstream.network.stored import StoredTable, store
+from slipstream.network.superbox import Superbox
 from slipstream.network.windows import encoded
 from slipstream.runtime import state_cache
 from slipstream.session import keeping_state, using
@@ -120,7 +123,8 @@ def compile_rows(
     needs no state.
     """
     rows = intake.all_rows(inputs)
-    stored = _stored(rows, checked, dict(tables or {}))
+    # without a folder of its own the tables of a network lie where this process keeps what is temporary
+    stored = _stored(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
     superbox = Superbox(plan(checked, taps), stored, dict(drops or {}), parallel)
     warm = ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
@@ -153,13 +157,13 @@ def _delivered(plan: Plan) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
-def _stored(rows: DataFrame, checked: Checked, tables: Mapping[str, DataFrame]) -> Stored | StoredFile:
-    """The stored tables, for tasks to look up: each Python worker gets them once."""
+def _stored(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
+    """The stored tables, as files that tasks map into memory."""
     found = {}
     for table in checked.network.tables:
         arrow = _table(checked, tables, table.name).orderBy(*table.schema).toArrow()
         found[table.name] = {name: encoded(arrow[name], type_) for name, type_ in table.schema.items()}
-    return StoredFile.of(found, rows.sparkSession.sparkContext) if found else Stored(found)
+    return store(folder, found)
 
 
 def _table(checked: Checked, tables: Mapping[str, DataFrame], name: str) -> DataFrame:

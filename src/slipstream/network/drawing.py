@@ -9,13 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-from slipstream.network.algebra import Aggregate, Arc, Box, BSort, Filter, Join, Map, Network, Order, Resample
+from slipstream.network.algebra import (
+    Aggregate,
+    Arc,
+    Box,
+    BSort,
+    Filter,
+    Join,
+    Latest,
+    Map,
+    Network,
+    Order,
+    Resample,
+    Running,
+)
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream.network.operators import Operator, parameters
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 176, 52, 64, 30, 32
 _COLOURS = {
     "source": "#d9e8f5", "table": "#e8e2d4", "output": "#dcefdc",
     "filter": "#fdf3d7", "map": "#fdf3d7", "union": "#fdf3d7",
-    "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "join": "#ead9f0", "resample": "#ead9f0",
+    "operator": "#d5ece8", "keep": "#d5ece8", "query": "#d5ece8", "lookup": "#d5ece8",
+    "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "running": "#f6dfd5",
+    "join": "#ead9f0", "resample": "#ead9f0", "latest": "#ead9f0",
 }  # fmt: skip
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.kind{font-size:10px;fill:#555}.what{font-size:10px}"
@@ -86,8 +103,21 @@ def what(box: Box) -> str:
             words = f"{', '.join(box.functions.values())} {window} {_by(box.order)}"
         case Join():
             words = box.predicate + ("" if box.size is None else f" within {box.size:g}")
+        case Latest():
+            words = f"by {', '.join(box.on)}" + (", before it" if box.before else "")
+        case Running():
+            per = f" per {', '.join(box.group_by)}" if box.group_by else ""
+            words = ", ".join(box.functions.values()) + per
         case Resample():
             words = f"{', '.join(box.functions.values())} within {box.size:g}"
+        case Keep():
+            words = box.cuboid
+        case CuboidQuery():
+            words = box.select
+        case CuboidLookup():
+            words = f"{', '.join(box.columns.values())} of {box.by}"
+        case Operator():
+            words = " ".join([box.name, *(f"{name} {value}" for name, value in parameters(box).items())]).strip()
     return words
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.network import shedding
 from slipstream.network.execution import ALL, Execution
 from slipstream.network.failures import query_errors
-from slipstream.progress import say
-from slipstream.runtime.metrics import recorded
-from slipstream.runtime.status import READY, RUNNING, Status, reported
+from slipstream.runtime import job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,36 +40,61 @@ def drive(
     outputs are late.
     """
     execution.watch = watch
-    with reported(execution.folder, execution.source) as status, query_errors(execution.network, execution.folder):
-        query = execution.start(spark, tables, trains=trains)
-        try:
-            with recorded(query, execution.folder):
-                _follow(query, execution, controller, status, rest)
-        finally:
-            query.stop()
-        query.awaitTermination()
+    life = _NetworkLife(execution, controller, rest)
+    job.run(execution.folder, life, lambda: execution.start(spark, tables, trains=trains))
 
 
-def _follow(
-    query: StreamingQuery,
-    execution: Execution,
-    controller: shedding.Controller | None,
-    status: Status,
-    rest: Callable[[], bool],
-) -> None:
-    execution.warm_up(query)
-    status.enter(READY)
-    if execution.feeds:
-        say(f"Ready: {execution.network.name} into {execution.folder}.")
-    execution.connect(query)
-    status.enter(RUNNING)
-    left = False
-    while not left and query.isActive and execution.is_coming(query):
-        if controller:
-            _shed(execution, controller)
-        left = rest()
-    if not left and query.isActive:
+def follow(spark: SparkSession, execution: Execution, tables: Mapping[str, DataFrame] | None = None) -> None:
+    """Run an attached query on what passes its connection point, until somebody stops it."""
+    job.run(execution.folder, _AttachedLife(execution), lambda: execution.start(spark, tables, trains=ALL))
+
+
+class _NetworkLife(job.Life):
+    """What a network reads: feeds that are connected when it is warm, or trains that are let in one after another."""
+
+    def __init__(self, execution: Execution, controller: shedding.Controller | None, rest: Callable[[], bool]) -> None:
+        self._execution, self._controller, self._rest = execution, controller, rest
+        self.source, self.doing = execution.source, execution.network.name
+
+    def is_warm(self, query: StreamingQuery) -> bool:
+        """Whether the openings are over."""
+        return self._execution.is_warm(query)
+
+    def connect(self, query: StreamingQuery) -> None:
+        """Let the feeds come."""
+        self._execution.connect(query)
+
+    def has_ended(self, query: StreamingQuery) -> bool:
+        """Whether nothing is to come; trains that may arrive are let in."""
+        return not self._execution.is_coming(query)
+
+    def look(self, query: StreamingQuery) -> None:  # noqa: ARG002
+        """Shed load."""
+        if self._controller:
+            _shed(self._execution, self._controller)
+
+    def finish(self, query: StreamingQuery) -> None:
+        """Wait for what was let in."""
         query.processAllAvailable()
+
+    def wants_to_leave(self) -> bool:
+        """Wait a moment."""
+        return self._rest()
+
+    def errors(self, folder: Path) -> AbstractContextManager[None]:
+        """Say whether the network, its tuples or the machine is to blame."""
+        return query_errors(self._execution.network, folder)
+
+
+class _AttachedLife(_NetworkLife):
+    """What an ad hoc query reads has no end."""
+
+    def __init__(self, execution: Execution) -> None:
+        super().__init__(execution, None, _pause)
+
+    def has_ended(self, query: StreamingQuery) -> bool:  # noqa: ARG002
+        """Never."""
+        return False
 
 
 def _shed(execution: Execution, controller: shedding.Controller) -> None:

@@ -1,68 +1,72 @@
-"""A network at work in a folder: trains in, results out, and people in control.
+"""A network at work in a folder: trains in, outputs out, and people in control.
+
+It is the folder of a job (``runtime.job``), with these besides:
 
     OUT/network.yaml        what runs
-    OUT/state.json          the version of the boxes' state in the checkpoint, and its partitions
     OUT/sources.json        the feeds that it reads, if it reads feeds
-    OUT/status.json         starting, ready, running or stopped, and why
     OUT/recording.json      how many tuples the recorded inputs have, and when the first of them arrived
     OUT/waiting/SOURCE/     trains that have not arrived yet
     OUT/in/SOURCE/          trains that have: Spark streams this folder
-    OUT/staging/            results that are being written
-    OUT/results/batch=N/    what batch N delivered (written whole, replaced when a batch is repeated)
+    OUT/outputs/NAME/       what an output or a tapped arc got, and the rejects of feeds
     OUT/points/NAME/        the history of a connection point or a view, as trains
-    OUT/monitor.jsonl       one line a batch: tuples, delays and utility of each output
-    OUT/checkpoint/         Spark's own, and what comes from sockets until it is committed
-    OUT/control             run, pause, or a number of single steps
+    OUT/snapshot/           the cuboids that its boxes keep, for `slipstream cuboid query`
     OUT/taps.json           arcs to record beside the outputs
-    OUT/shed.json           how much to drop where, and shed.jsonl what was dropped
+    OUT/shed.json           how much to drop where; shed.jsonl: what was dropped of recordings
 
 Control works on arrivals: a train that has not been released has not arrived, and a feed that is held is not read. So
-pausing, stepping and stopping never
-touch a running batch, and what comes out is the same however a run was interrupted.
+pausing, stepping and stopping never touch a running batch, and what comes out is the same however a run was
+interrupted. Each batch is one commit: its outputs, what points remember, and the monitor's figures in the journal.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.documents import json_of
-from slipstream.errors import MALFORMED, BadArgument, BadInput
-from slipstream.io.control import PAUSE, RUN, Control
-from slipstream.io.sources import Feed, follow, has_ended, is_open, places_of
+from slipstream.cuboid.files import FOLDER
+from slipstream.errors import BadArgument
+from slipstream.io import outputs
+from slipstream.io.control import PAUSE, RUN, STOP, Control
+from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written
+from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
 from slipstream.io.trains import Folder
 from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.compiler import Compiled, compile_rows
+from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
 from slipstream.network.intake import REJECT_TYPES, numbered, packed
-from slipstream.network.monitor import REJECTS, Measured, Monitor
+from slipstream.network.monitor import Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
+from slipstream.runtime.job import CONTROL, Job
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 #: in the folder of an ad hoc query: where it is attached
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
-#: of what boxes keep in the state store; a folder that does not say it is of the first
-STATE, STATE_VERSION = "state.json", 4
+#: how ``job.json`` calls a network, and the version of what boxes keep in the state store
+KIND, STATE_VERSION = "network", 5
+#: in the layout of a job: its partitions
+PARALLEL = "parallel"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
@@ -138,9 +142,8 @@ class Execution:
         check_new(folder, label="", hint=ANOTHER)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        made = cls(folder, network, parallel=parallel)
-        made._replace(STATE, json.dumps({"version": STATE_VERSION, "parallel": parallel}))
-        return made
+        Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel}).write(folder)
+        return cls(folder, network, parallel=parallel)
 
     @classmethod
     def open(cls, folder: Path) -> Execution:
@@ -150,14 +153,15 @@ class Execution:
                 f"{folder}: no network runs here.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
-        parallel = _parallel_of(folder / STATE)
-        return cls(folder, files.load(folder / FILE), parallel=parallel)
+        job = Job.read(folder)
+        job.check_is(folder, KIND, STATE_VERSION)
+        return cls(folder, files.load(folder / FILE), parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
 
     @property
     def _controls(self) -> Control:
-        return Control(self.folder / "control")
+        return Control(self.folder / CONTROL)
 
     @property
     def control(self) -> str:
@@ -171,6 +175,10 @@ class Execution:
     def resume(self) -> None:
         """Let tuples arrive again."""
         self._controls.want(RUN)
+
+    def stop(self) -> None:
+        """End the run after the batch under way; the next start resumes."""
+        self._controls.want(STOP)
 
     def step(self, trains: int = 1) -> None:
         """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
@@ -236,13 +244,13 @@ class Execution:
         return ", ".join(f"{name}={feed.where}" for name, feed in self.feeds.items()) or "a recording"
 
     def _received(self, source: str) -> Path:
-        return self.folder / "checkpoint" / "feeds" / source
+        return self.folder / CHECKPOINT / "feeds" / source
 
     def connect(self, query: StreamingQuery) -> None:
         """Let the feeds come, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                replace(feed, settings=self.kafka).connect(self._received(name))
+                feed.reached_with(self.kafka).connect(self._received(name))
 
     def is_coming(self, query: StreamingQuery) -> bool:
         """Let arrive what may; whether anything is still to come."""
@@ -328,8 +336,13 @@ class Execution:
         add_lines(self.folder / "shed.jsonl", [line])
 
     def shed(self) -> list[dict[str, Any]]:
-        """What load shedding has done, train by train."""
-        return whole_lines(self.folder / "shed.jsonl")
+        """What load shedding has done, train by train of recordings, batch by batch of feeds."""
+        batches = [
+            {"source": source, "train": f"batch-{entry['batch']}", "tuples": entry["taken"][source], "dropped": dropped}
+            for entry in self.monitor.entries()
+            for source, dropped in entry.get("dropped", {}).items()
+        ]
+        return whole_lines(self.folder / "shed.jsonl") + batches
 
     # --- running
 
@@ -360,7 +373,7 @@ class Execution:
 
     def _readers(self, spark: SparkSession, source: str) -> int:
         """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
-        feed = replace(self.feeds[source], settings=self.kafka)
+        feed = self.feeds[source].reached_with(self.kafka)
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
@@ -368,8 +381,8 @@ class Execution:
         """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
-            feed = replace(self.feeds[source.name], settings=self.kafka, tasks=tasks)
-            received, control = self._received(source.name), str((self.folder / "control").absolute())
+            feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
+            received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
             return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
@@ -382,14 +395,31 @@ class Execution:
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> StreamingQuery:
         """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive."""
+        outputs.check_journal(self.folder)
         made = self.compile(spark, tables, trains=trains)
-        sink.prepare(self.folder)
-        return made.start(self._deliver, self.folder / "checkpoint")
+        sink.discard(self.folder)
+        committed = Outputs(self.folder, Job.read(self.folder).id, self._schemas(spark, made))
+        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+            cuboids.write(self.folder / FOLDER)
+        return made.start(partial(self._deliver, committed), self.folder / CHECKPOINT)
 
-    def warm_up(self, query: StreamingQuery) -> None:
-        """Wait for a query's openings to pass, so that what Spark's start takes is not a delay of the first tuples."""
-        if self.feeds or not (self.folder / ATTACHED).exists():
-            follow(query, is_open(REHEARSALS if self.feeds else OPENINGS), lambda _: None)
+    def _schemas(self, spark: SparkSession, made: Compiled) -> dict[str, pa.Schema]:
+        """How the outputs are stored; taps may change, so their tables come with their first tuples."""
+        found = self.checked(spark).schemas
+        schemas = {output.name: found[output.arc] for output in self.network.outputs}
+        schemas |= {REJECTS: REJECT_TYPES} if self.feeds else {}
+        return {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
+
+    def is_warm(self, query: StreamingQuery) -> bool:
+        """Whether a query's openings have passed, so that what Spark's start takes is not a delay of the first tuples.
+
+        What an ad hoc query reads has no openings.
+        """
+        if (self.folder / ATTACHED).exists() and not self.feeds:
+            return True
+        places = places_of(query)
+        opened = is_open(REHEARSALS if self.feeds else OPENINGS)
+        return bool(places) and all(place and opened(place) for place in places)
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
@@ -400,29 +430,35 @@ class Execution:
             finally:
                 query.stop()
 
-    def _deliver(self, batch: DataFrame, number: int) -> None:
-        """Make visible what the tasks of a batch wrote."""
-        words: dict[str, list[Row]] = {}
-        for word in batch.collect():
-            words.setdefault(word["output"], []).append(word)
-        taken = words.pop(sink.TAKEN, None)
-        if taken is None:  # an opening: it only has to pass
-            return
-        files = {output: [str(word["file"]) for word in mine] for output, mine in words.items()}
-        sink.commit(self.folder, {point.name: self.history(point.name) for point in self.network.kept}, files, number)
+    def _deliver(self, committed: Outputs, batch: DataFrame, number: int) -> None:
+        """Commit what the tasks of a batch wrote; an opening brings nothing and only has to pass."""
+        written = [Written.of(row) for row in batch.collect()]
+        facts = [one.note for one in written if not one.output]
+        taken = _summed(fact["taken"] for fact in facts)
+        rejects = taken.get(REJECTS, 0)
+        fresh = committed.commit(
+            number,
+            written,
+            tuples=sum(taken.values()) - rejects,
+            rejects=rejects,
+            before_journal=partial(self._complete, written, number) if facts else None,
+        )
+        if facts and fresh:
+            if self.feeds:
+                self._controls.step_done()
+            self.watch(number)
+
+    def _complete(self, written: list[Written], number: int, committed_ms: int) -> dict[str, Any]:
+        """What else belongs to a batch: the memory of points, and the monitor's figures."""
+        sink.remember({point.name: self.history(point.name) for point in self.network.kept}, written, number)
         assert self.known is not None
-        share = shedding.delivered(self.known, self.places, self.shares)
-        measured = {
-            output: Measured.together([Measured(**json.loads(word["measured"])) for word in mine])
-            for output, mine in words.items()
-        }
-        counts = json.loads(taken[0]["measured"])
-        self.monitor.note(measured, number, share, counts["taken"])
-        for source, dropped in counts["dropped"].items():
-            self._log_shed(source, f"batch-{number}", counts["taken"][source], dropped)
-        if self.feeds:
-            self._controls.step_done()
-        self.watch(number)
+        facts = [one.note for one in written if not one.output]
+        taken = _summed(fact["taken"] for fact in facts)
+        shares = shedding.delivered(self.known, self.places, self.shares)
+        line = self.monitor.line(sink.measured(written), shares, taken, committed_ms)
+        sources = {source for fact in facts for source in fact["dropped"]}
+        dropped = {source: _summed(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
+        return line | ({"dropped": dropped} if dropped else {})
 
     def history(self, point: str) -> History:
         """The memory of a connection point or a view."""
@@ -438,25 +474,27 @@ class Execution:
     @property
     def monitor(self) -> Monitor:
         """Tuples, delays and utility of each output, batch by batch."""
-        return Monitor(self.folder / "monitor.jsonl", self.network.outputs)
+        return Monitor(self.folder, self.network.outputs)
 
     def inspect(self, name: str, last: int = 20) -> list[dict[str, Any]]:
         """The newest tuples on an output, a view, a connection point or a tapped arc, in order; needs no Spark."""
-        if name == REJECTS:
-            return looking.newest_results(self.folder / "results", name, last)
-        self._arc(name)
+        if name != REJECTS:
+            self._arc(name)
         if name in {point.name for point in self.network.kept}:
-            return looking.newest_kept([span.path for span in self.history(name).spans()], last)
-        return looking.newest_results(self.folder / "results", name, last)
+            return looking.newest_kept(self._remembered(name), last)
+        return looking.newest_results(self.folder, name, last)
 
     def results(self, spark: SparkSession, output: str) -> DataFrame:
         """Everything an output has delivered, or what a view or a connection point keeps, in order."""
-        if output == REJECTS:
-            return looking.results(spark, self.folder / "results", output, REJECT_TYPES)
-        schema = self.checked(spark).schemas[self._arc(output)]
+        schema = REJECT_TYPES if output == REJECTS else self.checked(spark).schemas[self._arc(output)]
         if output in {point.name for point in self.network.kept}:
-            return looking.kept(spark, [span.path for span in self.history(output).spans()], schema)
-        return looking.results(spark, self.folder / "results", output, schema)
+            return looking.kept(spark, self._remembered(output), schema)
+        return looking.results(spark, self.folder, output, schema)
+
+    def _remembered(self, point: str) -> list[Path]:
+        """The trains of a history up to the last commit."""
+        last = outputs.last_batch(self.folder)
+        return [span.path for span in self.history(point).spans() if last and span.last <= last.batch]
 
     def _arc(self, name: str) -> Arc:
         arcs = {end.name: end.arc for end in self.network.ends} | self.taps
@@ -465,27 +503,19 @@ class Execution:
         return arcs[name]
 
 
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total = Counter[str]()
+    for one in counts:
+        total.update(one)
+    return dict(total)
+
+
 def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
     """Refuse arcs that a network does not have."""
     names = {place.name for place in network.places}
     for arc in arcs:
         if arc.origin not in names:
             raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"There is: {', '.join(sorted(names))}.")
-
-
-def _parallel_of(file: Path) -> int:
-    """In how many partitions the state in a folder lies; refused if it is of another version."""
-    try:
-        said = json_of(file.read_bytes()) if file.exists() else {"version": 1}
-        found, parallel = said["version"], int(said.get("parallel", 1))
-    except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint="Run the network afresh in another folder.") from error
-    if found != STATE_VERSION:
-        raise BadInput(
-            f"{file}: state of version {found}, this program reads {STATE_VERSION}.",
-            hint="Go on with the version that wrote it, or run the network afresh in another folder.",
-        )
-    return parallel
 
 
 def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:

@@ -11,6 +11,8 @@ from slipstream import session
 from slipstream.errors import BadInput, SlipstreamError, Unavailable
 from slipstream.network.algebra import Network
 
+_RESUMES = "`slipstream network run FILE --out {}` without --input resumes"
+
 
 @contextmanager
 def query_errors(network: Network, folder: Path | None = None) -> Iterator[None]:
@@ -24,11 +26,14 @@ def query_errors(network: Network, folder: Path | None = None) -> Iterator[None]
         yield
     except StreamingQueryException as error:
         raise _failure(network, folder, error) from error
+    except Exception as error:
+        if (found := session.for_people(error, _again(folder), folder and folder / "checkpoint")) is None:
+            raise
+        raise found from error
 
 
 def _failure(network: Network, folder: Path | None, error: Exception) -> SlipstreamError:
-    resumes = f"Results so far are in {folder}: `slipstream network run FILE --out {folder}`, without --input, resumes"
-    again = f"{resumes} there." if folder else session.NOTHING_KEPT
+    again = _again(folder)
     found = session.for_people(error, again, folder and folder / "checkpoint")
     if isinstance(found, BadInput):
         return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
@@ -38,8 +43,12 @@ def _failure(network: Network, folder: Path | None, error: Exception) -> Slipstr
     if not causes:
         what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
         return Unavailable(f"network {network.name} stopped: {what}", hint=again)
-    fixed = f" {resumes} after a fix of --functions." if folder else ""
+    fixed = f" After a fix of --functions, {_RESUMES.format(folder)} there." if folder else ""
     return BadInput(
         f"network {network.name} stopped: {causes[-1][:300]}",
         hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
     )
+
+
+def _again(folder: Path | None) -> str:
+    return f"What was committed is kept: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT

@@ -13,6 +13,7 @@ outputs:
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Callable
@@ -22,9 +23,10 @@ from typing import Any
 
 import yaml
 
+from slipstream.documents import fitted
 from slipstream.errors import MALFORMED, BadInput
+from slipstream.network import operators
 from slipstream.network.algebra import (
-    BOXES,
     Aggregate,
     Arc,
     Box,
@@ -32,16 +34,20 @@ from slipstream.network.algebra import (
     ConnectionPoint,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Node,
     Order,
     Output,
     Resample,
+    Running,
     Source,
     Table,
     Union,
 )
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream.network.operators import Operator
 from slipstream.network.qos import DELAY, DROP, Graph, Quality
 
 VERSION = 1
@@ -96,16 +102,31 @@ def dumps(network: Network) -> str:
     body["sources"] = {source.name: dict(source.schema) for source in network.sources}
     if network.tables:
         body["tables"] = {table.name: dict(table.schema) for table in network.tables}
-    body["boxes"] = {node.name: _box(node) for node in network.nodes}
-    body["outputs"] = {output.name: _output(output) for output in network.outputs}
+    name = _Names(network)
+    body["boxes"] = {node.name: _box(node, name) for node in network.nodes}
+    body["outputs"] = {output.name: _output(output, name) for output in network.outputs}
     if network.points:
-        body["points"] = {point.name: _point(point) for point in network.points}
+        body["points"] = {point.name: _point(point, name) for point in network.points}
     return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None))
 
 
-def _box(node: Node) -> dict[str, Any]:
-    sources = [str(arc) for arc in node.inputs]
-    body = _arguments(node.box) | {"from": sources[0] if len(sources) == 1 else sources}
+class _Names:
+    """How arcs are called in a file: outputs of operators by their names."""
+
+    def __init__(self, network: Network) -> None:
+        self._ports = {n.name: n.box.ports for n in network.nodes if isinstance(n.box, Operator)}
+
+    def __call__(self, arc: Arc) -> str:
+        ports = self._ports.get(arc.origin, ())
+        return f"{arc.origin}.{ports[arc.port]}" if 0 < arc.port < len(ports) else str(arc)
+
+
+def _box(node: Node, name: _Names) -> dict[str, Any]:
+    sources = [name(arc) for arc in node.inputs]
+    body = _arguments(node.box)
+    if isinstance(node.box, Aggregate) and len(sources) > 1:
+        body["clock"] = sources.pop()
+    body["from"] = sources[0] if len(sources) == 1 else sources
     return body | {key: value for key, value in (("group", node.group), ("note", node.note)) if value}
 
 
@@ -127,10 +148,28 @@ def _arguments(box: Box) -> dict[str, Any]:
         case Join():
             body = {"join": box.predicate, "size": box.size}
             body |= {"left": box.left and _order(box.left), "right": box.right and _order(box.right)}
+            body |= {"outer": box.outer or None}
+        case Latest():
+            body = {"latest": list(box.on), "before": box.before or None}
+        case Running():
+            body = {"running": dict(box.functions), "group_by": list(box.group_by) or None}
         case Resample():
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
             body |= {"right": _order(box.right), "lag": box.lag}
+        case Operator():
+            body = _operator(box)
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _operator(box: Operator) -> dict[str, Any]:
+    match box:
+        case Keep():
+            return {"keep": box.cuboid}
+        case CuboidQuery():
+            return {"query": box.select}
+        case CuboidLookup():
+            return {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
+    return {"operator": box.name, "parameters": operators.parameters(box) or None}
 
 
 def _order(order: Order) -> dict[str, Any]:
@@ -142,9 +181,9 @@ def _order(order: Order) -> dict[str, Any]:
     return body
 
 
-def _output(output: Output) -> dict[str, Any]:
+def _output(output: Output, name: _Names) -> dict[str, Any]:
     quality = output.quality
-    body: dict[str, Any] = {"from": str(output.arc)}
+    body: dict[str, Any] = {"from": name(output.arc)}
     if quality.delay != DELAY:
         body["delay"] = _points(quality.delay)
     if quality.drop != DROP:
@@ -158,8 +197,8 @@ def _points(graph: Graph) -> list[list[float]]:
     return [[x, y] for x, y in graph.points]
 
 
-def _point(point: ConnectionPoint) -> dict[str, Any]:
-    return {"from": str(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
+def _point(point: ConnectionPoint, name: _Names) -> dict[str, Any]:
+    return {"from": name(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
 
 
 def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
@@ -172,6 +211,8 @@ class _Reader:
 
     def __init__(self, where: str) -> None:
         self._where = where
+        #: the boxes whose outputs have names
+        self._operators: dict[str, Operator] = {}
 
     def network(self, body: Any) -> Network:
         where = self._where
@@ -186,7 +227,7 @@ class _Reader:
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
             sources=tuple(self._each(fields, "sources", lambda w, name, b: Source(name, self._texts(w, b)))),
-            nodes=tuple(self._each(fields, "boxes", self._node)),
+            nodes=tuple(read() for read in self._each(fields, "boxes", self._node)),
             outputs=tuple(self._each(fields, "outputs", self._output)),
             tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, self._texts(w, b)))),
             points=tuple(self._each(fields, "points", self._point)),
@@ -235,16 +276,22 @@ class _Reader:
             raise BadInput(f"{where}: {repr(value)} is out of range.", hint="Give a number up to 2^53.")
         return value
 
-    def _node(self, where: str, name: str, body: Any) -> Node:
-        kinds = [kind for kind in BOXES if isinstance(body, dict) and kind in body]
+    def _node(self, where: str, name: str, body: Any) -> Callable[[], Node]:
+        """A box; the arcs into it are read when all boxes are known."""
+        kinds = [kind for kind in _BOX_FIELDS if isinstance(body, dict) and kind in body]
         if len(kinds) != 1:
-            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(BOXES)}.")
+            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(_BOX_FIELDS)}.")
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
-        inputs = tuple(self._arc(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"]))
+        texts = [(f"{where}, from", text) for text in self._list(f"{where}, from", fields["from"])]
+        if "clock" in fields:
+            texts.append((f"{where}, clock", fields["clock"]))
         group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
-        return Node(name, self._box(where, kind, fields), inputs, group, note)
+        box = self._box(where, kind, fields)
+        if isinstance(box, Operator):
+            self._operators[name] = box
+        return lambda: Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
 
     def _box(self, where: str, kind: str, fields: dict[str, Any]) -> Box:
         read: dict[str, Callable[[], Box]] = {
@@ -255,6 +302,17 @@ class _Reader:
             "aggregate": lambda: self._aggregate(where, fields),
             "join": lambda: self._join(where, fields),
             "resample": lambda: self._resample(where, fields),
+            "latest": lambda: Latest(
+                self._list(f"{where}, latest", fields["latest"]), self._truth(where, fields, "before")
+            ),
+            "running": lambda: Running(
+                self._texts(f"{where}, running", fields["running"]),
+                self._list(f"{where}, group_by", fields.get("group_by", [])),
+            ),
+            "operator": lambda: self._operator(where, fields),
+            "keep": lambda: Keep(self._cuboid(f"{where}, keep", fields["keep"])),
+            "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
+            "lookup": lambda: self._lookup(where, fields),
         }
         return read[kind]()
 
@@ -274,13 +332,53 @@ class _Reader:
             None if fields.get(side) is None else self._order(f"{where}, {side}", fields[side])
             for side in ("left", "right")
         )
-        return Join(self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size"), left, right)
+        predicate, size = self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size")
+        return Join(predicate, size, left, right, self._truth(where, fields, "outer"))
 
     def _resample(self, where: str, fields: dict[str, Any]) -> Resample:
         left, right = (self._order(f"{where}, {side}", fields[side]) for side in ("left", "right"))
         functions = self._texts(f"{where}, resample", fields["resample"])
         size = self._number(f"{where}, size", fields["size"])
         return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _cuboid(self, where: str, value: Any) -> str:
+        """A declaration: as text, or as the attributes of a cuboid that has the name of its box."""
+        if not isinstance(value, dict):
+            return self._text(where, value)
+        name = where.removesuffix(", keep").rpartition(".")[2]
+        forms = ", ".join(f"{attribute} {form}" for attribute, form in self._texts(where, value).items())
+        return f"CREATE CUBOID {name} ({forms})"
+
+    def _lookup(self, where: str, fields: dict[str, Any]) -> CuboidLookup:
+        columns = self._texts(f"{where}, lookup", fields["lookup"])
+        outer = self._truth(where, fields, "outer")
+        return CuboidLookup(columns, self._text(f"{where}, key", fields["key"]), outer)
+
+    def _truth(self, where: str, fields: dict[str, Any], key: str) -> bool:
+        value = fields.get(key, False)
+        if not isinstance(value, bool):
+            raise BadInput(f"{where}.{key}: {repr(value)} is neither true nor false.", hint=f"Write {key}: true.")
+        return value
+
+    def _operator(self, where: str, fields: dict[str, Any]) -> Operator:
+        try:
+            kind = operators.find(self._text(f"{where}, operator", fields["operator"]))
+        except BadInput as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        return self._parameters(f"{where}, parameters", kind, fields.get("parameters") or {})
+
+    def _parameters(self, where: str, kind: type[Operator], body: Any) -> Operator:
+        """An operator with the parameters that a file gives it."""
+        needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
+        known = {f.name for f in dataclasses.fields(kind)}
+        try:
+            return fitted(kind, self._fields(where, body, needed, known - needed))
+        except BadInput as error:
+            raise BadInput(
+                error.message if error.message.startswith(where) else f"{where}: {error.message}", hint=error.hint
+            ) from error
+        except MALFORMED as error:
+            raise BadInput(f"{where}: {error}.", hint=f"It takes: {_signature(kind)}.") from error
 
     def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
         return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
@@ -305,10 +403,7 @@ class _Reader:
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
         arc = self._arc(f"{where}.from", fields["from"])
-        view = fields.get("view", False)
-        if not isinstance(view, bool):
-            raise BadInput(f"{where}.view: {repr(view)} is neither true nor false.", hint="Write view: true.")
-        return Output(name, arc, quality, view, *self._kept(where, fields))
+        return Output(name, arc, quality, self._truth(where, fields, "view"), *self._kept(where, fields))
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:
@@ -319,8 +414,12 @@ class _Reader:
             raise BadInput(f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].") from error
 
     def _arc(self, where: str, value: Any) -> Arc:
+        text = self._text(where, value)
+        origin, _, output = text.partition(".")
         try:
-            return Arc.parse(self._text(where, value))
+            if output and not output.isdigit() and origin in self._operators:
+                return Arc(origin, self._operators[origin].port(output))
+            return Arc.parse(text)
         except BadInput as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
 
@@ -335,6 +434,10 @@ class _Reader:
         return seconds, None if tuples is None else int(tuples)
 
 
+def _signature(kind: type[Operator]) -> str:
+    return ", ".join(f"{field.name} ({field.type})" for field in dataclasses.fields(kind)) or "no parameters"
+
+
 #: the fields of a persistence specification
 _KEEP = ("keep_seconds", "keep_tuples")
 
@@ -344,7 +447,13 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "map": (set(), set()),
     "union": (set(), set()),
     "bsort": ({"order"}, set()),
-    "aggregate": ({"order", "size"}, {"advance", "timeout"}),
-    "join": (set(), {"size", "left", "right"}),
+    "aggregate": ({"order", "size"}, {"advance", "timeout", "clock"}),
+    "join": (set(), {"size", "left", "right", "outer"}),
+    "latest": (set(), {"before"}),
+    "running": (set(), {"group_by"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
+    "operator": (set(), {"parameters"}),
+    "keep": (set(), set()),
+    "query": (set(), set()),
+    "lookup": ({"key"}, {"outer"}),
 }

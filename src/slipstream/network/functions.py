@@ -7,13 +7,14 @@ else has.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from slipstream.errors import BadArgument
+from slipstream.network import operators
 from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from slipstream.network.windows import Windows
+
+#: stored tables: name -> column -> values
+Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 #: the types a column can have, and what Spark calls them
 SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
@@ -61,23 +65,37 @@ class ScalarFunction:
 
     It gets only tuples of which some argument is not null; of others the result is null. So it costs nothing for the
     tuples that a filter before it has taken out, and the optimiser's order of filters pays.
+
+    ``tables`` names stored tables of the network that it looks things up in: after the arguments it gets each of them
+    as a mapping of columns to arrays, sorted by all columns. Where the tuples of a network go through Spark's own
+    expressions it cannot be called.
     """
 
     name: str
     function: Callable[..., Any]
     returns: str
+    tables: tuple[str, ...] = ()
 
-    def over(self, *columns: pd.Series[Any]) -> pd.Series[Any]:
+    def over(self, *columns: pd.Series[Any], tables: Stored | None = None) -> pd.Series[Any]:
         """The results for a batch of tuples."""
         import pandas as pd  # takes half a second, which a network that is only checked can do without
 
+        stored = [self._table(name, tables or {}) for name in self.tables]
         present = np.logical_or.reduce([column.notna().to_numpy() for column in columns])
         if present.all():
-            return pd.Series(self.function(*(column.to_numpy() for column in columns)))
+            return pd.Series(self.function(*(column.to_numpy() for column in columns), *stored))
         results = np.full(present.size, None, dtype=object)
         if present.any():
-            results[present] = self.function(*(column.to_numpy()[present] for column in columns))
+            results[present] = self.function(*(column.to_numpy()[present] for column in columns), *stored)
         return pd.Series(results)
+
+    def _table(self, name: str, tables: Stored) -> Mapping[str, Any]:
+        if name not in tables:
+            raise BadArgument(
+                f"function {self.name}: no table {name!r}.",
+                hint="Declare it under tables:, and use only functions that run in one stage (network describe).",
+            )
+        return tables[name]
 
 
 _registered: dict[str, WindowFunction | VectorFunction] = {}
@@ -99,11 +117,23 @@ SQL_AGGREGATES: dict[str, str | None] = {
 }
 
 
+#: aggregates that need not keep the tuples they are over
+RUNNING = ("count", "sum", "avg", "min", "max")
+
 AnyFunction = TypeVar("AnyFunction", WindowFunction, VectorFunction, ScalarFunction)
 
 
-def register(function: AnyFunction) -> AnyFunction:
-    """Make a function known under its name, in any case of letters; a name that SQL uses is refused."""
+@overload
+def register(function: AnyFunction) -> AnyFunction: ...
+@overload
+def register(function: operators.OperatorClass) -> operators.OperatorClass: ...
+def register(function: Any) -> Any:
+    """Make a function known under its name, in any case of letters, or the class of an operator.
+
+    A name that SQL uses is refused for a function.
+    """
+    if isinstance(function, type):
+        return operators.register(function)
     name = function.name.lower()
     if name in {*SQL_AGGREGATES, *AGGREGATES, *FUNCTIONS, *KEYWORDS, *TYPES}:
         raise BadArgument(f"function {function.name}: SQL has one of that name.", hint="Choose another name.")
@@ -126,8 +156,8 @@ def scalars() -> frozenset[str]:
     return frozenset(_scalars)
 
 
-def install(spark: SparkSession, names: Iterable[str]) -> None:
-    """Make some of the user's scalar functions known to a Spark session.
+def install(spark: SparkSession, names: Iterable[str], tables: Stored | None = None) -> None:
+    """Make some of the user's scalar functions known to a Spark session, with the tables they look things up in.
 
     Under a name that Spark has itself, Spark's function would be called: such a name is refused.
     """
@@ -138,7 +168,7 @@ def install(spark: SparkSession, names: Iterable[str]) -> None:
         if is_spark(spark, name):
             raise BadArgument(f"function {name}: Spark has one of that name.", hint="Choose another name.")
         scalar = _scalars[name]
-        spark.udf.register(name, vectorised(_call(scalar), SPARK_TYPES[scalar.returns]))
+        spark.udf.register(name, vectorised(_call(scalar, tables), SPARK_TYPES[scalar.returns]))
 
 
 def is_spark(spark: SparkSession, name: str) -> bool:
@@ -150,11 +180,11 @@ def is_spark(spark: SparkSession, name: str) -> bool:
     return bool(catalyst.analysis.FunctionRegistry.builtin().functionExists(wanted) or tables.functionExists(wanted))
 
 
-def _call(scalar: ScalarFunction) -> Callable[..., Any]:
+def _call(scalar: ScalarFunction, tables: Stored | None) -> Callable[..., Any]:
     import pandas as pd
 
     def call(*columns: Any) -> Any:
-        return scalar.over(*columns)
+        return scalar.over(*columns, tables=tables)
 
     # Spark learns from the types at run time how to call it
     call.__annotations__ = {"columns": pd.Series, "return": pd.Series}

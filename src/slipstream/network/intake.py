@@ -19,14 +19,15 @@ from pyspark import TaskContext
 from slipstream.errors import BadInput
 from slipstream.io import chunks
 from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream, from_stream
+from slipstream.io.outputs import REJECTS
 from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
-from slipstream.network.monitor import REJECTS
+from slipstream.network.flow import Train
 from slipstream.network.parcels import PARCELS, Load, Row
 from slipstream.network.plan import Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import Tuples
-from slipstream.network.superbox import Parcel, Train
+from slipstream.network.superbox import Parcel
 from slipstream.network.trains import SEQ, SHED, TS
 from slipstream.network.windows import encoded
 

@@ -31,6 +31,8 @@ Released: TypeAlias = dict[str, Numbers]
 TS = "ts"
 TRIGGER = "trigger"
 ARRIVAL = "arrival"
+#: the number of the arrival that caused a tuple, for boxes that go by it
+INSTANT = "instant"
 ON = "on"
 
 LAST = np.iinfo(np.int64).max

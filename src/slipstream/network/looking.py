@@ -1,7 +1,6 @@
-"""Reading what a run has left on disk: all of an output with Spark, the newest tuples without.
+"""Reading what a run has delivered: all of an output with Spark, the newest tuples without.
 
-Results lie as ``results/batch=N/output=NAME/*.parquet``: the order key ``q0``, ``q1``... and the tuple in a struct of
-the output's name. What connection points and views keep lies as trains.
+Outputs are tables (``sink``), what connection points and views keep lies as trains.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.io import outputs
 from slipstream.network.algebra import TYPES, Schema
 from slipstream.network.trains import SEQ, SHED, TS
 
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 
 def results(spark: SparkSession, folder: Path, output: str, schema: Schema) -> DataFrame:
     """Everything an output has delivered, in order, with its own columns."""
-    if not any(folder.glob(f"batch=*/output={output}")):
+    if output not in outputs.names(folder):
         return spark.createDataFrame([], ddl(schema))
-    rows = spark.read.option("mergeSchema", "true").option("basePath", str(folder)).parquet(str(folder))
-    return rows.where(f"output = '{output}'").orderBy(*_keys(rows.columns)).select(f"{output}.*")
+    rows = outputs.frame(spark, folder, output)
+    return rows.orderBy(*_keys(rows.columns)).select(*schema)
 
 
 def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
@@ -36,16 +35,12 @@ def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
 
 def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]:
     """The newest tuples of an output, in order."""
-    found: list[dict[str, Any]] = []
-    batches = sorted(folder.glob(f"batch=*/output={output}"), key=lambda p: -int(p.parent.name.partition("=")[2]))
-    for batch in batches:
-        parts = [pq.read_table(part, partitioning=None) for part in batch.glob("*.parquet")]
-        table = pa.concat_tables(part.select([*_keys(part.column_names), output]) for part in parts)
-        table = table.sort_by([(key, "ascending") for key in _keys(table.column_names)])
-        found = table[output].to_pylist() + found
-        if len(found) >= last:
-            break
-    return found[-last:]
+    if output not in outputs.names(folder):
+        return []
+    names = outputs.visible(folder, output).schema.names
+    keys = _keys(names)
+    rows = outputs.newest(folder, output, last, keys)
+    return list(rows.drop_columns([outputs.BATCH, TS, *keys]).to_pylist())
 
 
 def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:
@@ -66,5 +61,5 @@ def ddl(schema: Schema) -> str:
 
 
 def _keys(columns: list[str]) -> list[str]:
-    keys = [name for name in columns if name[:1] == "q" and name[1:].isdigit()]
-    return sorted(keys, key=lambda key: int(key[1:]))
+    keys = [name for name in columns if name[:2] == "_q" and name[2:].isdigit()]
+    return sorted(keys, key=lambda key: int(key[2:]))

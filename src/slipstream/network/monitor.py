@@ -1,15 +1,14 @@
 """The QoS monitor: what each batch delivered to each output, how late, and what that was worth.
 
-One line of JSON a batch. For an output it tells the tuples, their mean and worst delay (seconds from the arrival of the
-oldest tuple behind a result to its delivery), the share in the good zone, the share that load shedding left, and the
-utility: that of the delays, times that of the share delivered, times that of the values, each also by itself. For a
-tapped arc or a connection point it tells tuples and delays.
+Its figures are part of the journal (``io.outputs``), one line per batch. For an output they tell the tuples, their mean
+and worst delay (seconds from the arrival of the oldest tuple behind a result to its delivery), the share in the good
+zone, the share that load shedding left, and the utility: that of the delays, times that of the share delivered, times
+that of the values, each also by itself. For a tapped arc or a connection point they tell tuples and delays.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream.logs import add_lines, whole_lines
+from slipstream.io.outputs import REJECTS, journal
 from slipstream.network.algebra import Output
 from slipstream.network.qos import Graph
 
-#: the output that gets the lines of feeds that are no tuples
-REJECTS = "rejects"
 #: what is averaged over a run
 _MEANS = ("delay", "good", "delivered", "utility")
 #: so many quantiles stand for a distribution; the driver need not see every tuple
@@ -47,30 +44,15 @@ class Measured:
         return cls(len(ts), float(ts.mean()), int(ts.min()), _quantiles(ts), _quantiles(worth))
 
     @classmethod
-    def together(cls, parts: Sequence[Measured]) -> Measured:
-        """What several tasks brought; a quantile of each stands for its share of the tuples."""
+    def together(cls, parts: list[Measured]) -> Measured:
+        """What several tasks measured, as one; of quantiles each stands for its share of the tuples."""
         if len(parts) == 1:
             return parts[0]
-        counts = [part.tuples for part in parts]
-        total = sum(counts)
+        total = sum(part.tuples for part in parts)
         mean = sum(part.arrival * part.tuples for part in parts) / total
         arrivals = _merged([(part.arrivals, part.tuples) for part in parts])
         values = _merged([(part.values, part.tuples) for part in parts])
         return cls(total, mean, min(part.oldest for part in parts), arrivals, values)
-
-
-def _merged(parts: Sequence[tuple[list[Any], int]]) -> list[Any]:
-    """The quantiles of numbers of which quantiles are known, and how many there are."""
-    some = [(numbers, count) for numbers, count in parts if numbers]
-    if not some:
-        return []
-    numbers = np.concatenate([numbers for numbers, _ in some])
-    weights = np.repeat([count / len(numbers) for numbers, count in some], [len(numbers) for numbers, _ in some])
-    order = np.argsort(numbers, kind="stable")
-    reached = np.cumsum(weights[order]) / weights.sum()
-    places = np.searchsorted(reached, np.linspace(0, 1, QUANTILES) - 1e-9)
-    found: list[Any] = numbers[order][np.minimum(places, numbers.size - 1)].tolist()
-    return found
 
 
 def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
@@ -80,38 +62,51 @@ def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
     return found
 
 
+def _merged(parts: list[tuple[list[Any], int]]) -> list[Any]:
+    """Quantiles of everything from those of the parts, weighted by their sizes."""
+    known = [(values, tuples) for values, tuples in parts if values]
+    if not known:
+        return []
+    weights = np.concatenate([np.full(len(values), tuples / len(values)) for values, tuples in known])
+    values = np.concatenate([np.asarray(values) for values, _ in known])
+    steps = np.linspace(0, 1, QUANTILES)
+    found: list[Any] = np.quantile(values, steps, method="inverted_cdf", weights=weights).tolist()
+    return found
+
+
 @dataclass(frozen=True)
 class Monitor:
-    """The monitor of one run, in its file."""
+    """The monitor of one run, in its folder."""
 
-    file: Path
+    folder: Path
     outputs: tuple[Output, ...]
 
-    def note(
+    def line(
         self,
         measured: Mapping[str, Measured],
-        number: int,
         delivered: Mapping[str, float],
-        taken: Mapping[str, int] | None = None,
-    ) -> None:
-        """Add a batch's line.
+        taken: Mapping[str, int],
+        committed_ms: int,
+    ) -> dict[str, Any]:
+        """Return what the journal is to say of a batch.
 
         ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples that sources brought.
         """
-        now = time.time_ns() // 1000
+        now = committed_ms * 1000
         wanted = {output.name: output for output in self.outputs}
-        line = {
-            "batch": number,
-            "at": now,
-            "taken": dict(taken or {}),
+        return {
+            "taken": dict(taken),
             "outputs": {n: _line(wanted[n], one, now, delivered[n]) for n, one in measured.items() if n in wanted},
             "arcs": {name: _counts(one, now) for name, one in measured.items() if name not in wanted},
         }
-        add_lines(self.file, [line])
 
     def entries(self) -> list[dict[str, Any]]:
-        """The lines so far; of a repeated batch the last."""
-        return list({entry["batch"]: entry for entry in whole_lines(self.file)}.values())
+        """The batches so far that brought something, each with its number and the microsecond of its commit."""
+        return [
+            {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
+            for line in journal(self.folder)
+            if "outputs" in line.detail
+        ]
 
     def rejected(self) -> tuple[int, int]:
         """How many lines of feeds were rejected, and how many there were in all."""

@@ -22,13 +22,16 @@ from slipstream.network.algebra import (
     BSort,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Node,
     Order,
     Resample,
+    Running,
     Union,
 )
+from slipstream.network.operators import Operator
 from slipstream.network.schemas import Checked, joined
 from slipstream.network.statistics import Statistics
 
@@ -88,7 +91,8 @@ def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str]
         _private_pairs(checked.network, BSort, Filter), _private_pairs(checked.network, Aggregate, Filter)
     )
     for node, grouped, filter_, test in pairs:
-        if _uses(test.predicates[0]) <= set(grouped.order.group_by):
+        # with a clock the boxes cannot just change places: the clock's tuples are not the filter's
+        if len(node.inputs) == 1 and _uses(test.predicates[0]) <= set(grouped.order.group_by):
             return _swapped(checked.network, node, filter_), f"{filter_.name} before {node.name}"
     return None
 
@@ -237,12 +241,12 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
             return set().union(*ports, *map(_uses, box.predicates))
         case Map():
             return set().union(*map(_uses, box.columns.values()))
-        case Union():
+        case Union() | Latest() | Running() | Operator():
             return set(schema)
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])
         case Aggregate():
-            return _order_needs(box.order) | _argued(box)
+            return {box.order.on} if side else _order_needs(box.order) | _argued(box)
         case Resample():
             order = (box.left, box.right)[side]
             return _order_needs(order) | (_argued(box) if side else set())

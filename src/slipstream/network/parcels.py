@@ -17,14 +17,15 @@ import pyarrow as pa
 
 from slipstream.io.chunks import as_stream, from_stream
 from slipstream.kernels import Longs
+from slipstream.network.flow import Array, Train
 from slipstream.network.groups import hashes
 from slipstream.network.stages import Home
-from slipstream.network.superbox import SPARK, Array, Parcel, Train
+from slipstream.network.superbox import SPARK, Parcel
 from slipstream.network.windows import nulls
 
 #: what a row is, besides what a source gives (``io.chunks``): parcels, the word of a file that was written, an output's
-#: tuples
-PARCELS, WORD, DELIVERED = range(4, 7)
+#: tuples, one tuple on its way through Spark's projection
+PARCELS, WORD, DELIVERED, TUPLE_ROW = range(100, 104)
 #: the Spark columns of a row
 COLUMNS = "key int, source int, seq long, what int, arrived long, chunk binary"
 ARROW = pa.schema(

@@ -7,8 +7,9 @@ Which boxes share a stateful operator is for ``stages`` to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from slipstream.network import expressions, functions
 from slipstream.network.aggregate import AggregateKernel
@@ -19,16 +20,22 @@ from slipstream.network.algebra import (
     BSort,
     Filter,
     Join,
+    Latest,
     Map,
     Node,
     Order,
     Resample,
+    Running,
     Schema,
     Union,
 )
+from slipstream.network.clocked import ClockedKernel
 from slipstream.network.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream.network.latest import LatestKernel
+from slipstream.network.operators import Operator
 from slipstream.network.resample import ResampleKernel
-from slipstream.network.schemas import Checked, joined
+from slipstream.network.running import RunningKernel
+from slipstream.network.schemas import Checked, beside, joined
 from slipstream.network.windows import Function
 
 
@@ -68,13 +75,23 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Runner:
-    """An order-sensitive box: its kernel, its sides and the columns of its results, by the kernel's names."""
+    """An order-sensitive box: its kernel, its sides and the columns of its results, by the kernel's names.
+
+    Where one side alone releases tuples, it is ``leading``: the kernel goes by the numbers of arrivals, and the sides
+    need not be brought into one order.
+    """
 
     node: Node
     kernel: Kernel | None
     sides: tuple[Delivery, ...]
     origin: Layout
     results: tuple[str, ...]
+    leading: int | None = None
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether it keeps something; a look-up in a stored table does not."""
+        return self.kernel is not None or isinstance(self.node.box, Operator)
 
 
 @dataclass
@@ -125,7 +142,8 @@ class _Planner:
             self._origin(Arc(source.name))
         for node in self._checked.nodes:
             if not is_agnostic(node):
-                self._origin(Arc(node.name))
+                for arc in self._checked.ports[node.name]:
+                    self._origin(arc)
         for node in self._checked.nodes:
             if not is_agnostic(node):
                 self._plan.runners.append(self._runner(node))
@@ -174,17 +192,21 @@ class _Planner:
     def _runner(self, node: Node) -> Runner:
         origin = self._plan.origins[Arc(node.name)]
         match node.box:
-            case BSort():
-                return self._bsort(node, node.box, origin)
             case Aggregate():
-                return self._aggregate(node, node.box, origin)
-            case Join():
-                return (
-                    self._lookup(node, origin) if self._checked.is_lookup(node) else self._join(node, node.box, origin)
-                )
-            case Resample():
-                return self._resample(node, node.box, origin)
-        raise AssertionError(node.box.kind)
+                make = self._aggregate if len(node.inputs) == 1 else self._clocked
+                return make(node, node.box, origin)
+            case Join() if self._checked.is_lookup(node):
+                return self._lookup(node, origin)
+            case Operator():
+                return self._operator(node, origin)
+        made: dict[type[Any], Callable[[Node, Any, Layout], Runner]] = {
+            BSort: self._bsort,
+            Join: self._join,
+            Resample: self._resample,
+            Latest: self._latest,
+            Running: self._running,
+        }
+        return made[type(node.box)](node, node.box, origin)
 
     def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
         delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
@@ -213,6 +235,39 @@ class _Planner:
             "start",
         )
         return Runner(node, kernel, (side,), origin, (*_groups(box.order), "start", *(f.name for f in bound)))
+
+    def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        # the clock closes windows of all groups, so they are in one partition
+        side, clock = (
+            self._side(node, 0, _ordered(box.order) | arguments, ()),
+            self._side(node, 1, {ON: box.order.on}, ()),
+        )
+        groups = _groups(box.order)
+        kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
+        return Runner(node, kernel, (side, clock), origin, (*groups, "start", *(f.name for f in bound)), leading=1)
+
+    def _latest(self, node: Node, box: Latest, origin: Layout) -> Runner:
+        payload: tuple[list[str], list[str]] = ([], [])
+        sides = []
+        for side in (0, 1):
+            sources = beside(box, *self._checked.inputs(node))
+            mine = {f"p{side}_{out}": column for out, (where, column) in sources.items() if where == side}
+            payload[side].extend(mine)
+            keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.on)}
+            sides.append(self._side(node, side, {**keys, **mine}, box.on))
+        names = tuple(f"g{i}" for i in range(len(box.on)))
+        types = (_types(sides[0]), _types(sides[1]))
+        kernel = LatestKernel(types, names, box.before, (tuple(payload[0]), tuple(payload[1])))
+        return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]), leading=0)
+
+    def _running(self, node: Node, box: Running, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        payload = {f"p_{name}": name for name in self._checked.inputs(node)[0]}
+        keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.group_by)}
+        side = self._side(node, 0, {**keys, **arguments, **payload}, box.group_by)
+        kernel = RunningKernel(_types(side), tuple(keys), tuple(payload), bound)
+        return Runner(node, kernel, (side,), origin, (*payload, *(f.name for f in bound)))
 
     def _join(self, node: Node, box: Join, origin: Layout) -> Runner:
         assert box.left is not None
@@ -248,6 +303,12 @@ class _Planner:
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+
+    def _operator(self, node: Node, origin: Layout) -> Runner:
+        sides = tuple(
+            self._side(node, side, dict.fromkeys(schema), ()) for side, schema in enumerate(self._checked.inputs(node))
+        )
+        return Runner(node, None, sides, origin, ())
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)

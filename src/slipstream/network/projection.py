@@ -17,7 +17,17 @@ import pyarrow as pa
 
 from slipstream.io.decoding import TYPES as ARROW_TYPES
 from slipstream.network.algebra import TYPES
-from slipstream.network.parcels import ARROW, COLUMNS, PARCELS, Load, Row, Sorter, record_batch, rows_in
+from slipstream.network.parcels import (
+    ARROW,
+    COLUMNS,
+    PARCELS,
+    TUPLE_ROW,
+    Load,
+    Row,
+    Sorter,
+    record_batch,
+    rows_in,
+)
 from slipstream.network.superbox import SPARK, Cargo, Parcel, Superbox
 from slipstream.network.translation import TUPLE, Program
 from slipstream.network.windows import arrow_array, encoded
@@ -25,9 +35,6 @@ from slipstream.runtime.partitions import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-#: what a row is that stands for one tuple
-_TUPLE = 7
 
 
 def projected(rows: DataFrame, superbox: Superbox, stage: int) -> DataFrame:
@@ -86,7 +93,7 @@ class _Ask:
         train, count = parcel.train, len(parcel.train)
         fields = [arrow_array(train.columns[name], type_) for name, type_ in program.columns.items()]
         struct = pa.StructArray.from_arrays(fields, names=list(program.columns))
-        empty = {"what": pa.array(np.full(count, _TUPLE, np.int32))}
+        empty = {"what": pa.array(np.full(count, TUPLE_ROW, np.int32))}
         columns = [empty.get(part.name, pa.nulls(count, part.type)) for part in ARROW]
         return self._batch(columns, {number: struct.cast(self._structs[number])}, count)
 
@@ -103,7 +110,7 @@ class _Answer:
         if not parts:
             return
         table, keys = pa.Table.from_batches(parts), len(self.superbox.plan.keys)
-        whole = table["what"].to_numpy() != _TUPLE
+        whole = table["what"].to_numpy() != TUPLE_ROW
         rows = rows_in(table.filter(pa.array(whole)).to_batches())
         for place, row in zip(np.flatnonzero(whole).tolist(), rows, strict=True):
             load = Load.from_bytes(row.chunk, keys) if row.what == PARCELS else Load([])

@@ -14,7 +14,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slipstream.errors import BadInput
+from slipstream.errors import BadInput, SlipstreamError
 from slipstream.network import expressions, functions
 from slipstream.network.algebra import (
     TUP,
@@ -24,14 +24,18 @@ from slipstream.network.algebra import (
     BSort,
     Filter,
     Join,
+    Latest,
     Map,
     Network,
     Node,
     Order,
     Resample,
+    Running,
     Schema,
     Union,
 )
+from slipstream.network.cuboids import cuboids_of
+from slipstream.network.operators import UNKNOWN, Operator
 from slipstream.sqlallowed import MOST_GROWTH, growth
 
 if TYPE_CHECKING:
@@ -45,8 +49,6 @@ _OURS = {
     "boolean": "boolean",
 }
 _NUMBERS = ("integer", "float")
-#: of an expression, as long as Spark has not been asked
-UNKNOWN = "unknown"
 Read = TypeVar("Read")
 
 
@@ -97,6 +99,7 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
+    cuboids_of(node.box for node in network.nodes)
     _check_ends(checked)
     return checked
 
@@ -111,6 +114,15 @@ def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
     for name in right:
         names[f"right_{name}" if name in left else name] = (1, name)
     return names
+
+
+def beside(box: Latest, left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+    """Where each column of a latest box comes from: ``joined``, with the columns it goes by from the left alone.
+
+    >>> beside(Latest(("a",)), {"a": "integer", "b": "text"}, {"a": "integer", "b": "text"})
+    {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
+    """
+    return joined(left, {name: type_ for name, type_ in right.items() if name not in box.on})
 
 
 def _check_names(network: Network) -> None:
@@ -241,20 +253,59 @@ class _Checker:
                 outputs = [inputs[0]]
             case Aggregate():
                 outputs = [self._aggregate(where, node.box, inputs[0])]
+                if len(inputs) > 1:
+                    self._clock(where, node.box, inputs)
+            case Latest():
+                outputs = [self._latest(where, node.box, inputs)]
+            case Running():
+                outputs = [self._running(where, node.box, inputs[0])]
             case Join():
                 outputs = [self._join(where, node, node.box, inputs)]
             case Resample():
                 outputs = [self._resample(where, node, node.box, inputs)]
+            case Operator():
+                outputs = self._operator(where, node, node.box, inputs)
         return outputs
 
     def _check_inputs(self, where: str, node: Node) -> None:
-        wanted = {"union": (2, 99), "join": (2, 2), "resample": (2, 2)}.get(node.box.kind, (1, 1))
+        two = dict.fromkeys(("join", "resample", "latest"), (2, 2))
+        wanted = {"union": (2, 99), "aggregate": (1, 2), **two}.get(node.box.kind, (1, 1))
+        if isinstance(node.box, Operator):
+            wanted = (node.box.takes, node.box.takes)
         if not wanted[0] <= len(node.inputs) <= wanted[1]:
             raise BadInput(f"{where}: {len(node.inputs)} inputs.", hint=f"It takes {wanted[0]}.")
         for side, arc in enumerate(node.inputs):
             if side == self._checked.table_side(node):
                 continue
             _check_arc(self._checked, where, arc)
+
+    def _operator(self, where: str, node: Node, box: Operator, inputs: list[Schema]) -> list[Schema]:
+        """What an operator says of its outputs, which is a stranger's code."""
+        try:
+            lender = [self._lender(node)] if box.borrows else []
+            found = box.outputs(*lender, *(dict(schema) for schema in inputs))
+            schemas = [dict(found[port]) for port in box.ports]
+        except SlipstreamError as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        except Exception as error:
+            raise BadInput(
+                f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
+                hint=f"Correct {type(box).__name__}.outputs: it must give a schema for each of {', '.join(box.ports)}.",
+            ) from error
+        for schema in inputs:
+            for column in box.key:
+                _known(f"{where}: key column", column, schema)
+        return schemas
+
+    def _lender(self, node: Node) -> Any:
+        """The box on whose state another works: that of its first input."""
+        arc = node.inputs[0]
+        origin = next((other for other in self._checked.nodes if other.name == arc.origin), None)
+        lends = isinstance(origin, Node) and isinstance(origin.box, Operator) and not origin.box.borrows
+        if not lends or arc.port:
+            raise BadInput(f"its first input {arc} is no keep box.", hint="Give the name of a keep box first.")
+        assert origin is not None
+        return origin.box
 
     def _filter(self, where: str, box: Filter, schema: Schema) -> list[Schema]:
         if not box.predicates:
@@ -301,13 +352,53 @@ class _Checker:
         keys = {name: schema[name] for name in box.order.group_by} | {box.order.column: on}
         return keys | self._functions(where, box.functions, schema, keys)
 
+    def _clock(self, where: str, box: Aggregate, inputs: list[Schema]) -> None:
+        """A clock must have the order attribute; what numbers its own tuples needs none."""
+        on, (mine, clock) = box.order.on, inputs
+        if on == TUP or box.timeout is not None:
+            raise BadInput(f"{where}: a clock goes with neither {TUP} nor a timeout.", hint="Leave one of them out.")
+        _known(f"{where}: the clock's column", on, clock)
+        if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
+            raise BadInput(
+                f"{where}: {on!r} is {mine[on]} in the input and {clock[on]} in the clock.",
+                hint="Bring them to one type with a map box.",
+            )
+
+    def _latest(self, where: str, box: Latest, inputs: list[Schema]) -> Schema:
+        left, right = inputs
+        for name in box.on:
+            for schema in inputs:
+                _known(f"{where}: column", name, schema)
+            if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
+                raise BadInput(
+                    f"{where}: {name!r} is {left[name]} on the left and {right[name]} on the right.",
+                    hint="Bring them to one type with a map box.",
+                )
+        return {out: inputs[side][name] for out, (side, name) in beside(box, *inputs).items()}
+
+    def _running(self, where: str, box: Running, schema: Schema) -> Schema:
+        for name in box.group_by:
+            _known(f"{where}: group_by column", name, schema)
+        for name, text in box.functions.items():
+            function = _named(where, expressions.call, text).function
+            if function not in functions.RUNNING:
+                raise BadInput(
+                    f"{where}, column {name}: {function} of all tuples so far would have to keep them.",
+                    hint=f"Use one of: {', '.join(functions.RUNNING)}.",
+                )
+        found = self._functions(where, box.functions, schema, schema)
+        for name, type_ in found.items():
+            if type_ not in (*_NUMBERS, UNKNOWN):
+                raise BadInput(f"{where}, column {name}: it is {type_}.", hint="A running value is a number.")
+        return schema | found
+
     def _functions(self, where: str, wanted: dict[str, str], schema: Schema, keys: Schema) -> Schema:
         if not wanted:
             raise BadInput(f"{where}: no window function.", hint='Give at least one, such as n: "count(*)".')
         found = {}
         for name, text in wanted.items():
             if name in keys:
-                raise BadInput(f"{where}: column {name!r} identifies the window.", hint="Name the result otherwise.")
+                raise BadInput(f"{where}: there is a column {name!r} already.", hint="Name the result otherwise.")
             found[name] = self._function(f"{where}, column {name}", text, schema)
         return found
 
@@ -345,6 +436,8 @@ class _Checker:
                 raise BadInput(f"{where}: {name!r} of which side?", hint=f"Write left.{name} or right.{name}.")
             _known(f"{where}: column", name, inputs[qualifier == "right"])
         self._predicate(where, flat, expressions.renamed(box.predicate, lambda q, c: f"{q}_{c}"))
+        if box.outer and not self._checked.is_lookup(node):
+            raise BadInput(f"{where}: outer is for stored tables.", hint="Leave it out, or use a latest box.")
         if self._checked.is_lookup(node):
             if box.size is not None or box.left or box.right:
                 raise BadInput(f"{where}: a stored table has no window.", hint="Leave out size, left and right.")

@@ -1,22 +1,19 @@
-"""Where a network's tuples go: tasks write files aside, the driver makes the files of a batch visible as one.
+"""Where a network's tuples go: outputs and taps into tables, what connection points and views remember into trains.
 
-    OUT/staging/                        what tasks have written and nobody sees yet
-    OUT/results/batch=N/output=NAME/    what batch N delivered; a batch that is repeated replaces itself
-    OUT/points/NAME/                    what connection points and views remember
-    OUT/monitor.jsonl                   one line a batch
+    OUT/outputs/NAME/                   the table of an output, a tap, or the rejects (``io.outputs``)
+    OUT/points/NAME/                    what a connection point or a view remembers (``points``)
+    OUT/points/NAME/.aside-*.parquet    what a task wrote for it and no batch has committed yet
 
-Between the two goes a row for each output that got something: the file, and what is to be said of its tuples. One more
-row says what the batch took; a batch without it was an opening.
+An output's columns are those of its schema, and before them three kinds that begin with an underscore or are the
+batch: ``batch``, ``_ts`` (when the tuple arrived, in microseconds), and the order key ``_q0``, ``_q1``...
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +22,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.failpoints import failpoint
-from slipstream.network.algebra import ConnectionPoint, Network
+from slipstream.io import outputs
+from slipstream.io.decoding import TYPES
+from slipstream.io.outputs import COLUMNS, Written
+from slipstream.network.algebra import ConnectionPoint, Network, Schema
 from slipstream.network.monitor import Measured
 from slipstream.network.points import History
 from slipstream.network.trains import SEQ, TS
 from slipstream.network.windows import arrow_array
 
+__all__ = ["COLUMNS", "Sink", "Tuples", "discard", "key_columns", "measured", "remember", "stored_schema"]
+
 Array = npt.NDArray[Any]
 
-#: the Spark columns of the word that something was written
-COLUMNS = "output string, file string, measured string"
-STAGING = "staging"
-#: stands for an output in the word that a batch brought something, and how much
-TAKEN = ""
+_POINTS, _ASIDE = "points", ".aside-"
+#: in the note about what a point gets: the file
+_TRAIN = "train"
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,21 @@ class Tuples:
         return {name: arrow_array(values, self.types[name]) for name, values in self.columns.items()}
 
 
+def key_columns(keys: Iterable[str]) -> list[str]:
+    """Return the columns in which an order key is stored, in order.
+
+    >>> key_columns(["q0", "q1"])
+    ['_q0', '_q1']
+    """
+    return [f"_{key}" for key in keys]
+
+
+def stored_schema(schema: Schema, keys: Iterable[str]) -> pa.Schema:
+    """Return how the tuples of an output are stored, without the batch."""
+    hidden = [(TS, pa.int64()), *((name, pa.int64()) for name in key_columns(keys))]
+    return pa.schema(hidden + [(name, TYPES[type_]) for name, type_ in schema.items()])
+
+
 @dataclass(frozen=True)
 class Sink:
     """The folder that a network delivers into, as its tasks see it."""
@@ -62,23 +76,17 @@ class Sink:
     folder: str
     network: Network
 
-    def write(self, output: str, tuples: Tuples, batch: int) -> tuple[str, str, str]:
-        """Write what an output, a point or a tap gets into a file aside; returns a row of ``COLUMNS``."""
+    def write(self, output: str, tuples: Tuples, batch: int) -> Written:
+        """Write what an output, a point or a tap gets in a batch."""
         points = {point.name: point for point in self.network.kept}
         values = {o.name: o.quality.value_column for o in self.network.outputs if o.quality.value}
         arrays = tuples.arrays()
-        point = points.get(output)
-        table = _kept(tuples, arrays, point, batch) if point else _delivered(tuples, arrays, output)
-        file = f"{uuid.uuid4().hex}.parquet"
-        failpoint("network.before-write")
-        pq.write_table(table, Path(self.folder) / STAGING / file)
-        measured = Measured.of(tuples.ts, arrays[values[output]] if output in values else None)
-        return output, file, json.dumps(asdict(measured))
-
-
-def _delivered(tuples: Tuples, arrays: Mapping[str, pa.Array], output: str) -> pa.Table:
-    struct = pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays))
-    return pa.table({"ts": tuples.ts, **tuples.keys, output: struct})
+        measured = asdict(Measured.of(tuples.ts, arrays[values[output]] if output in values else None))
+        if output in points:
+            file = _write_aside(Path(self.folder), points[output], _kept(tuples, arrays, points[output], batch))
+            return outputs.note({_TRAIN: file, **measured}, about=output)
+        keys = dict(zip(key_columns(tuples.keys), tuples.keys.values(), strict=True))
+        return outputs.write(Path(self.folder), output, pa.table({TS: tuples.ts, **keys, **arrays}), batch, measured)
 
 
 def _kept(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint, batch: int) -> pa.Table:
@@ -89,51 +97,49 @@ def _kept(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint
     return table.sort_by([(point.key, "ascending"), (SEQ, "ascending")]) if point.key else table
 
 
-def prepare(folder: Path) -> None:
-    """Throw away what tasks wrote for batches that never came to be."""
-    shutil.rmtree(folder / STAGING, ignore_errors=True)
-    (folder / STAGING).mkdir(parents=True)
+def _write_aside(folder: Path, point: ConnectionPoint, train: pa.Table) -> str:
+    place = folder / _POINTS / point.name / f"{_ASIDE}{uuid.uuid4().hex}.parquet"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(train, place)
+    return place.name
 
 
-def commit(folder: Path, histories: Mapping[str, History], files: Mapping[str, Sequence[str]], batch: int) -> None:
-    """Make what a batch wrote visible: first what points remember, then the results."""
-    failpoint("network.before-points")
-    staging = folder / STAGING
-    for name, history in histories.items():
-        # what is remembered is numbered, so it comes from one task
-        _remember(history, batch, staging / files[name][0] if name in files else None)
-    shown = {name: [staging / file for file in mine] for name, mine in files.items() if name not in histories}
-    _show(folder, shown, batch)
-    discard(folder, files)  # what a point remembered before a crash
+def measured(written: Iterable[Written]) -> dict[str, Measured]:
+    """Return what is to be said of each output, point and tap that got something."""
+    found: dict[str, list[Measured]] = {}
+    for one in written:
+        if one.output:
+            facts = {name: value for name, value in one.note.items() if name != _TRAIN}
+            found.setdefault(one.output, []).append(Measured(**facts))
+    return {name: Measured.together(parts) for name, parts in found.items()}
 
 
-def discard(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
-    """Throw away what a batch wrote."""
-    for file in chain.from_iterable(files.values()):
-        (folder / STAGING / file).unlink(missing_ok=True)
+def remember(histories: Mapping[str, History], written: Iterable[Written], batch: int) -> None:
+    """Let points and views remember what they got in a batch; a batch that they remember already is passed over."""
+    trains: dict[str, list[Path]] = {name: [] for name in histories}
+    for one in written:
+        if _TRAIN in one.note:
+            trains[one.output].append(histories[one.output].folder / one.note[_TRAIN])
+    for name, parts in trains.items():
+        histories[name].add(batch, partial(_put, parts, batch))
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
-def _show(folder: Path, files: Mapping[str, Sequence[Path]], batch: int) -> None:
-    """Put a batch's files in place as one, so that nobody sees half of them."""
-    shown, aside = folder / "results" / f"batch={batch}", folder / STAGING / f"batch={batch}"
-    failpoint("network.before-results")
-    aside.mkdir()
-    for name, mine in files.items():
-        (aside / f"output={name}").mkdir()
-        for number, file in enumerate(mine):
-            file.rename(aside / f"output={name}" / f"part-{number}.parquet")
-    failpoint("network.before-show")
-    shutil.rmtree(shown, ignore_errors=True)
-    shown.parent.mkdir(exist_ok=True)
-    aside.rename(shown)
-    failpoint("network.after-show")
-
-
-def _remember(history: History, batch: int, file: Path | None) -> None:
-    def put(target: Path) -> int:
-        if file is None:
-            return 0
-        file.rename(target)
+def _put(parts: list[Path], batch: int, target: Path) -> int:
+    """Make one train of what the tasks of a batch wrote; returns its tuples."""
+    if not parts:
+        return 0
+    if len(parts) == 1:
+        parts[0].rename(target)
         return int(pq.read_metadata(target).num_rows)
+    table = pa.concat_tables([pq.read_table(part) for part in parts])
+    numbers = pa.array((batch << 32) + 1 + np.arange(table.num_rows))
+    pq.write_table(table.set_column(0, SEQ, numbers), target)
+    return int(table.num_rows)
 
-    history.add(batch, put)
+
+def discard(folder: Path) -> None:
+    """Delete what tasks wrote for points in batches that did not come to be."""
+    for file in (folder / _POINTS).glob(f"*/{_ASIDE}*"):
+        file.unlink(missing_ok=True)

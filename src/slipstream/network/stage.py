@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from slipstream.cuboid.files import FOLDER
+from slipstream.io import outputs
 from slipstream.io.chunks import CHUNK, OPENING
 from slipstream.io.decoding import TYPES
+from slipstream.io.outputs import REJECTS, Written
 from slipstream.network import intake
+from slipstream.network.flow import Train
 from slipstream.network.intake import Arrived
 from slipstream.network.kernels import State
-from slipstream.network.monitor import REJECTS
+from slipstream.network.operators import Kept, OperatorState, stores_of
 from slipstream.network.parcels import (
     DELIVERED,
     PARCELS,
@@ -34,8 +39,8 @@ from slipstream.network.parcels import (
 )
 from slipstream.network.plan import Plan
 from slipstream.network.shedding import Marker
-from slipstream.network.sink import TAKEN, Sink, Tuples
-from slipstream.network.superbox import Cargo, Parcel, Released, Superbox, Train
+from slipstream.network.sink import Sink, Tuples
+from slipstream.network.superbox import Cargo, Parcel, Released, Superbox
 from slipstream.network.tables import Log
 from slipstream.network.windows import arrow_array
 from slipstream.runtime.partitions import labels
@@ -75,7 +80,7 @@ class Carrier:
 class Boxes:
     """What the boxes of a stage keep, and the log in which it rests."""
 
-    states: dict[str, State]
+    states: dict[str, State | OperatorState]
     log: Log
 
     @classmethod
@@ -85,26 +90,46 @@ class Boxes:
         return cls(states, Log([table for state in states.values() for table in state.tables]))
 
     @classmethod
-    def load(cls, superbox: Superbox, store: Store, stage: int = 1) -> Boxes:
+    def load(cls, superbox: Superbox, stores: Sequence[Store], stage: int = 1) -> Boxes:
         """The boxes as they were saved."""
         boxes = cls.fresh(superbox, stage)
-        boxes.log.load(store)
+        boxes.log.load(stores[0])
         for state in boxes.states.values():
             state.restore()
+        for kept, mine in boxes._kept(stores):
+            kept.load(mine)
         return boxes
+
+    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None) -> None:
+        """Write what changed, and what readers see of it."""
+        self.log.save(stores[0])
+        for kept, mine in self._kept(stores):
+            kept.save(mine, batch)
+            if snapshot is not None:
+                kept.publish(snapshot, batch)
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The names of the stores: one for all tables, and those of state with a form of its own."""
+        return ("boxes", *(f"{name}__{store}" for name, kept in stores_of(self.states) for store in kept.stores))
+
+    def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
+        rest = iter(stores[1:])
+        for _, kept in stores_of(self.states):
+            yield kept, [next(rest) for _ in kept.stores]
 
 
 class SuperboxStage(FrameStage[Boxes]):
     """The boxes of a network that run in one operator."""
 
-    maps = ("boxes",)
-
     def __init__(self, engine: str, superbox: Superbox, sink: Sink | None, number: int) -> None:
         super().__init__(engine)
         self.name = f"network-{number}"
+        self.maps = Boxes.fresh(superbox, number).stores
         self._superbox = superbox
         self._sink = sink
         self._number = number
+        self._snapshot = Path(sink.folder) / FOLDER if sink else None
         self._marker = Marker(sink.folder, sink.network) if sink else None
 
     def fresh(self) -> Boxes:
@@ -113,11 +138,11 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def load(self, stores: list[Store]) -> Boxes:
         """The boxes as they were saved."""
-        return Boxes.load(self._superbox, stores[0], self._number)
+        return Boxes.load(self._superbox, stores, self._number)
 
     def save(self, state: Boxes, stores: list[Store]) -> None:
         """Write what changed."""
-        state.log.save(stores[0])
+        state.save(stores, batch_number(), self._snapshot)
 
     def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples in; what outputs get is passed on, or written, and then a word of it passed on."""
@@ -176,10 +201,10 @@ class SuperboxStage(FrameStage[Boxes]):
         if arrived.rejects is not None:
             written.append(sink.write(REJECTS, arrived.rejects, batch))
         if self._number == 1 and self.key == self._keys[0]:
-            written.append((TAKEN, "", json.dumps(arrived.counts)))
-        yield from (Row(self.key, 0, 0, WORD, 0, json.dumps(word).encode()) for word in written)
+            written.append(outputs.note(arrived.counts))
+        yield from (Row(self.key, 0, 0, WORD, 0, json.dumps(one.row).encode()) for one in written)
 
-    def _write(self, name: str, train: Train, sink: Sink, batch: int) -> tuple[str, str, str]:
+    def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
         plan = self._superbox.plan
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
@@ -188,7 +213,7 @@ class SuperboxStage(FrameStage[Boxes]):
         if self._number < self._superbox.stages.count or self._sink is None:
             yield frame(rows)
         elif words := [json.loads(row.chunk) for row in rows if row.what == WORD]:
-            yield pd.DataFrame(words, columns=["output", "file", "measured"])
+            yield pd.DataFrame(words, columns=list(outputs.Row._fields))
 
 
 @dataclass(frozen=True)

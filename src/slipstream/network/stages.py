@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from slipstream.network.algebra import Aggregate, Join, Map
+from slipstream.errors import BadArgument
+from slipstream.network.algebra import Aggregate, Join, Latest, Map
+from slipstream.network.operators import Operator
 from slipstream.network.plan import Delivery, Plan, Runner, Way
-from slipstream.network.schemas import joined
+from slipstream.network.schemas import beside, joined
 from slipstream.network.translation import Translations
 
 #: ways that follow each other, with a look-up in a stored table between two of them
@@ -106,7 +108,7 @@ class _Planner:
 
     def stages(self) -> Stages:
         for runner in sorted(self._plan.runners, key=lambda runner: self._plan.levels[runner.node.name]):
-            if runner.kernel is not None:
+            if runner.is_stateful:
                 self._settle(runner)
         kept = {point.name for point in self._plan.checked.network.kept}
         for name, delivery in self._plan.outputs.items():
@@ -130,7 +132,7 @@ class _Planner:
         """All ways to a delivery from sources and stateful boxes."""
         for way in delivery.paths:
             origin = self._runners.get(way.origin.origin)
-            if origin is None or origin.kernel is not None:
+            if origin is None or origin.is_stateful:
                 yield (way,)
             else:
                 yield from ((*chain, way) for chain in self._chains(origin.sides[0]))
@@ -173,10 +175,21 @@ class _Planner:
         if places is None:
             stage, places = stage + 1, wanted
         name = runner.node.name
+        self._check_lender(runner, stage)
         self._made.of[name], self._places[name] = stage, places
         self._made.keys[name] = tuple(groups[place] for place in places)
         for side in runner.sides:
             self._made.homes[side.layout.id] = Home(stage, tuple(f"g{place}" for place in places))
+
+    def _check_lender(self, runner: Runner, stage: int) -> None:
+        """A box that works on the state of another must be where that is."""
+        box, lender = runner.node.box, runner.node.inputs[0].origin
+        if isinstance(box, Operator) and box.borrows and self._made.of.get(lender) != stage:
+            raise BadArgument(
+                f"box {runner.node.name} ({box.name}) works on the state of {lender}, and its other inputs come from a "
+                "later stage.",
+                hint="Run the network with --parallel 1, and without expressions that only Spark can compute there.",
+            )
 
     def _places_inside(self, inside: list[tuple[Chain, Delivery]]) -> tuple[int, ...] | None:
         """Which groups of a box are the key of the boxes before it in their stage; None if there is no such key."""
@@ -230,6 +243,7 @@ def _place_of(name: str, runner: Runner, plan: Plan) -> int | None:
     if isinstance(runner.node.box, Aggregate):
         place = list(runner.origin.columns).index(name)
         return place if place < len(groups[0]) else None
-    if isinstance(runner.node.box, Join):
-        side, name = joined(*plan.checked.inputs(runner.node))[name]
+    box, inputs = runner.node.box, plan.checked.inputs(runner.node)
+    if isinstance(box, Join | Latest):
+        side, name = (joined(*inputs) if isinstance(box, Join) else beside(box, *inputs))[name]
     return groups[side].index(name) if name in groups[side] else None

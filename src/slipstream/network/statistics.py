@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Union
+from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
+from slipstream.network.flow import Train
 from slipstream.network.groups import Columns
-from slipstream.network.kernels import ARRIVAL, TS, Released
+from slipstream.network.kernels import ARRIVAL, INSTANT, TS, Released
+from slipstream.network.operators import Operator, State, run
 from slipstream.network.plan import Runner, plan
 from slipstream.network.schemas import joined
-from slipstream.network.windows import encoded, nulls
+from slipstream.network.windows import Values, encoded, nulls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,15 +92,36 @@ class _Meter:
         self._tables = tables
         self._runners = {runner.node.name: runner for runner in plan(checked).runners}
         self._arcs: dict[Arc, pa.Table] = {}
+        self._states: dict[str, State] = {}
 
     def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
         for name, frame in samples.items():
             self._arcs[Arc(name)] = frame.toArrow()
         figures = {}
         for node in self._checked.nodes:
-            kernel = self._runners.get(node.name)
-            figures[node.name] = self._stateful(kernel) if kernel and kernel.kernel else self._expression(node)
+            runner = self._runners.get(node.name)
+            if isinstance(node.box, Operator):
+                figures[node.name] = self._operator(node, node.box)
+            else:
+                figures[node.name] = self._stateful(runner) if runner and runner.kernel else self._expression(node)
         return Statistics(figures)
+
+    def _operator(self, node: Node, box: Operator) -> Figures:
+        """One step over the whole sample; a second would begin with the state that the first left."""
+        checked = self._checked
+        inputs = [_train(self._arcs[arc], checked.schemas[arc]) for arc in node.inputs]
+        schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
+        lender: Any = checked.network.node(node.inputs[0].origin).box if box.borrows else None
+        self._states[node.name] = (
+            self._states[node.inputs[0].origin] if box.borrows else box.fresh(*checked.inputs(node))
+        )
+        begin = time.perf_counter()
+        released = run(box, self._states[node.name], inputs, schemas, 1, lender)
+        taken = time.perf_counter() - begin
+        count = max(sum(map(len, inputs)), 1)
+        for arc, train, schema in zip(checked.ports[node.name], released, schemas, strict=True):
+            self._arcs[arc] = _table(train, schema)
+        return Figures(taken / count, tuple(len(train) / count for train in released))
 
     def _expression(self, node: Node) -> Figures:
         """Time the box in Spark beside a pass that does nothing."""
@@ -138,7 +161,8 @@ class _Meter:
         """A stream beside its matches in a stored table."""
         stored = self._checked.table_side(node) or 0
         names = ("right", "left") if stored == 0 else ("left", "right")
-        met = frame.alias(names[0]).join(self._tables[node.inputs[stored].origin].alias(names[1]), _expr(box.predicate))
+        table, how = self._tables[node.inputs[stored].origin].alias(names[1]), "left" if box.outer else "inner"
+        met = frame.alias(names[0]).join(table, _expr(box.predicate), how)
         columns = (
             f"{('left', 'right')[side]}.{column} as {out}"
             for out, (side, column) in joined(*self._checked.inputs(node)).items()
@@ -168,22 +192,38 @@ class _Meter:
         taken = 0
         for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
             wanted = (f"{text} as {name}" for name, text in side.layout.columns.items())
-            columns = self._frame(arc).selectExpr("_ts as ts", *wanted).toArrow()
+            columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows
             typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
             sorted_ = np.argsort(here)
-            part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, **typed}
+            part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, INSTANT: columns["_seq"].to_numpy(), **typed}
             inputs.append({name: values[sorted_] for name, values in part.items()})
         return inputs
 
     def _released(self, runner: Runner, released: Released) -> pa.Table:
+        names = dict(zip(runner.results, runner.origin.columns, strict=True))
         columns = {"_seq": pa.array(np.arange(released[TS].size)), "_ts": pa.array(released[TS])}
-        for old, new in zip(runner.results, runner.origin.columns, strict=True):
-            values = released[old]
-            plain = pa.array(values, mask=nulls(values))
-            columns[new] = plain.cast(pa.bool_()) if runner.origin.types[new] == "boolean" else plain
-        return pa.table(columns)
+        return pa.table(columns | {new: _arrow(released[old], runner.origin.types[new]) for old, new in names.items()})
+
+
+def _arrow(values: Values, type_: str) -> pa.Array:
+    plain = pa.array(values, mask=nulls(values))
+    return plain.cast(pa.bool_()) if type_ == "boolean" else plain
+
+
+def _train(table: pa.Table, schema: Schema) -> Train:
+    """A sample as an operator gets it; its arrivals have no more than a number."""
+    table = table.sort_by("_seq")
+    order = np.zeros((table.num_rows, 2), np.int64)
+    order[:, 0] = table["_seq"].to_numpy()
+    columns = {name: encoded(table[name], type_) for name, type_ in schema.items()}
+    return Train(table["_ts"].to_numpy(), np.zeros(table.num_rows, np.int64), order, columns)
+
+
+def _table(train: Train, schema: Schema) -> pa.Table:
+    columns = {"_seq": pa.array(train.order[:, 0]), "_ts": pa.array(train.ts)}
+    return pa.table(columns | {name: _arrow(train[name], type_) for name, type_ in schema.items()})
 
 
 def _expr(predicate: str) -> Any:

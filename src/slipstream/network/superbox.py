@@ -7,85 +7,37 @@ the order of arrivals however many ways the tuples took, and however the stream 
 
 from __future__ import annotations
 
-import pickle
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pyspark import SparkContext, SparkFiles
 
-from slipstream import temporary
-from slipstream.kernels import Bools, Longs, compiled
+from slipstream.kernels import Bools, Longs
 from slipstream.network import expressions
 from slipstream.network.algebra import Arc, Filter, Join, Map, Node, Schema
+from slipstream.network.flow import Train, merging, no_tuples, ordinals, sorted_train
 from slipstream.network.groups import hashes
-from slipstream.network.kernels import ARRIVAL, TRIGGER, TS, State
+from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
+from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
 from slipstream.network.stages import stages_of
+from slipstream.network.stored import StoredTable
 from slipstream.network.translation import Prefix, Translations, asked_by
-from slipstream.network.windows import expand
+from slipstream.network.windows import NULL_INTEGER, expand
 
 Array = npt.NDArray[Any]
+States: TypeAlias = Mapping[str, State | OperatorState]
 
 #: the n-th path by which a tuple reaches a box is so much later there than the first
 PATHS = 1 << 40
 #: the address of tuples of which Spark computes something
 SPARK = 0
-
-
-@dataclass(frozen=True)
-class Train:
-    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns."""
-
-    ts: Longs
-    shed: Longs
-    order: Longs
-    columns: dict[str, Array]
-
-    def __len__(self) -> int:
-        return int(self.ts.size)
-
-    def take(self, which: Longs | Bools) -> Train:
-        """Some of the tuples."""
-        columns = {name: values[which] for name, values in self.columns.items()}
-        return Train(self.ts[which], self.shed[which], self.order[which], columns)
-
-    def with_columns(self, columns: dict[str, Array]) -> Train:
-        """The same tuples with other columns."""
-        return Train(self.ts, self.shed, self.order, columns)
-
-    @classmethod
-    def concat(cls, trains: Sequence[Train]) -> Train:
-        """Trains with the same columns as one."""
-        if len(trains) == 1:
-            return trains[0]
-        columns = {name: np.concatenate([train.columns[name] for train in trains]) for name in trains[0].columns}
-        ts, shed, order = (np.concatenate([getattr(t, part) for t in trains]) for part in ("ts", "shed", "order"))
-        return cls(ts, shed, order, columns)
-
-
-@compiled
-def in_order(order: Longs) -> bool:
-    """Whether rows are in lexicographic order already."""
-    for row in range(1, order.shape[0]):
-        for column in range(order.shape[1]):
-            before, now = order[row - 1, column], order[row, column]
-            if before < now:
-                break
-            if before > now:
-                return False
-    return True
-
-
-def sorting(order: Longs, last: Longs) -> Longs:
-    """The places of rows in lexicographic order; of equal ones, that with the smaller ``last`` first."""
-    return np.lexsort((last, *order.T[::-1]))
+#: of pairs of an outer look-up that Spark is still to check: which tuple it was, and which row, -1 for none
+_TUPLE, _ROW = "tuple of the pair", "row of the pair"
 
 
 class Parcel(NamedTuple):
@@ -134,24 +86,40 @@ class Superbox:
     """
 
     plan: Plan
-    tables: Stored | StoredFile = field(default_factory=lambda: Stored({}))
+    tables: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     drops: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
     parallel: int = 1
 
     def __post_init__(self) -> None:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
-        self.translations = Translations(self.plan)
+        self._look_ups: dict[Any, LookUp] = {}
+        self.translations = Translations(self.plan, self.tables)
         self.stages = stages_of(self.plan, self.translations, self.parallel)
         self._numbers = {prefix: number for number, prefix in enumerate(self.translations.prefixes)}
 
     # --- a batch
 
-    def fresh(self, stage: int = 1) -> dict[str, State]:
+    def fresh(self, stage: int = 1) -> dict[str, State | OperatorState]:
         """What the order-sensitive boxes of a stage keep before anything has come, by their names."""
-        mine = [runner for runner in self.plan.runners if self.stages.of.get(runner.node.name) == stage]
-        return {runner.node.name: runner.kernel.fresh() for runner in mine if runner.kernel}
+        states: dict[str, State | OperatorState] = {}
+        for runner in self.plan.runners:
+            box = runner.node.box
+            if self.stages.of.get(runner.node.name) != stage:
+                continue
+            if runner.kernel:
+                states[runner.node.name] = runner.kernel.fresh()
+            elif isinstance(box, Operator) and not box.borrows:
+                states[runner.node.name] = self._state(runner.node, box)
+        return states
 
-    def step(self, states: Mapping[str, State], sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+    def _state(self, node: Node, box: Operator) -> OperatorState:
+        state = OperatorState(box.fresh(*self.plan.checked.inputs(node)))
+        takers = (other.box for other in self.plan.checked.network.consumers(node.name))
+        if not any(isinstance(taker, Operator) and taker.borrows for taker in takers):
+            box.unshared(state.parts)
+        return state
+
+    def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
         """Take what arrived through a network of one stage; yields what each output and tap gets.
 
         ``states`` is what the order-sensitive boxes keep: it is brought up to date.
@@ -162,22 +130,22 @@ class Superbox:
         """Take tuples on the way to a stage as far as they get without boxes that keep something."""
         return self._passed(number, {}, cargo, between=True).parcels
 
-    def visit(self, number: int, states: Mapping[str, State], cargo: Cargo) -> Released:
+    def visit(self, number: int, states: States, cargo: Cargo) -> Released:
         """Take what came to a stage through its boxes, level by level; ``states`` is brought up to date."""
         done = self._passed(number, states, cargo)
         found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
         return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
 
-    def _passed(self, number: int, states: Mapping[str, State], cargo: Cargo, *, between: bool = False) -> _Passage:
+    def _passed(self, number: int, states: States, cargo: Cargo, *, between: bool = False) -> _Passage:
         trains = {Arc(name): train for name, train in cargo.sources.items() if len(train)}
         inboxes = {address: list(parts) for address, parts in cargo.inboxes.items()}
         now = _Passage(number, between, inboxes, self._matched(cargo.computed), trains)
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
-                if runner.kernel is None or (not between and self.stages.of[runner.node.name] == number):
-                    released = self._run(runner, states, now.inboxes)
-                    if released is not None and len(released):
-                        now.trains[Arc(runner.node.name)] = released
+                if not runner.is_stateful or (not between and self.stages.of[runner.node.name] == number):
+                    for port, released in enumerate(self._run(runner, states, now.inboxes)):
+                        if len(released):
+                            now.trains[Arc(runner.node.name, port)] = released
             for delivery, place, way in self._deliveries[level]:
                 found = self._before(way.arcs, delivery, now)
                 if found is not None and len(found):
@@ -247,7 +215,7 @@ class Superbox:
             if len(prefix) == 1 and self.translations.is_filtered(prefix[0]):
                 box = self._nodes[prefix[0].origin].box
                 assert isinstance(box, Join)
-                found[prefix] = train.take(train.columns[box.predicate] == 1)
+                found[prefix] = train.take(_met(train, box))
         return found
 
     def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
@@ -296,15 +264,37 @@ class Superbox:
 
     # --- order-sensitive boxes
 
-    def _run(self, runner: Runner, states: Mapping[str, State], inboxes: Mapping[int, list[Train]]) -> Train | None:
-        """One box on everything that came to its sides, in the order of arrival."""
+    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]]) -> list[Train]:
+        """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
         if not any(sides):
-            return None
+            return []
+        if isinstance(runner.node.box, Operator):
+            return self._operate(runner, runner.node.box, states, sides)
         if runner.kernel is None:
-            return self._look_up(runner, Train.concat(sides[0]))
-        order, shed, inputs = _merged(runner, sides)
-        released = runner.kernel.step(states[runner.node.name], inputs)
+            return [self._look_up(runner, Train.concat(sides[0]))]
+        return [self._release(runner, states[runner.node.name], sides)]
+
+    def _operate(self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]]) -> list[Train]:
+        """An operator on everything that came; one that borrows works on the state of the box it takes from."""
+        node, checked = runner.node, self.plan.checked
+        width = len(self.plan.keys)
+        inputs = [
+            sorted_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
+            for side, trains in zip(runner.sides, sides, strict=True)
+        ]
+        lender = self._nodes[node.inputs[0].origin] if box.borrows else node
+        state = states[lender.name]
+        assert isinstance(state, OperatorState)
+        assert isinstance(lender.box, Operator)
+        schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
+        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name], lender.box if box.borrows else None)
+
+    def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
+        """A box with a kernel."""
+        assert runner.kernel is not None
+        order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
+        released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
         keys = order[trigger]
         keys[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
@@ -326,20 +316,63 @@ class Superbox:
         """Join with a stored table: every match of the whole table, in the order of the table's rows."""
         node, side = runner.node, runner.sides[0].side
         assert isinstance(node.box, Join)
-        stored = self.tables.load()
-        table = stored.tables[node.inputs[1 - side].origin]
-        if node.name not in stored.look_ups:
-            schema = self.plan.checked.inputs(node)[side]
-            stored.look_ups[node.name] = LookUp.of(node.box, side, schema, table)
-        one, two = stored.look_ups[node.name].pairs(train)
+        table = self.tables[node.inputs[1 - side].origin]
+        known = table.indexes if isinstance(table, StoredTable) else self._look_ups
+        schema = self.plan.checked.inputs(node)[side]
+        wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
+        if wanted not in known:
+            known[wanted] = LookUp.of(node.box, side, schema, table)
+        one, two = known[wanted].pairs(train)
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
-        order = train.order[one]
-        order[:, self.plan.levels[node.name]] += two
+        predicate = self.translations.predicate(runner)
+        met = np.ones(one.size, np.bool_) if predicate is None else predicate.over(columns, one.size) == 1
+        if node.box.outer:
+            every = np.arange(len(train))
+            alone = every if predicate is None else np.setdiff1d(every, one[met])
+            return self._with_all(runner, train, table, (one[met], two[met]), alone)
+        order = train.order[one[met]]
+        order[:, self.plan.levels[node.name]] += two[met]
         names = joined(*self.plan.checked.inputs(node))
-        found = {out: columns[sides[where] + column] for out, (where, column) in names.items()}
-        return self._matching(runner, Train(train.ts[one], train.shed[one], order, found))
+        found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
+        return Train(train.ts[one[met]], train.shed[one[met]], order, found)
+
+    def _with_all(
+        self, runner: Runner, train: Train, table: Mapping[str, Array], pairs: tuple[Longs, Longs], alone: Longs
+    ) -> Train:
+        """Tuples beside their rows of a table, and those that are ``alone`` beside nulls."""
+        node, side = runner.node, runner.sides[0].side
+        one, two = np.r_[pairs[0], alone], np.r_[pairs[1], np.full(alone.size, -1)]
+        order = np.argsort(one, kind="stable")
+        one, two = one[order], two[order]
+        keys = train.order[one]
+        keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
+        names = joined(*self.plan.checked.inputs(node))
+        found = {
+            out: train.columns[column][one] if where == side else _or_null(table[column], two)
+            for out, (where, column) in names.items()
+        }
+        if self.translations.is_filtered(Arc(node.name)):
+            found |= {_TUPLE: one, _ROW: two}
+        return Train(train.ts[one], train.shed[one], keys, found)
+
+
+def _met(train: Train, box: Join) -> Bools:
+    """Which pairs a join lets through, now that Spark has checked its predicate."""
+    met = np.asarray(train.columns[box.predicate] == 1)
+    if not box.outer:
+        return met
+    met &= train.columns[_ROW] >= 0
+    with_some = np.isin(train.columns[_TUPLE], train.columns[_TUPLE][met])
+    return np.asarray(met | ((train.columns[_ROW] < 0) & ~with_some))
+
+
+def _or_null(values: Array, places: Longs) -> Array:
+    """Values at places, null where the place is -1."""
+    null: Any = {"f": np.nan, "O": None}.get(values.dtype.kind, NULL_INTEGER)
+    padded = np.append(values, np.array([null], values.dtype))
+    return np.asarray(padded[places])
 
 
 def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
@@ -365,43 +398,31 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
     return order, shed, inputs
 
 
-def merging(orders: Sequence[Longs]) -> Longs | None:
-    """The places of all rows in lexicographic order, of equal ones the earlier part's first; None if they are in it."""
-    if not all(in_order(order) for order in orders):
-        return sorting(np.concatenate(orders), np.arange(sum(len(order) for order in orders)))
-    if len(orders) == 1:
-        return None
-    found = np.arange(len(orders[0]))
-    for done, order in enumerate(orders[1:], 1):
-        before = orders[0] if done == 1 else np.concatenate(orders[:done])[found]
-        found = merge(before, found, order, len(found))
-    return found
-
-
-@compiled
-def merge(one: Longs, places: Longs, two: Longs, begin: int) -> Longs:
-    """Merge sorted rows: the places of ``one``, and those of ``two`` from ``begin`` on, in the common order."""
-    found = np.empty(one.shape[0] + two.shape[0], np.int64)
-    i = k = 0
-    while i < one.shape[0] and k < two.shape[0]:
-        is_later = False
-        for column in range(one.shape[1]):
-            if one[i, column] != two[k, column]:
-                is_later = one[i, column] > two[k, column]
-                break
-        if is_later:
-            found[i + k] = begin + k
-            k += 1
+def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+    """The sides of a box, each in its own order of arrival: the keys and the marks of the one that leads."""
+    assert runner.leading is not None
+    trains = [_sorted(side) for side in sides]
+    inputs = []
+    for side, train in zip(runner.sides, trains, strict=True):
+        if train is None:
+            inputs.append(_nothing(side.layout) | {INSTANT: np.empty(0, np.int64)})
         else:
-            found[i + k] = places[i]
-            i += 1
-    while i < one.shape[0]:
-        found[i + k] = places[i]
-        i += 1
-    while k < two.shape[0]:
-        found[i + k] = begin + k
-        k += 1
-    return found
+            place, instant = np.arange(len(train)), np.ascontiguousarray(train.order[:, 0])
+            inputs.append({TS: train.ts, ARRIVAL: place, INSTANT: instant, **train.columns})
+    keys = next(train.order for train in trains if train is not None)
+    leading = trains[runner.leading]
+    if leading is None:  # nothing will be released
+        return keys[:0], np.empty(0, np.int64), inputs
+    return leading.order, leading.shed, inputs
+
+
+def _sorted(trains: Sequence[Train]) -> Train | None:
+    """Trains as one, in the order of arrival."""
+    if not trains:
+        return None
+    places = merging([train.order for train in trains])
+    train = Train.concat(trains)
+    return train if places is None else train.take(places)
 
 
 def _input(train: Train, place: Longs) -> dict[str, Array]:
@@ -412,60 +433,7 @@ def _input(train: Train, place: Longs) -> dict[str, Array]:
 
 
 def _nothing(layout: Layout) -> dict[str, Array]:
-    dtypes: dict[str, Any] = {"float": np.float64, "text": object}
-    columns = {name: np.empty(0, dtypes.get(layout.types[name], np.int64)) for name in layout.columns}
-    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **columns}
-
-
-def ordinals(trigger: Longs) -> Longs:
-    """Of tuples that one arrival released, the first, the second...
-
-    >>> ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
-    [0, 1, 0, 0, 1, 2]
-    """
-    begins = np.flatnonzero(np.r_[True, trigger[1:] != trigger[:-1]])[: trigger.size]
-    lengths = np.diff(np.r_[begins, trigger.size])
-    return np.arange(trigger.size) - np.repeat(begins, lengths)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Stored tables by name, and what was made to find their rows."""
-
-    tables: Mapping[str, Mapping[str, Array]]
-    look_ups: dict[str, LookUp] = field(default_factory=dict)
-
-    def load(self) -> Stored:
-        """Itself."""
-        return self
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """Stored tables in a file that Spark has taken to all machines; a Python worker reads it once.
-
-    What a stateful operator carries itself is sent with every task, and may not be large.
-    """
-
-    name: str
-
-    @classmethod
-    def of(cls, tables: Mapping[str, Mapping[str, Array]], context: SparkContext) -> StoredFile:
-        """Write tables, and give them to Spark."""
-        made = cls(f"tables-{uuid.uuid4().hex}")
-        place = temporary.folder() / made.name
-        place.write_bytes(pickle.dumps(tables, protocol=pickle.HIGHEST_PROTOCOL))
-        context.addFile(str(place))
-        return made
-
-    def load(self) -> Stored:
-        """The tables, where a task runs."""
-        return _stored(self.name)
-
-
-@cache
-def _stored(name: str) -> Stored:
-    return Stored(pickle.loads(Path(SparkFiles.get(name)).read_bytes()))
+    return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **no_tuples(layout.types)}
 
 
 @dataclass(frozen=True)

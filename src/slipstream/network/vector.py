@@ -75,15 +75,17 @@ class Expression:
         return encode(found, self.type, count)
 
 
-def translate(text: str, schema: Mapping[str, str]) -> Expression:
+def translate(text: str, schema: Mapping[str, str], tables: functions.Stored | None = None) -> Expression:
     """The function of columns that an expression is; ``Untranslatable`` if only Spark can compute it.
+
+    ``tables`` are the stored tables that functions of the user's look things up in.
 
     >>> fast = translate("speed > 3 * limit", {"speed": "integer", "limit": "integer"})
     >>> fast.over({"speed": np.array([10, 9]), "limit": np.array([3, 3])}, 2)
     array([1, 0])
     """
     tree = expressions.parse(text)
-    typed = _Translator({name.lower(): (name, type_) for name, type_ in schema.items()})
+    typed = _Translator({name.lower(): (name, type_) for name, type_ in schema.items()}, tables or {})
     type_, compute = typed.value(tree)
     if type_.kind not in OF_COLUMN:
         raise Untranslatable(text)
@@ -91,8 +93,9 @@ def translate(text: str, schema: Mapping[str, str]) -> Expression:
 
 
 class _Translator:
-    def __init__(self, schema: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, schema: Mapping[str, tuple[str, str]], tables: functions.Stored) -> None:
         self.schema = schema
+        self.tables = tables
         self.used: set[str] = set()
 
     def value(self, node: exp.Expr) -> tuple[Type, Function]:
@@ -677,7 +680,7 @@ def _named(self: _Translator, node: exp.Anonymous) -> tuple[Type, Function]:
     scalar = functions.scalar(name)
     if scalar is None:
         raise Untranslatable(name)
-    return _own(scalar, self.values(arguments))
+    return _own(scalar, self.values(arguments), self.tables)
 
 
 def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Function]:
@@ -697,7 +700,9 @@ def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Fun
     return type_, compute
 
 
-def _own(scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]]) -> tuple[Type, Function]:
+def _own(
+    scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]], tables: functions.Stored
+) -> tuple[Type, Function]:
     """A function of the user's: it gets what pandas would give it."""
     import pandas as pd
 
@@ -710,7 +715,7 @@ def _own(scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Funct
         found = [of(columns) for _, of in arguments]
         count = max((part.values.size for part in found if part.values.ndim), default=1)
         series = [pd.Series(_boxed(part, count)) for part in found]
-        made = scalar.over(*series)
+        made = scalar.over(*series, tables=tables)
         null = made.isna().to_numpy()
         zero: Any = "" if wanted == TEXT else 0
         dtype = dtype_of(wanted.kind)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 from pyspark import TaskContext
@@ -20,8 +22,24 @@ from slipstream.runtime.store import MapStore, Store
 State = TypeVar("State")
 
 
+#: the number of the batch, where stages run without Spark
+_batch: ContextVar[int | None] = ContextVar("batch", default=None)
+
+
+@contextmanager
+def numbered(batch: int) -> Iterator[None]:
+    """Let stages that run without Spark know the number of the batch."""
+    token = _batch.set(batch)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
+
+
 def batch_number() -> int:
     """The number of the micro-batch that this task belongs to."""
+    if (given := _batch.get()) is not None:
+        return given
     context = TaskContext.get()
     number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
     return int(number) if number is not None else 0
@@ -51,11 +69,16 @@ class Stage(StatefulProcessor, Generic[State]):
         self.key = int(key[0])
         with state_cache.held(self._engine, self.name, self.key) as kept:
             state = self._state(kept, stored[0] if stored else None)
-            passed = list(self.take(state, list(rows)))
-            self.save_between_failpoints(state, self._stores)
+            passed = self.step(state, list(rows), self._stores)
             mark = uuid.uuid4().hex
             self._mark.update((mark,))
             kept.leave(mark, state)
+        return passed
+
+    def step(self, state: State, rows: list[Any], stores: list[Store]) -> list[Any]:
+        """Take the batch of the current key and save what it changed; returns what is passed on."""
+        passed = list(self.take(state, rows))
+        self.save_between_failpoints(state, stores)
         return passed
 
     def _state(self, kept: state_cache.Kept, mark: str | None) -> State:
@@ -105,6 +128,7 @@ class _Several(Stage[list[Any]]):
         super().__init__(engine)
         self._stages = tuple(stages)
         self._took: list[bool] = []
+        self.name = "+".join(stage.name for stage in stages)  # operators of one job keep their state apart by it
         self.maps = tuple(name for stage in stages for name in stage.maps)
 
     def fresh(self) -> list[Any]:
@@ -137,8 +161,6 @@ class Chain(_Several):
     partition, nothing is gained by them.
     """
 
-    name = "chain"
-
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
         """Through all stages, as far as there is something to pass on."""
         self._took = [False] * len(self._stages)
@@ -155,8 +177,6 @@ class Together(_Several):
 
     What is computed from the same rows by the same key needs no second exchange of them.
     """
-
-    name = "together"
 
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
         """The same rows through each stage."""

@@ -19,8 +19,8 @@ FILE = "status.json"
 STARTING, READY, RUNNING, STOPPED = "starting", "ready", "running", "stopped"
 
 
-#: why an engine stopped that has answered all its input
-FINISHED = "finished"
+#: why an engine stopped: it has answered all its input, or somebody asked it to
+FINISHED, ASKED = "finished", "asked to stop"
 
 
 class Status:
@@ -30,6 +30,7 @@ class Status:
         self._file = out / FILE
         self._of = {"source": source, "until": until, "pid": os.getpid()}
         self.state = ""
+        self.why = FINISHED  # what is said at the end, unless an error ends it
 
     def enter(self, state: str, why: str = "") -> None:
         """Let everybody see a new state; ``why`` says what ended an engine."""
@@ -59,7 +60,7 @@ def reported(out: Path, source: str, until: int | None = None) -> Iterator[Statu
     """The status of an engine while it is there: starting first, stopped at the end, however that comes."""
     status = Status(out, source, until)
     status.enter(STARTING)
-    why = FINISHED
+    why = ""
     try:
         yield status
     except KeyboardInterrupt:
@@ -72,4 +73,4 @@ def reported(out: Path, source: str, until: int | None = None) -> Iterator[Statu
         why = str(error) or type(error).__name__
         raise
     finally:
-        status.enter(STOPPED, why)
+        status.enter(STOPPED, why or status.why)

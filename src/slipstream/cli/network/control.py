@@ -1,4 +1,4 @@
-"""``slipstream network pause|resume|step|shed|monitor|inspect``: a hand on a running network, and an eye."""
+"""``slipstream network pause|resume|step|stop|shed|monitor|inspect``: a hand on a running network, and an eye."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def resume_network(folder: Folder) -> None:
 
     Execution.open(folder).resume()
     say("running")
+
+
+def stop_network(folder: Folder) -> None:
+    """End the run after the batch under way; `slipstream network run` without --input resumes."""
+    from slipstream.network.execution import Execution
+
+    Execution.open(folder).stop()
+    say("stopping after the batch under way")
 
 
 def step_network(
@@ -137,6 +145,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("pause")(pause_network)
     app.command("resume")(resume_network)
     app.command("step")(step_network)
+    app.command("stop")(stop_network)
     app.command("shed")(shed_network)
     app.command("monitor")(monitor_network)
     app.command("inspect")(inspect_network)

@@ -18,7 +18,7 @@ from slipstream.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream.io.sources import Feed
+    from slipstream.io.sources import Definition, Feed
     from slipstream.network.algebra import Network
     from slipstream.network.schemas import Checked
     from slipstream.network.statistics import Statistics
@@ -41,7 +41,8 @@ Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topic
 Encoding = Annotated[
     str,
     typer.Option(
-        help="Encoding of feeds: csv, json, arrow, parquet, text or train. By the file's name, otherwise json.",
+        help="Encoding of feeds: csv, json, arrow, parquet, text, train, avro or protobuf. By the file's name, "
+        "otherwise json.",
         show_default=False,
     ),
 ]
@@ -87,9 +88,16 @@ def paths(option: str, given: list[str] | None) -> dict[str, Path]:
     return {name: Path(path) for name, path in pairs(option, given).items()}
 
 
-def is_feed(where: str, *, follow: bool) -> bool:
-    """Whether --input names a feed, not a recording."""
-    return follow or where.startswith(("kafka:", "tcp:"))
+def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
+    """Whether --input names a feed, not a recording.
+
+    A folder of files, and files whose fields are ``mapped``, are read like feeds, to their end.
+    """
+    if follow or where.startswith(("kafka:", "tcp:")):
+        return True
+    path = Path(where)
+    is_run = (path / "manifest.json").exists()
+    return not is_run and (mapped or path.is_dir())
 
 
 def feeds(
@@ -101,12 +109,13 @@ def feeds(
     columns: list[str] | None,
     fields: str,
     settings: tuple[tuple[str, str], ...],
+    definition: Definition,
 ) -> dict[str, Feed]:
     """The feeds that --input names, one for each source."""
     from slipstream.io.decoding import parse_columns
+    from slipstream.io.outputs import REJECTS
     from slipstream.io.sources import feed_of
     from slipstream.network.inputs import check_given
-    from slipstream.network.monitor import REJECTS
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
@@ -125,7 +134,8 @@ def feeds(
             columns=mapped,
             fields=names,
             follow=follow,
-            settings=settings if where.startswith("kafka:") else (),
+            settings=settings,
+            definition=definition,
         )
     for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
         column = pair.partition("=")[0].rpartition(".")[2]

@@ -11,7 +11,7 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_there
-from slipstream.cli.jobs import Fields, KafkaConfig, check_input
+from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -78,6 +78,8 @@ def run_network(
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     as_json: Json = False,
@@ -87,8 +89,8 @@ def run_network(
     """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
 
     A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream network pause`, `resume` and `step` steer it from another
-    terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
+    comes, else when the network is ready. `slipstream network pause`, `resume`, `step` and `stop` steer it from
+    another terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
 
     Examples:
 
@@ -101,7 +103,8 @@ def run_network(
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     given, settings = pairs("--input", inputs), read_settings(kafka_config or [])
-    live = any(is_feed(where, follow=follow) for where in given.values())
+    mapped = bool(encoding or columns or fields or message_schema)
+    live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     if shed and not given:
         raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
     if shed and not (rate or live):
@@ -113,6 +116,7 @@ def run_network(
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
+    from slipstream.io.sources import Definition
     from slipstream.network.execution import ANOTHER
     from slipstream.network.schemas import check
 
@@ -124,7 +128,16 @@ def run_network(
     if not before:
         check_new(out, hint=ANOTHER)
     found = (
-        feeds(network, given, follow=follow, encoding=encoding, columns=columns, fields=fields, settings=settings)
+        feeds(
+            network,
+            given,
+            follow=follow,
+            encoding=encoding,
+            columns=columns,
+            fields=fields,
+            settings=settings,
+            definition=Definition(message_schema, schema_registry),
+        )
         if live
         else {}
     )
@@ -201,11 +214,13 @@ def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
 
 def _begun(network: Network, out: Path) -> Execution | None:
     """What runs in the folder already, if something does."""
+    from slipstream.io.outputs import check_journal
     from slipstream.network.execution import Execution
 
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
     found = Execution.open(out)
+    check_journal(out)
     if found.network != network:
         say(f"[yellow]note:[/] {out} continues with the network it was started with, {out / 'network.yaml'}")
     return found
@@ -314,17 +329,12 @@ def attach_query(
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
     """Answer as tuples come, until someone stops it."""
-    from slipstream.network.execution import ALL
-    from slipstream.network.failures import query_errors
+    from slipstream.network.driving import follow
 
-    query = attached.start(spark, tables, trains=ALL)
     try:
-        with query_errors(attached.network, attached.folder):
-            query.awaitTermination()
+        follow(spark, attached, tables)
     except KeyboardInterrupt:
         say("stopped; still attached")
-    finally:
-        query.stop()
 
 
 def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:

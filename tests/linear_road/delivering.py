@@ -1,0 +1,26 @@
+"""Batches of a job without Spark: the job's own tasks and its own commit, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from slipstream.io.outputs import CHECKPOINT, Outputs, Written
+from slipstream.io.sources import CLOCK
+from slipstream.linear_road import tables
+from slipstream.linear_road.delivery import Delivery, write_batch
+from slipstream.linear_road.stages import Hop
+
+JOB = "a job"
+
+
+def delivery(out: Path, *, text: bool = True, trips: bool = False, clock: Path | None = None) -> Delivery:
+    """What commits the batches of a job in a folder that may have some already."""
+    made = Outputs(out, JOB, tables.schemas(answers=True, trips=trips))
+    return Delivery(out, made, clock or out / CHECKPOINT / CLOCK, text)
+
+
+def deliver(to: Delivery, batch: int, *tasks: Sequence[Hop]) -> bool:
+    """Do a batch: what each task has, written and committed."""
+    written: list[Written] = [one for hops in tasks for one in write_batch(to.out, hops, batch, 0)]
+    return to.commit(batch, written)

@@ -1,0 +1,246 @@
+"""Boxes that are classes: the same results in any trains and after any restarts; mistakes are named."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import csv
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from network.test_streaming import SCHEMA, bag, random_feed
+from network.test_superbox import run
+from oracles.network import OPERATORS, Event, interpret
+from oracles.network_engines import stream
+from slipstream.cli.network.options import register as execute
+from slipstream.errors import BadArgument, BadInput
+from slipstream.network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register, require
+from slipstream.network.execution import Execution
+from slipstream.network.flow import places_of
+from slipstream.network.operators import find
+from slipstream.network.plan import plan
+from slipstream.network.schemas import check
+from slipstream.network.statistics import measure
+from slipstream.network.superbox import Superbox
+from slipstream.network.windows import nulls
+
+NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
+
+
+@register
+@dataclass(frozen=True)
+class Jump(Operator):
+    """A tuple whose ``v`` differs from that of the tuple before it in its group, by more than ``by``, or by less."""
+
+    name = "jump"
+    ports = ("far", "near")
+    by: int = 3
+    group: str = "g"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.group,)
+
+    def outputs(self, tuples: dict[str, str]) -> dict[str, dict[str, str]]:
+        require(tuples, "v", "integer")
+        return {port: {**tuples, "before": "integer"} for port in self.ports}
+
+    def fresh(self, tuples: dict[str, str]) -> dict[str, KeyedTable]:
+        return {"last": KeyedTable({self.group: tuples[self.group]}, {"v": ("integer", 99)})}
+
+    def step(self, state: dict[str, KeyedTable], tuples: Train) -> dict[str, Train]:
+        tuples = tuples.take(~nulls(tuples["v"]))
+        before = state["last"].swap("v", state["last"].rows(tuples.columns), tuples["v"])
+        far = np.abs(before - tuples["v"]) > self.by
+        told = tuples.plus(before=before)
+        return {"far": told.take(far), "near": told.take(~far)}
+
+
+class PlainJump:
+    def __init__(self, box: Jump) -> None:
+        self.box, self.last = box, {}
+
+    def push(self, side: int, event: Event) -> list[tuple[int, Event]]:
+        v, g = event.values["v"], event.values[self.box.group]
+        if v is None:
+            return []
+        before, self.last[g] = self.last.get(g, 99), v
+        return [(int(abs(before - v) <= self.box.by), Event(event.ts, {**event.values, "before": before}))]
+
+
+@register
+@dataclass(frozen=True)
+class Since(Operator):
+    """For every tuple of the first input, twice: how many of the second have come before it."""
+
+    name = "since"
+    takes = 2
+
+    def outputs(self, left: dict[str, str], right: dict[str, str]) -> dict[str, dict[str, str]]:
+        return {"out": {"a": left["a"], "seen": "integer"}}
+
+    def fresh(self, left: dict[str, str], right: dict[str, str]) -> dict[str, KeyedTable]:
+        return {"count": KeyedTable({}, {"n": ("integer", 0)})}
+
+    def step(self, state: dict[str, KeyedTable], left: Train, right: Train) -> dict[str, Train]:
+        rows = state["count"].rows({"": np.zeros(1)})
+        mine, theirs = places_of(left, right)
+        seen = state["count"]["n"][rows[0]] + np.searchsorted(theirs, mine)
+        state["count"]["n"][rows[0]] += len(right)
+        twice = left.take(np.repeat(np.arange(len(left)), 2))
+        return {"out": twice.with_columns({"a": twice["a"], "seen": np.repeat(seen, 2)})}
+
+
+class PlainSince:
+    def __init__(self, _: Since) -> None:
+        self.n = 0
+
+    def push(self, side: int, event: Event) -> list[tuple[int, Event]]:
+        if side:
+            self.n += 1
+            return []
+        return [(0, Event(event.ts, {"a": event.values["a"], "seen": self.n}))] * 2
+
+
+OPERATORS |= {Jump: PlainJump, Since: PlainSince}
+
+
+def with_operators() -> Network:
+    net = Builder("operators")
+    one, two = net.source("one", **SCHEMA), net.source("two", **SCHEMA)
+    jumps = one.union(two).through(Jump(), name="jumps")
+    jumps.to("far")
+    near = jumps["near"]
+    near.aggregate({"n": "count(*)"}, Order("a", 1, ("g",)), size=3).to("windows")
+    again = near.map({"a": "a", "g": "g", "v": "v * 2"}).through(Jump(by=5), name="again")
+    again.union(again["near"]).to("both")
+    again.through(Since(), two.filter("v > 0")).to("since")
+    return net.build()
+
+
+@pytest.fixture(scope="module")
+def superbox(spark: SparkSession) -> Superbox:
+    return Superbox(plan(check(with_operators(), spark)))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(1, 239), max_size=6, unique=True), restart=st.booleans())
+def test_any_cuts_and_restarts_give_what_the_interpreter_gives(
+    superbox: Superbox, seed: int, cuts: list[int], restart: bool
+) -> None:
+    feed = random_feed(seed)
+    cuts = sorted(cuts)
+    got = run(superbox, feed, cuts, set(cuts) if restart else set())
+    for name, events in interpret(with_operators(), feed).items():
+        assert events
+        assert bag(got[name]) == bag([{"_ts": e.ts, **e.values} for e in events]), name
+    assert got == run(superbox, feed, [], set())
+
+
+def test_operators_in_spark_are_those_in_memory(spark: SparkSession, superbox: Superbox, tmp_path: Path) -> None:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this module
+    feed = random_feed(5)
+    assert stream(spark, with_operators(), feed, [100, 180], tmp_path) == run(superbox, feed, [], set())
+
+
+def test_a_file_names_an_operator_its_parameters_and_outputs() -> None:
+    network = with_operators()
+    text = files.dumps(network)
+    assert "jumps.near" in text
+    assert files.loads(text) == network
+    assert "jump by 5" in drawing.draw(network)
+
+
+def test_the_example_finds_who_brakes(spark: SparkSession, tmp_path: Path) -> None:
+    execute(NETWORKS / "braking.py")
+    network = files.load(NETWORKS / "braking.yaml")
+    run_ = Execution.prepare(tmp_path / "run", network, {"reports": NETWORKS / "braking.csv"}, train=5)
+    run_.release()
+    run_.run(spark)
+    assert [(row["vid"], row["time"], row["before"]) for row in run_.inspect("slower")] == [
+        ("B-1", 30, 90),
+        ("B-2", 31, 80),
+        ("B-3", 62, 84),
+    ]
+    assert [(row["vid"], row["before"]) for row in run_.inspect("faster")] == [("B-1", 40), ("B-2", 25)]
+    assert [row["cars"] for row in run_.inspect("jams")] == [2]
+
+
+def test_an_operator_is_measured_like_other_boxes(spark: SparkSession) -> None:
+    execute(NETWORKS / "braking.py")
+    network = files.load(NETWORKS / "braking.yaml")
+    rows = spark.createDataFrame(csv.read_csv(NETWORKS / "braking.csv")).selectExpr(
+        "monotonically_increasing_id() as _seq", "0L as _ts", "*"
+    )
+    found = measure(spark, check(network, spark), {"reports": rows})
+    assert found.of("change").shares == (3 / 12, 2 / 12)
+
+
+# --- mistakes
+
+HEAD = "network: n\nversion: 1\nsources: {s: {g: text, v: integer, a: integer}}\noutputs: {o: {from: b}}\nboxes:\n"
+
+
+@pytest.mark.parametrize(
+    ("box", "words"),
+    [
+        ("{operator: jumps, from: s}", "no operator 'jumps'"),
+        ("{operator: jump, parameters: {buy: 3}, from: s}", "no field 'buy'"),
+        ("{operator: jump, parameters: {by: far}, from: s}", "by is 'far'"),
+        ("{operator: jump, parameters: [1], from: s}", "not a mapping"),
+        ("{operator: jump, parameters: {group: h}, from: s}", "key column 'h' is not there"),
+        ("{operator: since, from: s}", "1 inputs"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(box: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        check(files.loads(f"{HEAD}  b: {box}\n"), None)
+
+
+def test_an_output_that_is_not_there_is_named() -> None:
+    text = HEAD.replace("from: b", "from: b.fat") + "  b: {operator: jump, from: s}\n"
+    with pytest.raises(BadInput, match="no output 'fat'"):
+        files.loads(text)
+
+
+@dataclass(frozen=True)
+class Careless(Operator):
+    name = "careless"
+    what: str = "nothing"
+
+    def outputs(self, tuples: dict[str, str]) -> dict[str, dict[str, str]]:
+        return {"out": {"n": "integer"}}
+
+    def step(self, state: Any, tuples: Train) -> dict[str, Train]:
+        wrong = {"missing": {}, "short": {"n": np.zeros(1)}}
+        return {"port": {"in": tuples}}.get(self.what) or {"out": tuples.with_columns(wrong[self.what])}
+
+
+@pytest.mark.parametrize(
+    ("what", "words"), [("port", "no output 'in'"), ("missing", "'n' is missing"), ("short", r"shape \(1,\), not")]
+)
+def test_what_a_step_does_wrong_is_named(spark: SparkSession, what: str, words: str) -> None:
+    net = Builder("wrong")
+    net.source("one", **SCHEMA).through(Careless(what)).to("out")
+    with pytest.raises(BadInput, match=words):
+        run(Superbox(plan(check(net.build(), spark))), [f for f in random_feed(1) if f[0] == "one"][:9], [], set())
+
+
+def test_a_class_that_is_no_operator_is_refused() -> None:
+    with pytest.raises(BadArgument, match="cannot be its name"):
+        register(type("Nameless", (Careless,), {"name": "No name"}))
+
+    class Melting(Operator):
+        name = "melting"
+
+    register(Melting)  # a subclass of a frozen dataclass without fields of its own
+    assert find("melting") is Melting
+    with pytest.raises(BadArgument, match="text only in its key"):
+        KeyedTable({}, {"name": ("text", 0)})
