@@ -3,7 +3,8 @@
 A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
 many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
 stage. Otherwise, tuples are exchanged between two stages. Boxes whose answers depend on all tuples (a sort without
-groups, any resample, windows that a clock closes) and operators, which may publish what they keep, run in one partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
+groups, any resample, windows that a clock closes) and operators, which may publish what they keep, run in one
+partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
 
 With parallelism 1 all boxes run in one stage, unless an expression between two of them needs Spark (``translation``).
 """
