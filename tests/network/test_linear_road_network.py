@@ -117,7 +117,7 @@ def run(superbox: Superbox, tuples: list[Tuple], cuts: Iterable[int], restarts: 
             found[name] += [dict(zip(train.columns, row, strict=True)) for row in out]
         boxes.log.save(store)
         if restarts:
-            boxes = Boxes.load(superbox, store)
+            boxes = Boxes.load(superbox, [store])
     return answers(found)
 
 
