@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,9 @@ def test_the_command_line_draws_checks_and_describes(spark, invoke, tmp_path: Pa
     assert checked.exit_code == 0, checked.output
     assert '"crowd": {"time": "integer", "n": "integer"}' in checked.stdout
     described = invoke("describe", BORDER, "--json")
-    assert '"stages": 1' in described.stdout
+    assert json.loads(described.stdout)["stages"] == [
+        {"stage": 1, "boxes": ["over", "crowd", "enough"], "keys": [], "partitions": 1}
+    ]
     broken = tmp_path / "broken.yaml"
     broken.write_text(BORDER.read_text().replace("pos >= 30", "poss >= 30"))
     refused = invoke("check", broken)

@@ -129,7 +129,7 @@ def test_an_answer_has_the_arrival_time_of_its_question(superboxes: dict[tuple[s
 def test_a_network_with_a_toll_box_runs_in_spark_and_its_accounts_can_be_asked(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    lines, rows = whole(busy_stream(5, vehicles=120, seconds=400), 0)
+    lines, rows = whole(busy_stream(5, vehicles=500, seconds=600), 0)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "cars.parquet")
     job = Execution.prepare(
         tmp_path / "run", tolled(publish=True), {"cars": tmp_path / "cars.parquet"}, train=len(rows) // 3

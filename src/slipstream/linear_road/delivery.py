@@ -195,7 +195,7 @@ class Delivery:
             (text.REJECTED, self._last.rejects_bytes, rejects),
         ):
             failpoint("text.before-append")
-            sizes.append(text.append(self.out / name, length, more) if name in self.texts else 0)
+            sizes.append(text.append(self.out / name, length, more) if name in self.texts else length)
         return sizes[0], sizes[1]
 
 

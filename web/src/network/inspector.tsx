@@ -429,6 +429,11 @@ function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
           {one}
         </p>
       ))}
+      {verdict?.stages.map((one) => (
+        <p key={one.stage} className="dim">
+          Stage {one.stage}: {one.boxes.join(", ")}
+        </p>
+      ))}
       <p className="dim">Choose a box to see and change it. Drag from one dot to another to connect; Delete removes what is chosen.</p>
     </section>
   );
