@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from slipstream.archive import trajectories
 from slipstream.archive.trajectories import Trips
@@ -23,7 +22,8 @@ from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.io import outputs
 from slipstream.io.outputs import Outputs, Written
-from slipstream.io.publisher import Publisher
+from slipstream.io.outputs.kafka import Publisher
+from slipstream.io.outputs.text import append
 from slipstream.linear_road import tables, text
 from slipstream.linear_road.answers import ANSWER, Answers
 from slipstream.linear_road.journal import Batch, Detail
@@ -168,12 +168,7 @@ class Delivery:
 
     def _rows(self, written: Sequence[Written]) -> dict[str, pa.Table]:
         """What goes on as text."""
-        parts: dict[str, list[pa.Table]] = {}
-        for one in written:
-            if one.file and one.output != tables.TRIPS:
-                file = self.out / outputs.FOLDER / one.output / one.file
-                parts.setdefault(one.output, []).append(pq.ParquetFile(file).read())
-        return {name: pa.concat_tables(found) for name, found in parts.items()}
+        return outputs.read_written(self.out, (one for one in written if one.output != tables.TRIPS))
 
     def _finish(self, batch: int, told: _Told, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
         """Do what belongs to a batch besides its tables, all of it stamped with the instant of their commit."""
@@ -188,10 +183,9 @@ class Delivery:
         return _Finished(Detail(newest, emitted_ms, responses, irregular, told.reports, *sizes), lines)
 
     def _append(self, lines: list[bytes], rejects: list[bytes]) -> tuple[int, int]:
-        failpoint("text.before-append")
-        size = text.append(self.out / text.TEXT, self._last.text_bytes, lines)
+        size = append(self.out / text.TEXT, self._last.text_bytes, lines)
         failpoint("text.between-files")
-        return size, text.append(self.out / text.REJECTED, self._last.rejects_bytes, rejects)
+        return size, append(self.out / text.REJECTED, self._last.rejects_bytes, rejects)
 
 
 class _Finished(NamedTuple):

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 
 from slipstream.errors import BadInput
 from slipstream.io import chunks
-from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream, from_stream
+from slipstream.io.chunks import CHUNK, LAST, OPENING, REJECTED, as_stream, from_stream
 from slipstream.io.outputs import REJECTS
 from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
@@ -47,6 +47,7 @@ class Arrived(NamedTuple):
     rejects: Tuples | None
     is_opening: bool
     dropped: dict[str, dict[str, int]]  # of each source: how many tuples are to be dropped, by places
+    ended: list[int]  # the numbers of the sources that have no more
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -133,7 +134,8 @@ def take(plan: Plan, frames: Sequence[pd.DataFrame], batch: int, marker: Marker 
     trains = {name: Train.concat(found) for name, found in parts.items() if found}
     opening = bool((rows["what"] == OPENING).any())
     shed = {name: dict(counts) for name, counts in dropped.items() if counts}
-    return Arrived(trains, _rejected(plan, rejects, batch) if rejects else None, opening, shed)
+    ended = [int(place) for place in rows["source"][rows["what"] == LAST]]
+    return Arrived(trains, _rejected(plan, rejects, batch) if rejects else None, opening, shed, ended)
 
 
 def _arrived(tuples: pa.Table, arrived: int, first: int) -> pa.Table:

@@ -23,7 +23,7 @@ from slipstream.network import intake
 from slipstream.network.flow import Train, ordinals
 from slipstream.network.groups import Columns
 from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Kernel, Released, State
-from slipstream.network.operators import Kept, OperatorState, stores_of
+from slipstream.network.operators import Kept, KeyedTable, OperatorState, stores_of
 from slipstream.network.plan import Layout, Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import Sink, Tuples
@@ -51,18 +51,20 @@ class Boxes:
 
     states: dict[str, State | OperatorState]
     log: Log
+    ended: KeyedTable  # the sources that have no more
 
     @classmethod
     def fresh(cls, superbox: Superbox) -> Boxes:
         """Empty boxes."""
-        states = superbox.fresh()
-        return cls(states, Log([table for state in states.values() for table in state.tables]))
+        states, ended = superbox.fresh(), KeyedTable({"source": "integer"}, {})
+        return cls(states, Log([ended.table, *(table for state in states.values() for table in state.tables)]), ended)
 
     @classmethod
     def load(cls, superbox: Superbox, stores: Sequence[Store]) -> Boxes:
         """The boxes as they were saved."""
         boxes = cls.fresh(superbox)
         boxes.log.load(stores[0])
+        boxes.ended.restore()
         for state in boxes.states.values():
             state.restore()
         for kept, mine in boxes._kept(stores):
@@ -76,6 +78,13 @@ class Boxes:
             kept.save(mine, batch)
             if snapshot is not None:
                 kept.publish(snapshot, batch)
+
+    def end(self, sources: Sequence[int], of: int) -> bool:
+        """Note that sources have ended; whether they are the last ``of`` all."""
+        if not sources:
+            return False
+        self.ended.rows({"source": np.array(sources, np.int64)})
+        return len(self.ended) == of
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -115,7 +124,8 @@ class SuperboxStage(FrameStage[Boxes]):
         arrived = intake.take(plan, rows, batch, self._marker)
         if arrived.is_opening:
             return
-        released = self._superbox.step(state.states, arrived.trains)
+        last = state.end(arrived.ended, len(plan.checked.network.sources))
+        released = self._superbox.step(state.states, arrived.trains, last=last)
         if self._sink is None:
             yield from (_rows(train, plan.outputs[name].layout, plan) for name, train in released)
         else:

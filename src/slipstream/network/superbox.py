@@ -95,16 +95,17 @@ class Superbox:
                 states[runner.node.name] = OperatorState(box.fresh(*self.plan.checked.inputs(runner.node)))
         return states
 
-    def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+    def step(self, states: States, sources: Mapping[str, Train], *, last: bool = False) -> Iterator[tuple[str, Train]]:
         """Take what arrived through the boxes, level by level; yields what each output and tap gets.
 
-        ``states`` is what the order-sensitive boxes keep: it is brought up to date.
+        ``states`` is what the order-sensitive boxes keep: it is brought up to date. After the ``last`` trains nothing
+        more will come, and operators let go what they held back.
         """
         trains: dict[Arc, Train] = {Arc(name): train for name, train in sources.items() if len(train)}
         inboxes: dict[int, list[Train]] = {}
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
-                for port, released in enumerate(self._run(runner, states, inboxes)):
+                for port, released in enumerate(self._run(runner, states, inboxes, last=last)):
                     if len(released):
                         trains[Arc(runner.node.name, port)] = released
             ways: dict[tuple[Arc, ...], Train | None] = {}
@@ -188,18 +189,20 @@ class Superbox:
 
     # --- order-sensitive boxes
 
-    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]]) -> list[Train]:
+    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]], *, last: bool) -> list[Train]:
         """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
+        if isinstance(runner.node.box, Operator) and (last or any(sides)):
+            return self._operate(runner, runner.node.box, states, sides, last=last)
         if not any(sides):
             return []
-        if isinstance(runner.node.box, Operator):
-            return self._operate(runner, runner.node.box, states, sides)
         if runner.kernel is None:
             return [self._look_up(runner, Train.concat(sides[0]))]
         return [self._release(runner, states[runner.node.name], sides)]
 
-    def _operate(self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]]) -> list[Train]:
+    def _operate(
+        self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]], *, last: bool
+    ) -> list[Train]:
         """An operator on everything that came; one that borrows works on the state of the box it takes from."""
         node, checked = runner.node, self.plan.checked
         width = len(self.plan.keys)
@@ -210,7 +213,7 @@ class Superbox:
         state = states[node.inputs[0].origin if box.borrows else node.name]
         assert isinstance(state, OperatorState)
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
-        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name])
+        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name], last=last)
 
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
         """A box with a kernel."""
