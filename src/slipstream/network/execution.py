@@ -53,6 +53,7 @@ from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
 from slipstream.runtime.job import CONTROL, Job
+from slipstream.runtime.job import FILE as JOB
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -411,7 +412,7 @@ class Execution:
         """How the outputs are stored; taps may change, so their tables come with their first tuples."""
         found = self.checked(spark).schemas
         schemas = {output.name: found[output.arc] for output in self.network.outputs}
-        schemas |= {REJECTS: REJECT_TYPES} if self.feeds else {}
+        schemas = {REJECTS: REJECT_TYPES, **schemas}  # a recording may have an output of that name
         stored = {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
         return stored | {name: trip_schema(box, schemas[name]) for name, box in archives(self.network).items()}
 
@@ -522,6 +523,14 @@ def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for one in counts:
         total.update(one)
     return dict(total)
+
+
+def newest(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
+    """Return the newest tuples on an output of a network, or the newest rows of an output of any other job."""
+    if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
+        return Execution.open(folder).inspect(name, last)
+    outputs.visible(folder, name)  # or it says which outputs there are
+    return looking.newest_results(folder, name, last)
 
 
 def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
