@@ -22,11 +22,9 @@ MINUTES, WEEK, SEGMENTS = 1440, 7, 100
 def mean_speed(windows: Windows) -> Array:
     """The mean over the vehicles of each one's own mean speed; null where nobody reported."""
     vid, spd = windows.columns
-    window, place = windows.pairs()
-    known = windows.known(vid, spd)[place]
+    window, place = windows.sorted_by(vid)
+    known = windows.known(spd)[place]
     window, place = window[known], place[known]
-    order = np.lexsort((vid[place], window))
-    window, place = window[order], place[order]
     cars = np.flatnonzero((np.diff(window, prepend=-1) != 0) | (np.diff(vid[place], prepend=-1) != 0))
     if not cars.size:
         return np.ma.masked_all(len(windows))

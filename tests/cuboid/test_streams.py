@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,9 @@ from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.cuboid import declare, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
-from slipstream.cuboid.fill import Filling, fill, open_files, start
+from slipstream.cuboid.fill import Filling, declared, fill, start
 from slipstream.cuboid.snapshot import Snapshot
+from slipstream.cuboid.sources import reading
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.stream import CuboidStream, Fragmentation, results
 from slipstream.errors import BadArgument
@@ -24,6 +26,7 @@ from slipstream.feeds.tuples import MILE
 from slipstream.io import outputs
 from slipstream.linear_road.cars import FORGET_AFTER
 from slipstream.linear_road.engine import Settings, toll_run
+from slipstream.linear_road.tables import answers_frame
 from slipstream.runtime import metrics
 
 if TYPE_CHECKING:
@@ -59,8 +62,8 @@ def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory
     with (folder / "ticks" / "ticks-00002.csv").open("a") as file:
         file.write("9,,1.5\n9,3000000000000,x\n")
     script = declare.parse(STOCKS)
-    rows = open_files(spark, folder / "ticks", script.cuboids["stock"])
-    query = start(spark, rows, script, folder / "stocks", Filling(fragments=2))
+    feed = replace(reading(str(folder / "ticks"), script.cuboids["stock"]), most_files=1)
+    query = start(spark, feed, script, folder / "stocks", Filling(fragments=2))
     with metrics.recorded(query, folder / "stocks"):
         toll_run(spark, run, folder / "tolls", Settings(batch_seconds=100, snapshot=True, queries=CARS, text=False))
         query.awaitTermination()
@@ -81,8 +84,8 @@ def test_a_stream_of_stocks_is_kept_element_by_element(both: tuple[Path, Path]) 
     assert stocks[3].price.ticks == TICKS
     assert stocks[3].time == TICKS - 1
     rejected = outputs.read(both[0], "rejects").to_pylist()
-    assert {row["reason"] for row in rejected} == {"no stock_id", "no price, or not a number"}
-    assert "3000000000000,x" in next(row["row"] for row in rejected if "or not a number" in row["reason"])
+    assert {row["reason"] for row in rejected} == {"no stock_id", "float:price"}
+    assert "3000000000000,x" in next(row["row"] for row in rejected if row["reason"] == "float:price")
 
 
 def test_the_cluster_around_a_pattern_is_numpys_tick_by_tick(both: tuple[Path, Path]) -> None:
@@ -141,7 +144,7 @@ def test_the_drivers_in_the_cluster_are_numpys(both: tuple[Path, Path], reports:
 def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple[Path, Path]) -> None:
     """Accounts against the tolls charged, segments against the answers given; Spark against one process."""
     snapshot = Snapshot.open(both[1])
-    answers = spark.read.parquet(str(both[1] / "output")).toPandas()
+    answers = answers_frame(spark, both[1]).toPandas()
     alerts = set(answers[answers.kind == 1].a)
     assert set(snapshot["accident"].scan(["segment"])["segment"].tolist()) <= alerts | set(range(100))
     segments = snapshot["segment"].scan()
@@ -171,15 +174,17 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     script = declare.parse(STOCKS)
     ticks.write(tmp_path / "ticks", 40, seed=2, files=1)
     how = Filling(bounds=(3, 5))
-    assert fill(spark, tmp_path / "ticks", script, tmp_path / "out", how)["elements"] == 7 * 40
+    feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
+    assert fill(spark, feed, script, tmp_path / "out", how)["elements"] == 7 * 40
     ticks.write(tmp_path / "more", 40, seed=3, files=1)
     (tmp_path / "more" / "ticks-00000.csv").rename(tmp_path / "ticks" / "ticks-00001.csv")
-    assert fill(spark, tmp_path / "ticks", script, tmp_path / "out", how)["elements"] == 7 * 80
+    assert fill(spark, feed, script, tmp_path / "out", how)["elements"] == 7 * 80
     assert len(Snapshot.open(tmp_path / "out").fragments("stock")) == 3
     schema = script.cuboids["stock"]
     query = Query.parse("SELECT stock_id, delta(price) AS d FROM stock", {"stock": schema})
     made = CuboidStream("stock", schema, {"moves": query})
-    rows = open_files(spark, tmp_path / "ticks", schema, files_a_batch=2)
+    columns = "time bigint, stock_id bigint, price double"
+    rows = spark.readStream.schema(columns).option("header", True).csv(str(tmp_path / "ticks"))
     found = results(made.over(rows, Fragmentation.new(2)), "moves", query)
     assert found.columns == ["stock_id", "d"]
     started = (
@@ -201,4 +206,4 @@ def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: 
     for text, out, message in others:
         script = declare.parse(text)
         with pytest.raises(BadArgument, match=message):
-            fill(spark, both[0].parent / "ticks", script, out, Filling())
+            fill(spark, reading(str(both[0].parent / "ticks"), declared(script)[1]), script, out, Filling())

@@ -21,12 +21,13 @@ from slipstream.cuboid.log import expanded, squeezed
 from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.feeds.clock import Clock
 from slipstream.feeds.history import History, Index, check_of
-from slipstream.feeds.intake import Intake, closing, parcel
+from slipstream.feeds.intake import closing, parcel
 from slipstream.feeds.parse import parse_text
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
 from slipstream.io import outputs
 from slipstream.io.outputs import JOURNAL
+from slipstream.linear_road.intake import Intake
 from slipstream.linear_road.journal import Detail, journal
 from slipstream.linear_road.layout import STATE_VERSION, Layout
 from slipstream.runtime import job

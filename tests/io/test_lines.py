@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slipstream.errors import BadInput
 from slipstream.feeds.tuples import END_MARK
+from slipstream.io.chunks import CHUNK, LAST
 from slipstream.io.lines import LineReader, Lines
 
 
@@ -60,3 +64,50 @@ def test_a_finished_file_ends(tmp_path: Path) -> None:
     end = reader.latestOffset(reader.initialOffset(), None)
     assert (end["name"], end["byte"], end["ended"]) == ("feed", 3, True)
     assert reader.latestOffset(end, None) == end
+
+
+@given(st.lists(st.lists(st.text("ab", max_size=6), max_size=12), min_size=1, max_size=4), st.integers(1, 5))
+def test_tasks_read_every_line_once_and_know_their_order(
+    tmp_path_factory: object, files: list[list[str]], tasks: int
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("feed")  # type: ignore[attr-defined]
+    for number, lines in enumerate(files):
+        (folder / f"{number}.txt").write_text("".join(line + "\n" for line in lines))
+    with patch("slipstream.io.lines.LEAST_BYTES", 3):
+        reader = LineReader(Lines(str(folder), follow=False, tasks=tasks))
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, None)
+        parts = [list(reader.chunks(part)) for part in reader.pieces(start, end)]  # type: ignore[arg-type]
+    assert len(parts) <= max(tasks, 1)
+    chunks = sorted(chunk for part in parts for chunk in part if chunk.what == CHUNK)
+    assert b"".join(chunk.data for chunk in chunks).decode() == "".join(
+        line + "\n" for lines in files for line in lines
+    )
+    assert sum(chunk.what == LAST for part in parts for chunk in part) == 1
+
+
+def test_a_file_that_would_never_be_read_is_told(tmp_path: Path) -> None:
+    reader = LineReader(Lines(str(tmp_path), follow=True))
+    (tmp_path / "b").write_text("1\n")
+    offset = reader.latestOffset(reader.initialOffset(), None)
+    (tmp_path / "c").write_text("2\n")
+    offset = reader.latestOffset(offset, None)
+    (tmp_path / "b").unlink()
+    assert reader.latestOffset(offset, None) == offset, "what has been read may be removed"
+    (tmp_path / "b").write_text("1\n")
+    (tmp_path / "a").write_text("0\n")
+    with pytest.raises(BadInput, match="/a: came when c had been read"):
+        reader.latestOffset(offset, None)
+
+
+def test_files_that_came_after_the_end_are_read_at_the_next_start(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    reader = LineReader(Lines(str(tmp_path), follow=False, most_files=1))
+    end = reader.latestOffset(reader.initialOffset(), None)
+    assert end["ended"]
+    assert reader.latestOffset(end, None) == end
+    for name in "bc":
+        (tmp_path / name).write_text(f"{name}\n")
+    more = reader.latestOffset(end, None)
+    assert read(reader, end, more) == b"b\n", "a file in a batch"
+    assert reader.latestOffset(more, None)["ended"]

@@ -12,10 +12,10 @@ import numpy as np
 
 from oracles.trips import Trip
 from slipstream.archive.trajectories import Trips
-from slipstream.feeds.intake import SILENCE_MS
 from slipstream.io.chunks import BEHIND, LAST, Chunk
 from slipstream.io.parcels import Parcels
 from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
+from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.layout import ANSWERS_AND_TRIPS, Layout
 from slipstream.linear_road.query import IntakeStage, stages_of
 from slipstream.linear_road.schedule import Irregular

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import subprocess
 import sys
 import uuid
@@ -9,14 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from linear_road.test_query import output_lines
-from oracles.linear_road import answers
+from oracles.linear_road import answers, parse
 from oracles.streams import busy_stream
+from registry_server import registry
 from services import service
 from slipstream.bench.encodings import ENCODINGS
 from slipstream.feeds.text import import_text
+from slipstream.feeds.tuples import FIELDS
+from slipstream.io.registry import wrapped
 
 pytestmark = pytest.mark.long
 
@@ -26,12 +33,16 @@ def broker() -> Iterator[str]:
     yield from service("kafka")
 
 
-def send(broker: str, topic: str, messages: list[bytes]) -> None:
+def send(broker: str, topic: str, messages: list[bytes], partitions: int = 1) -> None:
+    """Messages in turn to the partitions of a topic, which is made for them."""
     from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
 
+    admin: Any = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
     producer: Any = Producer({"bootstrap.servers": broker})
-    for message in messages:
-        producer.produce(topic, message, partition=0)
+    for number, message in enumerate(messages):
+        producer.produce(topic, message, partition=number % partitions)
     assert producer.flush(60) == 0
 
 
@@ -69,3 +80,56 @@ def test_a_topic_is_tolled_into_another(broker: str, encoding: str, tmp_path: Pa
     assert sorted(output_lines(out)) == expected
     lines = received(broker, target, len(expected))
     assert b"\n".join(lines) + b"\n" == (out / "output.csv").read_bytes()
+
+
+SECRET = "not-to-be-written-anywhere"
+
+
+def car(line: str) -> dict[str, int]:
+    """A tuple under names of somebody else."""
+    row = dict(zip(FIELDS, map(int, line.split(",")), strict=True))
+    return {"car" if name == "vid" else name: value for name, value in row.items() if name != "seg"}
+
+
+AVSC = {
+    "type": "record",
+    "name": "Car",
+    "fields": [{"name": "car" if name == "vid" else name, "type": "int"} for name in FIELDS if name != "seg"],
+}
+
+
+@pytest.mark.parametrize("encoding", ["text", "avro"])
+def test_all_partitions_are_read_at_once_and_no_secret_is_written(broker: str, encoding: str, tmp_path: Path) -> None:
+    """A topic of three partitions into two fragments; lateness counts within a partition. Avro by a registry."""
+    feed = [line for line in busy_stream(1) if line.count(",") == 14 and not line.startswith("4")]
+    lanes = [number % 3 for number in range(len(feed))]
+    topic, out = f"in-{uuid.uuid4().hex}", tmp_path / "out"
+    config = tmp_path / "kafka.conf"
+    config.write_text(f"client.id={SECRET}\nschema.registry.basic.auth.user.info=me:{SECRET}\n")
+    command = [sys.executable, "-m", "slipstream", "toll", f"kafka:{broker}/{topic}", "--out", str(out)]
+    command += ["--encoding", encoding, "--parallel", "2", "--kafka-config", str(config)]
+    with registry() as schemas:
+        if encoding == "avro":
+            schemas.register(topic, 9, "AVRO", json.dumps(AVSC))
+            command += ["--schema-registry", schemas.url, "--columns", "vid=car"]
+            feed = [line for line in feed if parse(line)[0]]
+            lanes = [number % 3 for number in range(len(feed))]
+            send(broker, topic, [wrapped(9, avro(car(line))) for line in feed], 3)
+        else:
+            send(broker, topic, [line.encode() for line in feed], 3)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = answers(feed, lanes=lanes)
+    assert sorted(output_lines(out)) == sorted(expected.outputs)
+    if encoding == "avro":
+        assert {said for _, said in schemas.asked} == {"Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()}
+    assert SECRET not in done.stderr
+    assert SECRET not in done.stdout
+    for file in (file for file in out.rglob("*") if file.is_file()):
+        assert SECRET.encode() not in file.read_bytes(), file
+
+
+def avro(row: dict[str, int]) -> bytes:
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, fastavro.parse_schema(AVSC), row)
+    return data.getvalue()

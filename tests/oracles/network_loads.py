@@ -6,6 +6,7 @@ import csv
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -65,22 +66,45 @@ def speeding() -> Load:
     return Load(files.load(NETWORKS / "speeding.yaml"), functions("speeding").positions)
 
 
-def linear_road() -> Load:
-    """2,000 vehicles, each a report every 30 seconds, over the whole road."""
+def linear_road(expressways: int = 10) -> Load:
+    """Expressways as full as at half time, each vehicle a report every 30 seconds, and a request for a hundred."""
     functions("linear_road")
-
-    def reports(count: int, vehicles: int = 2000) -> pa.Table:
-        random = np.random.default_rng(1)
-        number = np.arange(count)
-        vid, lap = number % vehicles, number // vehicles
-        pos = (random.integers(0, 100 * MILE, vehicles)[vid] + lap * 2000) % (100 * MILE)
-        columns = {"time": vid * 30 // vehicles + 30 * lap, "vid": vid, "spd": random.integers(20, 80, count)}
-        columns |= {"xway": 0 * vid, "lane": 1 + vid % 3, "dir": vid % 2, "seg": pos // MILE, "pos": pos}
-        return pa.table(columns)
-
     with (NETWORKS / "upstream.csv").open() as rows:
         upstream = [{key: int(value) for key, value in row.items()} for row in csv.DictReader(rows)]
-    return Load(files.load(NETWORKS / "linear_road.yaml"), reports, {"upstream": pa.Table.from_pylist(upstream)})
+    vid = np.arange(100_000)
+    tolls = {"vid": vid, "day": vid % 69 + 1, "xway": vid % expressways, "tolls": vid % 90}
+    tables = {"upstream": pa.Table.from_pylist(upstream), "tolls": pa.table(tolls), "means": pa.table(means(0))}
+    return Load(files.load(NETWORKS / "linear_road.yaml"), partial(traffic, expressways), tables)
+
+
+#: vehicles on an expressway at a time
+VEHICLES = 37_200
+ASKS = ("qid", "sinit", "send", "dow", "tod", "day")
+
+
+def traffic(expressways: int, count: int) -> pa.Table:
+    """Tuples of Linear Road in the order of time, reports and requests mixed."""
+    random = np.random.default_rng(1)
+    cars = expressways * VEHICLES
+    start, speed = random.integers(0, 100 * MILE, cars), random.integers(10, 70, cars)
+    number = np.arange(count)
+    vid = (number * 7919) % cars
+    time = number * 30 // cars
+    xway, direction, lap = vid % expressways, vid // expressways % 2, number // cars
+    pos = (start[vid] + (1 - 2 * direction) * speed[vid] * 44 * lap) % (100 * MILE)
+    asks = random.random(count) < 0.01
+    kind = np.where(asks, random.choice([2, 3, 4], count, p=[0.5, 0.1, 0.4]), 0)
+    columns = {"type": kind, "time": time, "vid": vid, "spd": speed[vid], "xway": xway, "lane": 1 + vid % 3}
+    columns |= {"dir": direction, "seg": pos // MILE, "pos": pos}
+    asked = (number, *(random.integers(*ends, count) for ends in ((0, 100), (0, 100), (1, 8), (1, 1441), (1, 70))))
+    return pa.table(columns | {name: np.where(asks, values, -1) for name, values in zip(ASKS, asked, strict=True)})
+
+
+def means(xway: int) -> dict[str, np.ndarray]:
+    """Ten weeks of one direction of an expressway."""
+    direction, seg, dow, minute = np.indices((1, 100, 7, 1440)).reshape(4, -1)
+    place = {"xway": 0 * seg + xway, "dir": direction, "seg": seg, "dow": dow + 1, "minute": minute + 1}
+    return {**place, "speed": 20.0 + (seg + minute) % 40, "cars": 30.0 + (seg + dow) % 60}
 
 
 SOON = Graph(((0, 1), (8, 1), (20, 0)))

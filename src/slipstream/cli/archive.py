@@ -13,15 +13,19 @@ from slipstream.cli.jobs import (
     Encoding,
     Fields,
     KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    Silence,
     Start,
     check_input,
     check_pace,
     mapped,
     named,
+    rejects_of,
     run_job,
 )
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
-from slipstream.errors import BadArgument
+from slipstream.io.encodings import TEXT, encoding_of
 from slipstream.io.kafka import read_settings
 from slipstream.session import LOCAL
 
@@ -33,7 +37,10 @@ def add_to(root: typer.Typer) -> None:
 
 def archive(
     source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A run, a text file, a folder of text files, kafka:..., tcp:...")
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for trips, rejects, summary and checkpoint.")],
     follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
@@ -43,14 +50,18 @@ def archive(
     lateness: Annotated[
         int | None, typer.Option(help="Seconds a tuple may be late; trips wait as long. [default: 60, live 2]")
     ] = None,
-    encoding: Encoding = "text",
+    silence: Silence = 5.0,
+    encoding: Encoding = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     start: Start = "2007-05-28 00:00:00",
+    text: Annotated[bool, typer.Option(help="Write rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
     compact_every: Annotated[
-        int, typer.Option(min=0, help="Merge old trips, so many batches to a file; 0 leaves them.")
+        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
     ] = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
@@ -60,11 +71,11 @@ def archive(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make trajectories of position reports: OUT/trips with vid, xway, dir and a moving point each.
+    """Make trajectories of position reports: OUT/outputs/trips with vid, xway, dir and a moving point each.
 
     This is `slipstream toll --archive` without the tolls: the same inputs, the same reports accepted, the same trips. A
-    trip is written once, when it is over; when the input ends, all are. What was rejected and why is in rejects.csv,
-    counts are in summary.json. After a crash or Ctrl-C the same command resumes where it was.
+    trip is written once, when it is over; when the input ends, all are. What was rejected and why is in rejects.csv and
+    OUT/outputs/rejects, counts are in summary.json. After a crash or Ctrl-C the same command resumes where it was.
 
     Examples:
 
@@ -76,8 +87,8 @@ def archive(
     """
     check_input(source, follow=follow)
     check_folder(out)
-    _check_encoding(encoding)
     check_pace(speed, batch_seconds, parallel)
+    from slipstream.io.sources import Definition
     from slipstream.linear_road.engine import Settings
     from slipstream.linear_road.layout import TRIPS
 
@@ -87,12 +98,14 @@ def archive(
         until=until,
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
-        encoding=encoding,
+        silence=silence,
+        encoding=encoding or encoding_of(source, TEXT),
         columns=mapped(columns),
         fields=named(fields),
         kafka=read_settings(kafka_config or []),
+        definition=Definition(message_schema, schema_registry),
         follow=live,
-        text=False,
+        text=text,
         compact_every=compact_every,
         parallel=parallel,
         outputs=TRIPS,
@@ -100,12 +113,4 @@ def archive(
     )
     summary = run_job(source, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, out / "rejects.csv")
-
-
-def _check_encoding(encoding: str) -> None:
-    if encoding == "parquet":
-        raise BadArgument(
-            "--encoding parquet: folders of Parquet files are no longer archived.",
-            hint="Archive the run, or the feed as text, json, csv or train.",
-        )
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))

@@ -6,6 +6,7 @@ import json
 import math
 import runpy
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +16,12 @@ from rich.table import Table
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_writable
+from slipstream.cli.jobs import Columns, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
+from slipstream.cli.network.options import Encoding
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.cli.tables import print_table, shown
 from slipstream.errors import BadArgument, Unavailable
+from slipstream.io.kafka import read_settings
 from slipstream.progress import say
 
 app = typer.Typer(
@@ -75,15 +79,19 @@ def ticks(
 @app.command()
 def run(
     source: Annotated[
-        Path, typer.Option("--from", help="CSV with a header, JSON lines or Parquet: a file or a folder.")
+        str, typer.Option("--from", help="A file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
     ],
     schema: Annotated[
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
-    follow: Annotated[
-        bool, typer.Option(help="Keep running while the folder fills. A single file is read once, to its end.")
-    ] = False,
+    follow: Annotated[bool, typer.Option(help="Keep running while the file, folder or topic grows.")] = False,
+    encoding: Encoding = "",
+    columns: Columns = None,
+    fields: Fields = "",
+    kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     fragments: Annotated[int, typer.Option(min=0, help="Fragments by hash of the key; 0 for one per core.")] = 0,
     ranges: Annotated[str, typer.Option(help="Fragments by range instead: the first key of each but the first.")] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
@@ -95,15 +103,23 @@ def run(
 ) -> None:
     """Fill a cuboid from a stream, and ask its continuous queries at every arrival.
 
-    The schema declares the cuboid, patterns, and named queries, whose results go to OUT/snapshot/results. Rows that
-    cannot be kept go to OUT/rejects with the reason. After a crash the same command resumes where it was.
+    The schema declares the cuboid, patterns, and named queries, whose results are outputs of their names. Rows that
+    cannot be kept are in the output rejects, with the reason. After a crash the same command resumes where it was.
 
-    Example: `slipstream cuboid run --from ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
+    Examples:
+
+    `slipstream cuboid run --from ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
 
     `CREATE CUBOID stock (stock_id INT KEY, price AST(10))`
+
+    `slipstream cuboid run --from kafka:127.0.0.1:9092/ticks --follow --columns stock_id=id --schema stocks.sql --out
+    stocks` a live topic of JSON
     """
     from slipstream.cuboid import declare
-    from slipstream.cuboid.fill import Files, Filling, check_start, declared, fill
+    from slipstream.cuboid.fill import Filling, check_start, declared, fill
+    from slipstream.cuboid.sources import columns_of, reading
+    from slipstream.io.decoding import parse_columns
+    from slipstream.io.sources import Definition
 
     _add_functions(functions)
     script = declare.parse(_text(schema))
@@ -112,17 +128,30 @@ def run(
         bounds = tuple(int(bound) for bound in ranges.split(",") if bound)
     except ValueError as error:
         raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
-    given = Files.find(source)
-    given.check(cuboid)
-    if follow and source.is_file():
-        say("[yellow]note:[/] a single file is read once, to its end; --follow waits for new files in a folder")
-    how = Filling(follow=follow and source.is_dir(), fragments=fragments, bounds=bounds, files_a_batch=batch_files)
+    feed = reading(
+        source,
+        cuboid,
+        encoding=encoding,
+        columns=parse_columns(columns or [], "", columns_of(cuboid), strict=True),
+        fields=named(fields),
+        follow=follow,
+        settings=read_settings(kafka_config or []),
+        definition=Definition(message_schema, schema_registry),
+    )
+    how = Filling(follow=feed.has_no_end, fragments=fragments, bounds=bounds)
     check_start(script, out, how)
-    spark = spark_session("cuboid run", master, conf, quick=not how.follow and given.size < SMALL)
-    result = fill(spark, source, script, out, how)
+    spark = spark_session("cuboid run", master, conf, quick=not how.follow and _bytes(source) < SMALL)
+    result = fill(spark, replace(feed, most_files=batch_files), script, out, how)
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
     check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
+
+
+def _bytes(source: str) -> int:
+    """What is there now of files."""
+    path = Path(source)
+    inside = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in inside if file.is_file())
 
 
 @app.command()

@@ -16,15 +16,19 @@ if TYPE_CHECKING:
     from slipstream.linear_road.engine import Settings
 
 Encoding = Annotated[
-    str, typer.Option(help="text, json, train or csv; of feeds that are no run. Other names of fields: --columns.")
+    str,
+    typer.Option(
+        help="Of a feed: text, train, csv, json, parquet, arrow, avro or protobuf. By the file's name, otherwise text.",
+        show_default=False,
+    ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--columns",
         metavar="COLUMN=FIELD,...",
-        help="Which field of a CSV or JSON feed is which of a tuple's, as in vid=car,time=ts:ms. A time may be in s, "
-        "ms, us or iso; it becomes seconds since 1970.",
+        help="Which field of a feed is which of a tuple's, as in vid=car,time=ts:ms. A time may be in s, ms, us or "
+        "iso; it becomes seconds since 1970.",
     ),
 ]
 Fields = Annotated[
@@ -35,7 +39,25 @@ KafkaConfig = Annotated[
     typer.Option(
         "--kafka-config",
         metavar="KEY=VALUE|FILE",
-        help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them.",
+        help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them. Settings that begin with "
+        "schema.registry. are for the schema registry. None is written down.",
+    ),
+]
+MessageSchema = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE[:MESSAGE]",
+        help="The schema of Avro or Protobuf messages: an .avsc file, a .proto file, or what protoc "
+        "--descriptor_set_out writes.",
+    ),
+]
+SchemaRegistry = Annotated[
+    str, typer.Option(metavar="URL", help="Where the schemas of a topic's messages are, by number.", show_default=False)
+]
+Silence = Annotated[
+    float,
+    typer.Option(
+        min=0, help="Seconds after which a partition of a topic that brings nothing no longer holds the others."
     ),
 ]
 Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
@@ -54,11 +76,7 @@ def mapped(columns: list[str] | None) -> dict[str, str]:
     from slipstream.feeds.tuples import FIELDS
     from slipstream.io.decoding import parse_columns
 
-    found = parse_columns(columns or [], "", dict.fromkeys(FIELDS, "integer"))
-    for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
-        if pair.partition("=")[0] not in found:
-            raise BadArgument(f"--columns {pair}: not a field of a tuple.", hint=f"They are: {', '.join(FIELDS)}.")
-    return found
+    return parse_columns(columns or [], "", dict.fromkeys(FIELDS, "integer"), strict=True)
 
 
 def named(fields: str) -> tuple[str, ...]:
@@ -78,6 +96,14 @@ def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
     for good, message, hint in checks:
         if not good:
             raise BadArgument(message, hint=hint)
+
+
+def rejects_of(out: Path, *, text: bool) -> Path:
+    """Where people find what a job rejected."""
+    from slipstream.io.outputs import FOLDER, REJECTS
+    from slipstream.linear_road.text import REJECTED
+
+    return out / REJECTED if text else out / FOLDER / REJECTS
 
 
 def run_job(

@@ -1,4 +1,4 @@
-"""Run a stream of files into a cuboid: `slipstream cuboid run`.
+"""Run a feed into a cuboid: `slipstream cuboid run`.
 
 It is a job (``runtime.job``): the cuboid is in its snapshot, results of continuous queries are outputs of their names,
 and rows that could not be kept are the output ``rejects``, with the reason.
@@ -6,17 +6,14 @@ and rows that could not be kept are the output ``rejects``, with the reason.
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from slipstream.cuboid import files, rtc, stream
 from slipstream.cuboid.declare import Script
@@ -24,9 +21,10 @@ from slipstream.cuboid.keeper import no_rows
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadArgument
 from slipstream.io import outputs
 from slipstream.io.outputs import CHECKPOINT, JOURNAL, REJECTS, Outputs, Written
+from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.runtime import job
 from slipstream.session import keeping_state
 
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
 
 #: how ``job.json`` calls it, and the version of the bytes in its state store
 KIND, STATE_VERSION = "cuboid", 2
-_FORMS = "Give a .csv, .json or .parquet file, or a folder of them."
-_SPARK_TYPES = {"i1": "int", "u1": "int", "i2": "int", "u2": "int", "i4": "bigint", "u4": "bigint", "i8": "bigint"}
+#: empty batches before a feed is connected: by then Spark has the query planned and compiled
+REHEARSALS = 5
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,6 @@ class Filling:
     follow: bool = False
     fragments: int = 0
     bounds: tuple[int, ...] = ()
-    files_a_batch: int = 1
     watch: Callable[[int], None] = lambda _: None  # called with the batch after every commit
 
 
@@ -63,102 +60,6 @@ def declared(script: Script) -> tuple[str, Schema]:
     return next(iter(script.cuboids.items()))
 
 
-@dataclass(frozen=True)
-class Files:
-    """The files of a stream: one, or those of a folder, all of one format."""
-
-    path: Path
-    first: Path
-    form: str
-
-    @classmethod
-    def find(cls, path: Path) -> Files:
-        """What is at a path; needs no Spark."""
-        if not path.exists():
-            raise BadArgument(f"--from {path}: no such file or folder.", hint=_FORMS)
-        inside = sorted(p for p in path.glob("*.*") if p.name[0] not in "._") if path.is_dir() else [path]
-        if not inside or not inside[0].is_file():
-            raise BadArgument(f"--from {path}: no file there.", hint=_FORMS)
-        form = inside[0].suffix.removeprefix(".")
-        if form not in ("csv", "json", "parquet"):
-            raise BadArgument(f"--from {inside[0]}: unknown format .{form}.", hint=_FORMS)
-        return cls(path, inside[0], form)
-
-    @property
-    def size(self) -> int:
-        """All bytes that are there now."""
-        inside = self.path.iterdir() if self.path.is_dir() else [self.path]
-        return sum(file.stat().st_size for file in inside if file.is_file())
-
-    def check(self, schema: Schema) -> None:
-        """Refuse files without the columns that a cuboid needs; JSON lines may differ, so each is judged by itself."""
-        if self.form == "csv":
-            _columns(self.first, schema)
-        elif self.form == "parquet":
-            _check_parquet(self.first, schema)
-
-    def stream(self, spark: SparkSession, schema: Schema, *, files_a_batch: int = 1) -> DataFrame:
-        """Their rows, in the order of arrival; a line that cannot be read as declared also comes as it is."""
-        reader = spark.readStream.option("maxFilesPerTrigger", files_a_batch).option("header", True)
-        reader = reader.option("columnNameOfCorruptRecord", stream.LINE).format(self.form)
-        if self.form == "parquet":
-            columns: Any = spark.read.parquet(str(self.first)).schema
-        else:
-            named = _columns(self.first, schema) if self.form == "csv" else ", ".join(_typed(schema))
-            columns = f"{named}, `{stream.LINE}` string"
-        if not self.path.is_file():
-            return reader.schema(columns).load(str(self.path))
-        # Spark streams folders: this one file of its folder
-        return reader.schema(columns).option("pathGlobFilter", _literal(self.path.name)).load(str(self.path.parent))
-
-
-def _literal(name: str) -> str:
-    """A pattern that only this name matches.
-
-    >>> _literal("a[1].csv")
-    'a\\\\[1\\\\].csv'
-    """
-    return re.sub(r"([*?\[\]{}\\,])", r"\\\1", name)
-
-
-def open_files(spark: SparkSession, path: Path, schema: Schema, *, files_a_batch: int = 1) -> DataFrame:
-    """A file or a folder of CSV with a header, JSON lines or Parquet, as a stream in the order of arrival."""
-    found = Files.find(path)
-    found.check(schema)
-    return found.stream(spark, schema, files_a_batch=files_a_batch)
-
-
-def _check_parquet(file: Path, schema: Schema) -> None:
-    try:
-        there = {field.name.lower(): field.type for field in pq.read_schema(file)}
-    except (OSError, pa.ArrowException) as error:
-        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
-    for name in (schema.key, *(a.name for a in schema.attributes)):
-        type_ = there.get(name.lower())
-        if type_ is None:
-            raise BadArgument(f"{file}: no column '{name}'; it has: {', '.join(there)}.")
-        if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
-            raise BadArgument(
-                f"{file}: column '{name}' is {type_}; a cuboid holds numbers.", hint="Hash text first, as by xxhash64."
-            )
-
-
-def _typed(schema: Schema) -> list[str]:
-    kinds = [(schema.key, "i8"), *((a.name, a.dtype) for a in schema.attributes)]
-    return [f"`{name}` {_SPARK_TYPES.get(kind, 'double')}" for name, kind in kinds]
-
-
-def _columns(file: Path, schema: Schema) -> str:
-    """The columns of a CSV file by its header; those that the cuboid does not hold as text."""
-    with file.open(newline="", encoding="utf-8") as lines:
-        names = next(csv.reader(lines), [])
-    known = {typed.partition("`")[2].partition("`")[0].lower(): typed for typed in _typed(schema)}
-    for name in known:
-        if name not in {given.lower() for given in names}:
-            raise BadArgument(f"{file}: no column '{name}' in its header; it has: {', '.join(names)}.")
-    return ", ".join(known.get(name.lower(), f"`{name}` string") for name in names)
-
-
 def check_start(script: Script, out: Path, how: Filling) -> dict[str, Query]:
     """Refuse what cannot be started, without Spark; the continuous queries, ready to be asked."""
     name, schema = declared(script)
@@ -169,12 +70,12 @@ def check_start(script: Script, out: Path, how: Filling) -> dict[str, Query]:
         raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.")
     _schemas(queries)
     stream.check_bounds(how.bounds)
-    job.check(out, KIND, STATE_VERSION, {})
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != {name: schema}:
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
+    job.check(out, KIND, STATE_VERSION, {})
     return queries
 
 
@@ -186,8 +87,8 @@ def _schemas(queries: dict[str, Query]) -> dict[str, pa.Schema]:
     return schemas
 
 
-def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: Filling) -> StreamingQuery:
-    """Start filling a cuboid from a streaming DataFrame; what was begun in the folder resumes."""
+def start(spark: SparkSession, source: DataFrame | Feed, script: Script, out: Path, how: Filling) -> StreamingQuery:
+    """Start filling a cuboid from a streaming DataFrame or a feed; what was begun in the folder resumes."""
     name, schema = declared(script)
     queries = check_start(script, out, how)
     cores = spark.sparkContext.defaultParallelism
@@ -201,7 +102,11 @@ def start(spark: SparkSession, rows: DataFrame, script: Script, out: Path, how: 
     fragmentation = stream.Fragmentation(*(tuple(begun.layout[part]) for part in ("labels", "bounds")))
     files.Catalogue({name: schema}, script.patterns, journal=f"../{JOURNAL}").write(out / files.FOLDER)
     committed = Outputs(out, begun.id, _schemas(queries))
-    found = stream.CuboidStream(name, schema, queries, str(out.absolute())).over(rows, fragmentation)
+    made = stream.CuboidStream(name, schema, queries, str(out.absolute()))
+    if isinstance(source, Feed):
+        found = made.over_feed(_opened(spark, source, out), fragmentation)
+    else:
+        found = made.over(source, fragmentation)
     writer = found.writeStream.foreachBatch(partial(_commit, committed, how.watch)).outputMode("append")
     writer = writer.option("checkpointLocation", str(out / CHECKPOINT))
     with keeping_state(spark, len(fragmentation.labels)):
@@ -213,23 +118,51 @@ def _commit(committed: Outputs, watch: Callable[[int], None], batch: DataFrame, 
     written = [Written.of(row) for row in batch.collect()]
     kept = sum(one.note["kept"] for one in written if not one.output)
     rejected = sum(one.rows for one in written if one.output == REJECTS)
-    committed.commit(number, written, tuples=kept, rejects=rejected)
+    if committed.commit(number, written, tuples=kept, rejects=rejected) and (kept or rejected):
+        job.control(committed.folder).step_done()
     watch(number)
 
 
+def _opened(spark: SparkSession, feed: Feed, out: Path) -> DataFrame:
+    control = str((out / job.CONTROL).absolute())
+    return feed.open(spark, out / CHECKPOINT, openings=_openings(feed), alone=True, control=control)
+
+
+def _openings(feed: Feed) -> int:
+    return REHEARSALS if feed.has_no_end else 0
+
+
 class _Filling(job.Life):
-    """Files: what is there, or all that come."""
+    """A feed: what is there, or all that comes."""
 
-    def __init__(self, path: Path, cuboid: str) -> None:
-        self.source, self.doing = str(path.absolute()), f"filling {cuboid}"
+    def __init__(self, feed: Feed, cuboid: str, out: Path) -> None:
+        self._feed, self._out = feed, out
+        self.source, self.doing = feed.where, f"filling {cuboid}"
+
+    def is_warm(self, query: StreamingQuery) -> bool:
+        """Whether a feed that will go on is past its openings."""
+        places = places_of(query)
+        return not _openings(self._feed) or bool(places and is_open(REHEARSALS)(places[0]))
+
+    def connect(self, query: StreamingQuery) -> None:
+        """Let it come."""
+        places = places_of(query)
+        if not (places and has_ended(places[0])):
+            self._feed.connect(self._out / CHECKPOINT)
+
+    def has_ended(self, query: StreamingQuery) -> bool:
+        """Whether a feed that goes on has said that it is over; any other ends the query."""
+        places = places_of(query) if self._feed.has_no_end else []
+        return bool(places and has_ended(places[0]))
 
 
-def fill(spark: SparkSession, path: Path, script: Script, out: Path, how: Filling) -> dict[str, Any]:
-    """Fill a cuboid from files to their end, or for as long as it is let run; returns what there is then."""
-    name, schema = declared(script)
+def fill(spark: SparkSession, feed: Feed, script: Script, out: Path, how: Filling) -> dict[str, Any]:
+    """Fill a cuboid from a feed to its end, or for as long as it is let run; returns what there is then."""
+    name, _ = declared(script)
     check_start(script, out, how)
-    rows = open_files(spark, path, schema, files_a_batch=how.files_a_batch)
-    job.run(out, _Filling(path, name), lambda: start(spark, rows, script, out, how))
+    job.run(
+        out, _Filling(feed, name, out), lambda: start(spark, feed, script, out, replace(how, follow=feed.has_no_end))
+    )
     return summary(out, name)
 
 

@@ -181,6 +181,11 @@ def added() -> dict[str, Callable[..., Any]]:
     return dict(_ADDED)
 
 
+def add(functions: dict[str, Callable[..., Any]]) -> None:
+    """Add functions that came from another process."""
+    _ADDED.update(functions)
+
+
 def known() -> list[str]:
     """The names there are."""
     return [*BUILT_IN, *_ADDED]

@@ -22,7 +22,7 @@ from slipstream.cuboid.fragment import Fragment
 from slipstream.cuboid.log import DeltaLog
 from slipstream.cuboid.schema import Schema
 from slipstream.cuboid.sql import Part, Query
-from slipstream.cuboid.views import take_in
+from slipstream.cuboid.views import Arrivals, take_in
 from slipstream.kernels import Longs
 from slipstream.runtime.store import Store
 
@@ -38,6 +38,7 @@ class Keeper:
     seconds: dict[str, float] = field(default_factory=dict)
     tuples: int = 0
     found: dict[str, pa.Table] = field(default_factory=dict)
+    arrivals: Arrivals | None = None  # of the last batch, for whoever asks
 
     def __post_init__(self) -> None:
         self.fragment = Fragment(self.schema)
@@ -56,14 +57,18 @@ class Keeper:
         yield
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
 
+    def append(self, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> None:
+        """Take the tuples of a batch in, in the order given; with ``show``, what they made of their keys is kept."""
+        self.seconds, self.tuples, self.found, self.arrivals = {}, keys.size, {}, None
+        if keys.size:
+            with self.timed("append"):
+                self.arrivals = take_in(self.fragment, keys, columns, show=show)
+
     def take(self, keys: Longs, columns: dict[str, npt.NDArray[Any]], queries: Mapping[str, Query]) -> None:
-        """Take the tuples of a batch in, in the order given, and evaluate the queries on every arrival."""
-        self.seconds, self.tuples, self.found = {}, keys.size, {}
-        if not keys.size:
-            return
-        with self.timed("append"):
-            arrivals = take_in(self.fragment, keys, columns, show=bool(queries))
-        for name, query in queries.items():
+        """Take the tuples of a batch in and evaluate the queries on every arrival."""
+        self.append(keys, columns, show=bool(queries))
+        arrivals, self.arrivals = self.arrivals, None
+        for name, query in queries.items() if arrivals else ():
             assert arrivals is not None
             with self.timed(QUERY + name):
                 self.found[name] = as_table(query.rows(arrivals))

@@ -31,7 +31,7 @@ from slipstream.cuboid.functions import Pattern
 from slipstream.cuboid.schema import AST, Schema
 from slipstream.cuboid.views import View
 from slipstream.errors import BadArgument, BadInput
-from slipstream.kernels import Floats, Ints
+from slipstream.kernels import Floats, Ints, Longs
 from slipstream.sqltext import UNREADABLE, check_depth, check_size
 
 Part = dict[str, Array]
@@ -111,6 +111,18 @@ class Query:
                 f"Query '{name}' cannot run continuously: aggregates over keys, ORDER BY and LIMIT need all keys.",
                 hint="Ask it of a snapshot: slipstream cuboid query.",
             )
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether there is a row of the result for every row of a view."""
+        plan = self._plan
+        conditions = (plan.where, plan.having, plan.limit)
+        return all(condition is None for condition in conditions) and not (plan.grouped or plan.order)
+
+    def selected(self, view: View) -> tuple[Longs, Part]:
+        """The rows of a view that a continuous query selects, by their places, and what it says of them."""
+        rows = self._plan.selected(view)
+        return rows, self.rows(view.take(rows))
 
     def part(self, view: View) -> Part:
         """What one fragment contributes."""
@@ -205,9 +217,18 @@ class _Plan:
         """What one fragment contributes: selected rows, or groups with what aggregates need."""
         with np.errstate(all="ignore"):
             if self.where is not None:
-                true = np.broadcast_to(self.where.of(view).true, view.size)
-                view = view.take(np.flatnonzero(true)) if not true.all() else view
+                rows = _true(self.where, view)
+                view = view.take(rows) if rows.size < view.size else view
             return self._groups(view) if self.grouped else self._cut(self._rows(view))
+
+    def selected(self, view: View) -> Longs:
+        """The places of the rows that fulfil the conditions of a query without groups."""
+        rows = np.arange(view.size)
+        with np.errstate(all="ignore"):
+            for condition in (self.where, self.having):
+                if condition is not None:
+                    rows = rows[_true(condition, view.take(rows))]
+        return rows
 
     def merge(self, parts: list[Part]) -> Part:
         """The result from all parts."""
@@ -221,7 +242,7 @@ class _Plan:
     def _rows(self, view: View) -> Part:
         """The selected columns of a view, and those to order by."""
         if self.having is not None:
-            view = view.take(np.flatnonzero(np.broadcast_to(self.having.of(view).true, view.size)))
+            view = view.take(_true(self.having, view))
         columns = {f"c{place}": _filled(value, view) for place, value in enumerate(self.values)}
         return columns | {f"o{place}": _filled(value, view) for place, (value, _) in enumerate(self.order)}
 
@@ -253,6 +274,11 @@ class _Plan:
             mine = {name.removeprefix(f"a{place}"): part[name] for name in part if name.startswith(f"a{place}")}
             columns.append(_finish(aggregate, mine, inverse, size))
         return Groups(columns or [np.empty(size)])
+
+
+def _true(condition: Value, view: View) -> Longs:
+    """Where a condition holds."""
+    return np.flatnonzero(np.broadcast_to(condition.of(view).true, view.size))
 
 
 def _limit(compiler: Compiler, node: exp.Expr) -> int:

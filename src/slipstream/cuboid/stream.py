@@ -1,4 +1,4 @@
-"""Any streaming DataFrame into a cuboid, as a Structured Streaming query; results of continuous queries come out.
+"""Any streaming DataFrame or feed into a cuboid, as a Structured Streaming query that answers continuous queries.
 
     rows --> packed into trains by fragment, in their order --> a fragment per task: append, query, save, publish
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import atexit
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +26,10 @@ from slipstream.cuboid import files
 from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.schema import KEY, Schema
 from slipstream.cuboid.sql import Query
-from slipstream.cuboid.views import joined
+from slipstream.cuboid.views import held_as, joined
 from slipstream.errors import BadArgument
-from slipstream.io import outputs
+from slipstream.io import chunks, outputs
+from slipstream.io.chunks import from_stream
 from slipstream.io.outputs import REJECTS
 from slipstream.kernels import Bools, Longs, scramble
 from slipstream.runtime import state_cache
@@ -44,8 +45,6 @@ FOUND = "query string, rows int, payload binary"
 #: what stands for the name of a query in rows that count what was kept; the output of what was not is ``rejects``
 KEPT = ""
 REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("row", pa.string())])
-#: the column in which a reader of text gives a line that it could not read as declared
-LINE = "_line"
 _ARROW = pa.schema(
     [
         ("key", pa.int32()),
@@ -91,6 +90,24 @@ def check_bounds(bounds: tuple[int, ...]) -> None:
         raise BadArgument(f"bounds {bounds}: not in increasing order.", hint="Give the first key of each range.")
 
 
+#: key, number, tuples, rejects, payload
+_Train = tuple[int, int, int, int, bytes]
+
+
+def _first_number() -> int:
+    """The number of a task's first train: trains are taken in the order of tasks."""
+    context = TaskContext.get()
+    return (context.partitionId() if context else 0) << 32
+
+
+def _as_batch(trains: list[_Train]) -> pa.RecordBatch:
+    return pa.record_batch(list(map(list, zip(*trains, strict=True))), schema=_ARROW)
+
+
+def _chunks(batch: pa.RecordBatch) -> tuple[list[int], list[bytes]]:
+    return batch.column("what").to_pylist(), batch.column("chunk").to_pylist()
+
+
 @dataclass(frozen=True)
 class Packer:
     """Rows into trains."""
@@ -100,26 +117,38 @@ class Packer:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The trains of one task, numbered in the order of its rows."""
-        context = TaskContext.get()
-        seq = (context.partitionId() if context else 0) << 32
-        for batch in batches:
-            good, columns, reasons = self.judge(batch)
-            trains = list(self._trains(columns, good, seq))
-            if not good.all():
-                bad = np.flatnonzero(~good)
-                rows = batch.take(pa.array(bad)).to_pylist()
-                lines = [
-                    json.dumps({"reason": reasons[at], "row": row}, default=str)
-                    for at, row in zip(bad, rows, strict=True)
-                ]
-                trains.append((self.fragmentation.labels[0], seq, 0, len(lines), "\n".join(lines).encode()))
-            seq += 1
-            if trains:
-                yield pa.record_batch(list(map(list, zip(*trains, strict=True))), schema=_ARROW)
+        for seq, batch in enumerate(batches, _first_number()):
+            if trains := self._packed(batch, seq):
+                yield _as_batch(trains)
 
-    def _trains(
-        self, columns: dict[str, npt.NDArray[Any]], good: Bools, seq: int
-    ) -> Iterator[tuple[int, int, int, int, bytes]]:
+    def from_chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The trains of one task, of a feed whose tuples came as Arrow streams, and so did what was rejected."""
+        rows = ((what, data) for batch in batches for what, data in zip(*_chunks(batch), strict=True))
+        for seq, (what, data) in enumerate(rows, _first_number()):
+            if what == chunks.CHUNK:
+                trains = [train for part in from_stream(data).to_batches() for train in self._packed(part, seq)]
+            elif what == chunks.REJECTED:
+                lost = from_stream(data).to_pylist()
+                trains = [self._rejected([row["reason"] for row in lost], [{"line": row["line"]} for row in lost], seq)]
+            else:
+                trains = []
+            if trains:
+                yield _as_batch(trains)
+
+    def _packed(self, batch: pa.RecordBatch, seq: int) -> list[_Train]:
+        good, columns, reasons = self.judge(batch)
+        trains = list(self._trains(columns, good, seq))
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            trains.append(self._rejected(reasons[bad].tolist(), batch.take(pa.array(bad)).to_pylist(), seq))
+        return trains
+
+    def _rejected(self, reasons: Sequence[str], rows: Sequence[Any], seq: int) -> _Train:
+        pairs = zip(reasons, rows, strict=True)
+        lines = [json.dumps({"reason": reason, "row": row}, default=str) for reason, row in pairs]
+        return self.fragmentation.labels[0], seq, 0, len(lines), "\n".join(lines).encode()
+
+    def _trains(self, columns: dict[str, npt.NDArray[Any]], good: Bools, seq: int) -> Iterator[_Train]:
         fragment = np.where(good, self.fragmentation.of(columns[KEY]), -1)
         for number, label in enumerate(self.fragmentation.labels):
             mine = np.flatnonzero(fragment == number)
@@ -129,7 +158,6 @@ class Packer:
     def judge(self, batch: pa.RecordBatch) -> tuple[Bools, dict[str, npt.NDArray[Any]], npt.NDArray[np.object_]]:
         """Which rows can be kept, their columns as the cuboid holds them, and why the others cannot."""
         good = np.ones(batch.num_rows, np.bool_)
-        unread = np.asarray(batch.column(LINE).is_valid()) if LINE in batch.schema.names else ~good
         reasons = np.full(batch.num_rows, "", dtype=object)
         columns = {}
         for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
@@ -137,13 +165,9 @@ class Packer:
             column = batch.column(batch.schema.get_field_index(source))
             missing = np.asarray(column.is_null())
             given = column.fill_null(0).to_numpy(zero_copy_only=False)
-            with np.errstate(invalid="ignore", over="ignore"):
-                held = given.astype(dtype)
-                unfit = (held != given) if dtype.kind in "iu" else (np.isfinite(given) & ~np.isfinite(held))
-            columns[name] = held
+            columns[name], unfit = held_as(given, dtype)
             for bad, reason in (
-                (missing & unread, f"no {source}, or not a number"),
-                (missing & ~unread, f"no {source}"),
+                (missing, f"no {source}"),
                 (unfit & ~missing, f"{source} does not fit into {dtype}"),
             ):
                 reasons[bad & good] = reason
@@ -236,8 +260,6 @@ class CuboidStream:
 
         With a folder it has the columns of ``io.outputs.Written``.
         """
-        for name, query in self.queries.items():
-            query.check_continuous(name)
         wanted = [self.schema.key, *self.schema.names]
         by_name = {column.lower(): column for column in rows.columns}
         for column in wanted:
@@ -246,9 +268,17 @@ class CuboidStream:
                     f"Cuboid {self.schema.name} needs a column '{column}'; there are: {', '.join(rows.columns)}."
                 )
         packer = Packer(self.schema, fragmentation)
-        wanted += [LINE] if LINE in rows.columns else []
         picked = rows.select(*(_column(by_name[column.lower()]).alias(column) for column in wanted))
-        trains = picked.mapInArrow(packer, TRAINS)
+        return self._kept(picked.mapInArrow(packer, TRAINS), packer)
+
+    def over_feed(self, rows: DataFrame, fragmentation: Fragmentation) -> DataFrame:
+        """The same, of a feed that was decoded to the columns of the cuboid (``cuboid.sources``)."""
+        packer = Packer(self.schema, fragmentation)
+        return self._kept(rows.mapInArrow(packer.from_chunks, TRAINS), packer)
+
+    def _kept(self, trains: DataFrame, packer: Packer) -> DataFrame:
+        for name, query in self.queries.items():
+            query.check_continuous(name)
         columns = outputs.COLUMNS if self.folder else FOUND
         return trains.groupBy("key").transformWithState(CuboidStage(self, packer), columns, "Append", "None")
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slipstream.cuboid.access import Ring
 from slipstream.cuboid.fragment import Fragment, append_all
 from slipstream.cuboid.schema import AST, KEY, Schema
-from slipstream.kernels import Ints, Longs, compiled
+from slipstream.kernels import Bools, Ints, Longs, compiled
 
 
 class View(Protocol):
@@ -115,6 +115,19 @@ def joined(schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]) -> tuple[Lo
     empty = {name: np.empty(0, schema.dtype[name].base) for name in names}
     columns = {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
     return columns.pop(KEY), columns
+
+
+def held_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Bools]:
+    """Values as an attribute of that type holds them, and which of them do not fit into it.
+
+    >>> held, unfit = held_as(np.array([7, 300]), np.dtype(np.uint8))
+    >>> unfit.tolist()
+    [False, True]
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        held = values.astype(dtype)
+        unfit = (held != values) if dtype.kind in "iu" else (np.isfinite(values) & ~np.isfinite(held))
+    return held, unfit
 
 
 def take_in(fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> Arrivals | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from slipstream.io.control import Control
 
@@ -150,7 +151,7 @@ class Opening(InputPartition):
     left: int  # openings, this one included
 
 
-class ChunkReader(DataSourceStreamReader):
+class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A reader of chunks: openings first, then what ``begin``, ``reach``, ``pieces`` and ``chunks`` say.
 
     An offset says how many openings there were, whether the feed has ended, and where in the feed it is.
@@ -169,12 +170,20 @@ class ChunkReader(DataSourceStreamReader):
         """The next opening, or what there is now: a batch never waits for more."""
         if start["openings"] < self._openings:
             return {**start, "openings": start["openings"] + 1}
-        if start["ended"]:
+        if start["ended"] and not self.reopens:
             return start
         if self._control is not None and self._control.holds:
             time.sleep(HELD)
             return start
         return {**start, **self.reach(start)}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Nothing to prepare: what is to be read to its end knows its end."""
+
+    @property
+    def reopens(self) -> bool:
+        """Whether more is read if it is there when a job starts again after the end."""
+        return False
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """An opening is read by one task."""

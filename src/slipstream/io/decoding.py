@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,11 @@ from pyarrow import csv
 
 from slipstream.errors import BadArgument
 from slipstream.feeds.tuples import FIELDS
-from slipstream.io.encodings import ARROW, CSV, ENCODINGS, JSON, PARQUET, TEXT, TRAIN
+from slipstream.io.encodings import ARROW, AVRO, CSV, ENCODINGS, JSON, PARQUET, PROTOBUF, TEXT, TRAIN
+
+if TYPE_CHECKING:
+    from slipstream.io.messages import Decoder
+    from slipstream.io.registry import Registry
 
 #: how the values of each type of column lie in Arrow
 TYPES = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
@@ -79,6 +84,11 @@ class Decoding:
     columns: Mapping[str, str] = field(default_factory=dict)  # where a column stands if not under its own name
     fields: Sequence[str] = ()  # the names of CSV's fields, in order; the columns themselves unless they are given
     optional: Sequence[str] = ()  # columns that a table need not have: they are null there
+    definition: str = ""  # the schema of Avro or Protobuf messages
+    message: str = ""  # which of the messages that a Protobuf schema declares
+    registry: str = ""  # where the schemas of messages are, instead
+    access: tuple[tuple[str, str], ...] = ()  # how the registry is asked: there may be passwords in it
+    framed: bool = False  # whether a chunk holds messages of a topic
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
@@ -118,7 +128,11 @@ class Decoding:
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Decoding:
         """From JSON."""
-        return cls(**body)
+        return cls(**{**body, "access": tuple((str(key), str(value)) for key, value in body.get("access", ()))})
+
+    def without_secrets(self) -> Decoding:
+        """What may be written down."""
+        return replace(self, access=())
 
     def decode(self, chunk: bytes) -> Decoded:
         """Read whole lines, Arrow streams or trains.
@@ -306,9 +320,8 @@ def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
         return "json"
     if not isinstance(body, dict):
         return "json"
-    for name, type_ in types.items():
-        if not _is(body.get(name), type_):
-            return f"{type_}:{name}"
+    if misfit := _misfit({name: body.get(name) for name in types}, types):
+        return misfit
     return {name: _text(body.get(name)) if type_ == "text" else body.get(name) for name, type_ in types.items()}
 
 
@@ -377,7 +390,53 @@ def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     return table, [(reason, line.decode(errors="replace")) for line, reason in parsed.rejects]
 
 
+def _read_messages(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    """Avro or Protobuf: of a topic, or of a file."""
+    types = how.raw_types()
+    wanted = list(types)
+    rows, rejects = [], []
+    for message, found in _messages(how, chunk, wanted):
+        values = dict(zip(wanted, found, strict=True)) if not isinstance(found, str) else {}
+        reason = found if isinstance(found, str) else _misfit(values, types)
+        if reason:
+            rejects.append((reason, message[:40].hex() if message else json.dumps(values, default=str)))
+        else:
+            rows.append(values)
+    columns = {
+        name: pa.array([_text(row[name]) if type_ == "text" else row[name] for row in rows], TYPES[type_])
+        for name, type_ in types.items()
+    }
+    return pa.table(columns), rejects
+
+
+def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> Iterator[tuple[bytes, Sequence[Any] | str]]:
+    """Each message, and what it says of the wanted fields or why it is rejected; records of a file have no bytes."""
+    from slipstream.io import messages
+    from slipstream.io.registry import Registry
+
+    if how.encoding == AVRO and not how.framed:
+        return ((b"", found) for found in messages.container(chunk, wanted))
+    registry = Registry(how.registry, how.access) if how.registry else None
+    decoder = _decoder(how.encoding, tuple(wanted), how.definition, how.message, registry)
+    given = messages.unframed(chunk) if how.framed else list(messages.delimited(chunk))
+    return zip(given, decoder.values(given), strict=True)
+
+
+@cache
+def _decoder(encoding: str, wanted: tuple[str, ...], text: str, message: str, registry: Registry | None) -> Decoder:
+    from slipstream.io.messages import Decoder
+
+    return Decoder(encoding, wanted, text=text, message=message, registry=registry)
+
+
+def _misfit(values: Mapping[str, Any], types: Mapping[str, str]) -> str:
+    """Why values are not of their types, if they are not."""
+    return next((f"{type_}:{name}" for name, type_ in types.items() if not _is(values[name], type_)), "")
+
+
 _READERS = {
+    AVRO: _read_messages,
+    PROTOBUF: _read_messages,
     CSV: _read_csv,
     JSON: _read_json,
     ARROW: _read_tables,
@@ -390,8 +449,12 @@ _READERS = {
 _PAIR = re.compile(r"(?:(?P<source>\w+)\.)?(?P<column>\w+)=(?P<field>.+)")
 
 
-def parse_columns(texts: Sequence[str], source: str, schema: Mapping[str, str]) -> dict[str, str]:
+def parse_columns(
+    texts: Sequence[str], source: str, schema: Mapping[str, str], *, strict: bool = False
+) -> dict[str, str]:
     """What ``--columns`` says of a source: ``column=field`` pairs, separated by commas; ``source.column`` names one.
+
+    Where there is only one source, ``strict`` refuses a column that it does not have.
 
     >>> parse_columns(["id=vin,time=ts:ms"], "cars", {"id": "text", "time": "integer"})
     {'id': 'vin', 'time': 'ts:ms'}
@@ -405,4 +468,6 @@ def parse_columns(texts: Sequence[str], source: str, schema: Mapping[str, str]) 
             raise BadArgument(f"--columns {pair}: not a pair.", hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.")
         if match["source"] == source or (match["source"] is None and match["column"] in schema):
             found[match["column"]] = match["field"]
+        elif strict:
+            raise BadArgument(f"--columns {pair}: no such column.", hint=f"There are: {', '.join(schema)}.")
     return found

@@ -45,6 +45,7 @@ class Lines:
     header: str = ""  # the first line of every file, where files begin with one
     packing: dict[str, Any] = field(default_factory=dict)
     tasks: int = 1  # that read at once
+    most_files: int = 0  # in a batch; 0 for any number
 
     def to_json(self) -> str:
         """As text."""
@@ -133,29 +134,54 @@ class LineReader(ChunkReader):
         self._lines = lines
         self._seen_ms = 0  # when the file was last seen without anything new
 
+    @property
+    def reopens(self) -> bool:
+        """Files that came after the end, unless the end has been passed on."""
+        return not (self._lines.follow or self._packing.by_lane)
+
     def begin(self) -> Offset:
         """Before the first file."""
-        return {"name": "", "byte": 0, "arrived": 0}
+        return {"name": "", "byte": 0, "arrived": 0, "files": 0}
 
     def reach(self, start: Offset) -> Offset:
         """As much as there is, up to the size of a batch."""
         now = time.time_ns() // 1_000_000
+        self._check_order(start)
         end = self._reach(start)
+        end["files"] = sum(file.name <= end["name"] for file in self._lines.files())
         if (end["name"], end["byte"]) == (start["name"], start["byte"]):
             self._seen_ms = now
-            return {**end, "arrived": start["arrived"]}
+            return {**end, "arrived": start["arrived"], "files": start.get("files", 0)}
         return {**end, "arrived": self._seen_ms or now}
+
+    def _check_order(self, start: Offset) -> None:
+        """Refuse a file that comes before one that has been read: it would never be."""
+        if self._lines.spool or not self._lines.is_folder:
+            return
+        before = [file for file in self._lines.files() if file.name <= start["name"]]
+        if len(before) > start.get("files", len(before)):
+            newest = max(before, key=lambda file: file.stat().st_ctime_ns)
+            raise BadInput(
+                f"{newest}: came when {start['name']} had been read.",
+                hint="Files of a folder are read in the order of their names: give it a name after that.",
+            )
 
     def _reach(self, start: Offset) -> Offset:
         complete = self._lines.complete()
         taken, end = 0, {"name": start["name"], "byte": start["byte"], "ended": False}
-        for name, first, size in self._stretches(start):
+        for number, (name, first, size) in enumerate(self._waiting(start)):
+            if self._lines.most_files and number == self._lines.most_files:
+                return end
             last = self._cut(name, first, min(size, first + self._lines.most_bytes - taken), size, complete)
             taken += last - first
             end = {"name": name, "byte": last, "ended": False}
             if last < size:
                 return end
         return {**end, "ended": complete}
+
+    def _waiting(self, start: Offset) -> list[tuple[str, int, int]]:
+        """Name, first byte and size of the files of which something is left to read."""
+        return [stretch for stretch in self._stretches(start) if stretch[2] > stretch[1]]
 
     def _stretches(self, start: Offset) -> list[tuple[str, int, int]]:
         """Name, first byte and size of the files from ``start`` on."""

@@ -19,7 +19,6 @@ from slipstream.feeds.parse import GOOD, PARSERS, Columns, Parsed, judge, kept, 
 from slipstream.feeds.tuples import FIELDS, MILE, POSITION
 from slipstream.io.chunks import BEHIND, CHUNK, LAST, OPENING, REJECTED, Chunk, row
 from slipstream.io.decoding import Decoding
-from slipstream.io.encodings import joining
 from slipstream.kernels import Ints
 
 Parser = Callable[[list[bytes]], Parsed]
@@ -33,9 +32,9 @@ class ReportParser:
 
     def __call__(self, chunks: list[bytes]) -> Parsed:
         """The tuples of chunks of whole lines, and what was rejected."""
-        found = self.decoding.decode(joining(self.decoding.encoding)(chunks))
-        rejects = [(line.encode(), reason) for line, reason in zip(*_pair(found.rejects), strict=True)]
-        tuples, fits = _tuples(found.tuples)
+        found = [self.decoding.decode(chunk) for chunk in chunks or [b""]]
+        rejects = [(line.encode(), reason) for part in found for line, reason in zip(*_pair(part.rejects), strict=True)]
+        tuples, fits = _tuples(pa.concat_tables([part.tuples for part in found]))
         verdicts = np.where(fits, judge(tuples), -1)
         for verdict in np.unique(verdicts[verdicts != GOOD]).tolist():
             reason = "integer" if verdict < 0 else reason_of(verdict)

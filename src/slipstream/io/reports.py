@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Place
-from slipstream.io.encodings import ARROW, CSV, JSON, PARQUET
-from slipstream.io.sources import Feed, feed_of, fields_of
+from slipstream.io.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
+from slipstream.io.sources import KAFKA, Definition, Feed, feed_of, fields_of, parquet_schema
 
 #: what a position report must say; its type and its segment follow from the rest
 REPORT = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
 #: encodings whose fields have names
-NAMED = (CSV, JSON, ARROW, PARQUET)
+NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
 
 
 def reading(
@@ -25,11 +24,12 @@ def reading(
     columns: Mapping[str, str] | None = None,
     fields: Sequence[str] = (),
     follow: bool = False,
-    settings: tuple[tuple[str, str], ...] = (),
+    settings: Sequence[tuple[str, str]] = (),
+    definition: Definition | None = None,
 ) -> Feed:
     """A feed of tuples; with a decoding, unless it is written in one of Linear Road's own encodings.
 
-    CSV, Parquet, and JSON with ``columns``, are read by the names of their fields.
+    All others, and JSON with ``columns``, are read by the names of their fields.
     """
     columns = dict(columns or {})
     if encoding in PARSERS and not (encoding == JSON and columns):
@@ -37,7 +37,7 @@ def reading(
             raise BadArgument(
                 f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
             )
-        return Feed(where, encoding, follow, settings=settings)
+        return Feed(where, encoding, follow).reached_with(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
         raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
@@ -62,6 +62,7 @@ def reading(
         follow=follow,
         settings=settings,
         optional=optional,
+        definition=definition,
     )
 
 
@@ -69,24 +70,7 @@ def _fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:
     """The names of all fields, as far as they can be known before anything is read."""
     if encoding == CSV:
         return list(given) or fields_of(where) or list(FIELDS)
-    if encoding == PARQUET:
-        return _columns_of(where)
-    return []
-
-
-def _columns_of(where: str) -> list[str]:
-    """The columns of a Parquet file, or of the first one in a folder; none if it is not there yet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = Path(where)
-    files = sorted(path.glob("[!._]*")) if path.is_dir() else [path]
-    if not files or not files[0].is_file():
-        return []
-    try:
-        return list(pq.read_schema(files[0]).names)
-    except (OSError, pa.ArrowException) as error:
-        raise BadArgument(f"{files[0]}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
+    return list(parquet_schema(where)) if encoding == PARQUET else []
 
 
 def _field(columns: Mapping[str, str], name: str) -> str:

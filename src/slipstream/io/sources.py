@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.documents import fitted
-from slipstream.errors import BadArgument
+from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.clock import Clock
 from slipstream.io import lines, spool, topic
 from slipstream.io.chunks import Decoded, Packing, Plain
 from slipstream.io.decoding import Decoding
-from slipstream.io.encodings import ARROW, BINARY, CSV, PARQUET, encoding_of
+from slipstream.io.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file
 from slipstream.io.kafka import Topic
+from slipstream.io.registry import apart
 from slipstream.progress import say
 
 if TYPE_CHECKING:
@@ -47,16 +48,24 @@ class Feed:
     decoding: Decoding | None = None  # what tasks make of it; without one they pass on what they read
     tasks: int = 1  # that read at once
     settings: tuple[tuple[str, str], ...] = ()  # of Kafka's client
+    most_files: int = 0  # of a folder, in a batch; 0 for any number
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; without the settings, in which there may be passwords."""
-        return {**asdict(self), "settings": ()}
+        """As JSON; without settings, in which there may be passwords."""
+        decoding = self.decoding.without_secrets() if self.decoding else None
+        return asdict(replace(self, settings=(), decoding=decoding))
 
     @classmethod
     def from_dict(cls, body: dict[str, Any]) -> Feed:
         """From JSON."""
         found: Feed = fitted(cls, {**body, "decoding": None})
-        return replace(found, decoding=Decoding(**body["decoding"])) if body["decoding"] else found
+        return replace(found, decoding=Decoding.from_json(body["decoding"])) if body["decoding"] else found
+
+    def reached_with(self, settings: Sequence[tuple[str, str]]) -> Feed:
+        """The feed, with what its brokers and its schema registry want to know."""
+        own, access = apart(settings)
+        decoding = replace(self.decoding, access=access) if self.decoding else None
+        return replace(self, settings=own, decoding=decoding)
 
     @property
     def topic(self) -> Topic:
@@ -127,6 +136,7 @@ class Feed:
             header=self.header,
             packing=packed,
             tasks=self.tasks,
+            most_files=self.most_files,
         )
         spark.dataSource.register(lines.LineSource)
         return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, files.to_json()).load()
@@ -141,6 +151,14 @@ class Feed:
             say(f"Waiting for {self.where}: it is not there yet.")
 
 
+@dataclass(frozen=True)
+class Definition:
+    """Where the schema of Avro or Protobuf messages is: in a file, or in a registry."""
+
+    file: Path | None = None
+    registry: str = ""
+
+
 def feed_of(
     where: str,
     schema: Mapping[str, str],
@@ -149,31 +167,89 @@ def feed_of(
     columns: Mapping[str, str] | None = None,
     fields: Sequence[str] = (),
     follow: bool = False,
-    settings: tuple[tuple[str, str], ...] = (),
+    settings: Sequence[tuple[str, str]] = (),
     optional: Sequence[str] = (),
+    definition: Definition | None = None,
 ) -> Feed:
     """The feed that people mean by ``where``, decoded to the columns of a schema; refused if it cannot be that."""
-    encoding = encoding or encoding_of(_first_file(where))
+    encoding = encoding or encoding_of(where)
     header = "" if fields or encoding != CSV else _header(where)
     named = _named(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
-    feed = Feed(where, encoding, follow, header, decoding, settings=settings)
-    if where.startswith(TCP) and encoding in (ARROW, PARQUET):
+    decoding = _defined(replace(decoding, framed=where.startswith(KAFKA)), where, definition or Definition())
+    feed = Feed(where, encoding, follow, header, decoding).reached_with(settings if where.startswith(KAFKA) else ())
+    if where.startswith(TCP) and encoding in BINARY and encoding != TRAIN:
         raise BadArgument(f"{where}: a socket cannot carry {encoding}.", hint="Send csv, json, text or train.")
     feed.check()
+    _check_fields(feed, optional)
     return feed
 
 
-def _first_file(where: str) -> str:
-    """The name of a file, or of the first one in a folder."""
-    if where.startswith((KAFKA, TCP)) or not Path(where).is_dir():
-        return where
-    return next(iter(sorted(file.name for file in Path(where).iterdir() if not file.name.startswith("."))), "")
+def _defined(decoding: Decoding, where: str, definition: Definition) -> Decoding:
+    """A decoding that knows the schema of messages, or where it is."""
+    encoding = decoding.encoding
+    given = definition.file is not None or bool(definition.registry)
+    if encoding not in MESSAGES:
+        if given:
+            raise BadArgument(
+                f"--encoding {encoding}: needs no schema.",
+                hint="--message-schema and --schema-registry go with avro and protobuf.",
+            )
+        return decoding
+    own = encoding == AVRO and not where.startswith(KAFKA)  # an Avro file brings its schema
+    if (definition.file is not None and definition.registry) or (given and own) or not (given or own):
+        raise BadArgument(
+            f"--encoding {encoding}: " + ("an Avro file has its schema in it." if own else "which schema?"),
+            hint="Give --message-schema FILE or, of a topic, --schema-registry URL: one of them.",
+        )
+    if definition.file is not None:
+        from slipstream.io.messages import read_definition
+
+        text, message = read_definition(encoding, definition.file)
+        return replace(decoding, definition=text, message=message)
+    if definition.registry and not where.startswith(KAFKA):
+        raise BadArgument("--schema-registry goes with a topic.", hint="Give --message-schema FILE.")
+    return replace(decoding, registry=definition.registry)
+
+
+def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
+    """Refuse columns that the schema of messages has no fields for, as far as it is known."""
+    how = feed.decoding
+    if how is None or not (how.definition or how.registry):
+        return
+    from slipstream.io import messages
+    from slipstream.io.registry import Registry
+
+    if how.registry:
+        known = messages.registered_fields(feed.encoding, Registry(how.registry, how.access), feed.topic.name)
+    else:
+        known = messages.fields(feed.encoding, how.definition, how.message)
+    for name, place in how.places.items():
+        if known and place.field not in known and name not in optional:
+            raise BadArgument(
+                f"column {name!r}: the messages of {feed.where} have no field {place.field!r}.",
+                hint=f"They have: {', '.join(known)}. Say which one it is: --columns {name}=FIELD.",
+            )
 
 
 def fields_of(where: str) -> list[str]:
     """The fields that the header of a file of CSV names; messages and sockets have none."""
     return _named(_header(where))
+
+
+def parquet_schema(where: str) -> dict[str, Any]:
+    """The columns of a Parquet file, or of the first one in a folder, and their types; none if it is not there yet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(where)
+    file = path / first_file(where) if path.is_dir() else path
+    if not file.is_file():
+        return {}
+    try:
+        return {field.name: field.type for field in pq.read_schema(file)}
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
 
 
 def _named(header: str) -> list[str]:
@@ -185,7 +261,7 @@ def _header(where: str) -> str:
     if where.startswith((KAFKA, TCP)):
         return ""
     path = Path(where)
-    first = path / _first_file(where) if path.is_dir() else path
+    first = path / first_file(where) if path.is_dir() else path
     if not first.is_file():
         raise BadArgument(f"{where}: no file to read the header of.", hint="Name the fields: --fields id,time,x,y.")
     with first.open("rb") as file:

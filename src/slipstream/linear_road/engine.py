@@ -21,7 +21,6 @@ from slipstream.archive.reports import ReportTrips
 from slipstream.archive.trajectories import START, second_of
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
-from slipstream.feeds.intake import SILENCE_MS
 from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
@@ -31,12 +30,13 @@ from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
 from slipstream.io.outputs.kafka import Publisher
 from slipstream.io.parcels import Parcels
 from slipstream.io.reports import reading
-from slipstream.io.sources import CLOCK, Feed, at_second, has_ended, is_open, place_of, start_clock
+from slipstream.io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, tables
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.delivery import Delivery
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.journal import Detail, last_batch
 from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, ARCHIVE, TRIPS, Layout, check_job, kind_of
 from slipstream.linear_road.published import Watch, prepare
@@ -46,7 +46,7 @@ from slipstream.linear_road.schedule import Irregular
 from slipstream.linear_road.stages import account_stage, by_fragment, ends, toll_stage, trip_stage
 from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
-from slipstream.linear_road.text import check_texts
+from slipstream.linear_road.text import REJECTED, TEXT, check_texts
 from slipstream.linear_road.travel import Past
 from slipstream.progress import bar, say
 from slipstream.runtime import job, state_cache
@@ -75,7 +75,8 @@ class Settings:
     encoding: str = "text"
     columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
     fields: tuple[str, ...] = ()  # of CSV without a header
-    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers; never written down
+    definition: Definition | None = None  # of Avro or Protobuf messages: where their schema is
     follow: bool = False
     text: bool = True  # output.csv and rejects.csv beside the tables
     topics: tuple[Topic, ...] = ()  # that get the lines of output.csv too
@@ -98,7 +99,8 @@ class Settings:
             columns=self.columns,
             fields=self.fields,
             follow=self.follow,
-            settings=self.kafka if source.startswith(sources.KAFKA) else (),
+            settings=self.kafka,
+            definition=self.definition,
         )
 
     def end_of(self, run: Run) -> int:
@@ -279,11 +281,16 @@ class _Life(job.Life):
             self.out,
             committed,
             self._clock,
-            text=self.settings.text,
+            texts=self._texts(layout),
             publishers=[Publisher(topic, layout.id, committed.doubt) for topic in self.settings.topics],
             show=self.settings.show,
             delivered=self._count_step,
         )
+
+    def _texts(self, layout: Layout) -> tuple[str, ...]:
+        if not self.settings.text:
+            return ()
+        return (TEXT, REJECTED) if layout.makes_answers else (REJECTED,)
 
     def _count_step(self) -> None:
         if self._connected:

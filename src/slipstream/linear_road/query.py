@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.archive.reports import ReportTrips
-from slipstream.feeds.intake import SILENCE_MS, Intake, Parcel
+from slipstream.feeds.intake import Parcel
 from slipstream.io import chunks, outputs
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.delivery import write_batch
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
+from slipstream.linear_road.intake import SILENCE_MS, Intake
 from slipstream.linear_road.layout import Layout
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.stages import (

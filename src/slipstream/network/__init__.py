@@ -25,6 +25,7 @@ from slipstream.network.algebra import (
     Stream,
     Union,
 )
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.flow import Train
 from slipstream.network.functions import ScalarFunction, VectorFunction, WindowFunction, register
 from slipstream.network.operators import KeyedTable, Operator, require
@@ -35,8 +36,11 @@ __all__ = [
     "Aggregate",
     "BSort",
     "Builder",
+    "CuboidLookup",
+    "CuboidQuery",
     "Filter",
     "Join",
+    "Keep",
     "KeyedTable",
     "Latest",
     "Map",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from slipstream.errors import BadInput
 from slipstream.network.functions import SPARK_TYPES
@@ -171,9 +171,6 @@ class Running:
 
 
 Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running | Operator
-BOXES: dict[str, type[Any]] = {
-    box.kind: box for box in (Filter, Map, Union, BSort, Aggregate, Join, Resample, Latest, Running, Operator)
-}
 
 
 def _called(box: Box) -> str:

@@ -23,13 +23,14 @@ from slipstream.network.algebra import (
     Resample,
     Running,
 )
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.operators import Operator, parameters
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 176, 52, 64, 30, 32
 _COLOURS = {
     "source": "#d9e8f5", "table": "#e8e2d4", "output": "#dcefdc",
     "filter": "#fdf3d7", "map": "#fdf3d7", "union": "#fdf3d7",
-    "operator": "#d5ece8",
+    "operator": "#d5ece8", "keep": "#d5ece8", "query": "#d5ece8", "lookup": "#d5ece8", "toll": "#d5ece8",
     "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "running": "#f6dfd5",
     "join": "#ead9f0", "resample": "#ead9f0", "latest": "#ead9f0",
 }  # fmt: skip
@@ -109,6 +110,12 @@ def what(box: Box) -> str:
             words = ", ".join(box.functions.values()) + per
         case Resample():
             words = f"{', '.join(box.functions.values())} within {box.size:g}"
+        case Keep():
+            words = box.cuboid
+        case CuboidQuery():
+            words = box.select
+        case CuboidLookup():
+            words = f"{', '.join(box.columns.values())} of {box.by}"
         case Operator():
             words = " ".join([box.name, *(f"{name} {value}" for name, value in parameters(box).items())]).strip()
     return words

@@ -9,6 +9,7 @@ It is the folder of a job (``runtime.job``), with these besides:
     OUT/in/SOURCE/          trains that have: Spark streams this folder
     OUT/outputs/NAME/       what an output or a tapped arc got, and the rejects of feeds
     OUT/points/NAME/        the history of a connection point or a view, as trains
+    OUT/snapshot/           the cuboids that its boxes keep, for `slipstream cuboid query`
     OUT/taps.json           arcs to record beside the outputs
     OUT/shed.json           how much to drop where; shed.jsonl: what was dropped of recordings
 
@@ -32,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.archive import open_archive
+from slipstream.cuboid.files import FOLDER
 from slipstream.errors import BadArgument
 from slipstream.io import outputs
 from slipstream.io.control import PAUSE, RUN, STOP, Control
@@ -45,6 +47,7 @@ from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.archive import Archive, archives, trip_schema
 from slipstream.network.compiler import Compiled, compile_rows
+from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
 from slipstream.network.inputs import read_inputs, write_trains
 from slipstream.network.intake import REJECT_TYPES, numbered, packed
@@ -52,7 +55,7 @@ from slipstream.network.monitor import Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
-from slipstream.runtime.job import CONTROL, Job
+from slipstream.runtime.job import CONTROL, Job, alone
 from slipstream.runtime.job import FILE as JOB
 from slipstream.staging import appearing, check_new
 
@@ -65,13 +68,17 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: how ``job.json`` calls a network, and the version of what boxes keep in the state store
-KIND, STATE_VERSION = "network", 5
+KIND, STATE_VERSION = "network", 6
+#: in the layout of a job: its partitions, and where its outputs go
+PARALLEL, TO = "parallel", "to"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
 SMALL = 100_000
+#: recordings of more tuples are processed on all cores
+LONG = 2_000_000
 
 
 @dataclass
@@ -83,13 +90,21 @@ class Execution:
     known: Checked | None = None
     kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
+    parallel: int = 1  # partitions of every stage; fixed when the folder is laid out
 
     @classmethod
     def prepare(
-        cls, folder: Path, network: Network, inputs: Mapping[str, Path], *, train: int = 1000, rate: float | None = None
+        cls,
+        folder: Path,
+        network: Network,
+        inputs: Mapping[str, Path],
+        *,
+        train: int = 1000,
+        rate: float | None = None,
+        parallel: int = 1,
     ) -> Execution:
         """Lay out a folder: the network and its recorded inputs as waiting trains."""
-        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate)
+        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate, parallel=parallel)
 
     @classmethod
     def record(
@@ -100,10 +115,11 @@ class Execution:
         *,
         train: int = 1000,
         rate: float | None = None,
+        parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
         """Lay out a folder with inputs that have been read already."""
-        made = cls._begun(folder, network, to)
+        made = cls._begun(folder, network, parallel, to)
         for name, table in tables.items():
             write_trains(folder / "waiting" / name, table, train, 0, rate)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
@@ -119,22 +135,30 @@ class Execution:
         return made
 
     @classmethod
-    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed], to: Wheres | None = None) -> Execution:
+    def on_feeds(
+        cls,
+        folder: Path,
+        network: Network,
+        feeds: Mapping[str, Feed],
+        *,
+        parallel: int = 1,
+        to: Wheres | None = None,
+    ) -> Execution:
         """Lay out a folder for feeds, one for each source."""
-        made = cls._begun(folder, network, to)
+        made = cls._begun(folder, network, parallel, to)
         made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
-    def _begun(cls, folder: Path, network: Network, to: Wheres | None = None) -> Execution:
+    def _begun(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         wheres = destinations_of(network, to or {})
         destinations.check_free(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        Job(KIND, STATE_VERSION, {}, {"to": wheres}).write(folder)
-        return cls(folder, network)
+        Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel, TO: wheres}).write(folder)
+        return cls(folder, network, parallel=parallel)
 
     @classmethod
     def open(cls, folder: Path) -> Execution:
@@ -144,8 +168,9 @@ class Execution:
                 f"{folder}: no network runs here.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
-        Job.read(folder).check_is(folder, KIND, STATE_VERSION)
-        return cls(folder, files.load(folder / FILE))
+        job = Job.read(folder)
+        job.check_is(folder, KIND, STATE_VERSION)
+        return cls(folder, files.load(folder / FILE), parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
 
@@ -246,7 +271,7 @@ class Execution:
         """Let the feeds come, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                replace(feed, settings=self.kafka).connect(self._received(name))
+                feed.reached_with(self.kafka).connect(self._received(name))
 
     def is_coming(self, query: StreamingQuery) -> bool:
         """Let arrive what may; whether anything is still to come."""
@@ -345,7 +370,7 @@ class Execution:
     @cached_property
     def to(self) -> dict[str, list[str]]:
         """Where outputs go besides their tables; decided when the folder was laid out."""
-        return dict(Job.read(self.folder).layout.get("to", {}))
+        return dict(Job.read(self.folder).layout.get(TO, {}))
 
     # --- running
 
@@ -369,14 +394,14 @@ class Execution:
             tables,
             folder=self.folder,
             taps=taps,
+            parallel=self.parallel,
             drops=drops,
             shared=shared,
-            live=bool(self.feeds),
         )
 
     def _readers(self, spark: SparkSession, source: str) -> int:
         """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
-        feed = replace(self.feeds[source], settings=self.kafka)
+        feed = self.feeds[source].reached_with(self.kafka)
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
@@ -384,7 +409,7 @@ class Execution:
         """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
-            feed = replace(self.feeds[source.name], settings=self.kafka, tasks=tasks)
+            feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
             return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
         folder = self.folder / "in" / source.name
@@ -405,8 +430,9 @@ class Execution:
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
         sending = Destinations(self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own)
-        partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
-        return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT, partitions=partitions)
+        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+            cuboids.write(self.folder / FOLDER)
+        return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 
     def _schemas(self, spark: SparkSession, made: Compiled) -> dict[str, pa.Schema]:
         """How the outputs are stored; taps may change, so their tables come with their first tuples."""
@@ -429,8 +455,8 @@ class Execution:
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        query = self.start(spark, tables, trains=trains)
-        with query_errors(self.network, self.folder):
+        with alone(self.folder), query_errors(self.network, self.folder):
+            query = self.start(spark, tables, trains=trains)
             try:
                 query.processAllAvailable()
             finally:

@@ -29,7 +29,6 @@ from slipstream.errors import MALFORMED, BadArgument, BadInput
 from slipstream.io.outputs.destinations import check_inside
 from slipstream.network import operators
 from slipstream.network.algebra import (
-    BOXES,
     Aggregate,
     Arc,
     Box,
@@ -50,6 +49,7 @@ from slipstream.network.algebra import (
     Union,
 )
 from slipstream.network.archive import Archive
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.operators import Operator
 from slipstream.network.qos import DELAY, DROP, Graph, Quality
 
@@ -160,8 +160,21 @@ def _arguments(box: Box) -> dict[str, Any]:
             body = {"resample": dict(box.functions), "size": box.size, "left": _order(box.left)}
             body |= {"right": _order(box.right), "lag": box.lag}
         case Operator():
-            body = {"operator": box.name, "parameters": operators.parameters(box) or None}
+            body = _operator(box)
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _operator(box: Operator) -> dict[str, Any]:
+    match box:
+        case Keep():
+            return {"keep": box.cuboid}
+        case CuboidQuery():
+            return {"query": box.select}
+        case CuboidLookup():
+            return {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
+    if box.kind == "toll":
+        return {"toll": operators.parameters(box)}
+    return {"operator": box.name, "parameters": operators.parameters(box) or None}
 
 
 def _order(order: Order) -> dict[str, Any]:
@@ -275,9 +288,9 @@ class _Reader:
 
     def _node(self, where: str, name: str, body: Any) -> Callable[[], Node]:
         """A box; the arcs into it are read when all boxes are known."""
-        kinds = [kind for kind in BOXES if isinstance(body, dict) and kind in body]
+        kinds = [kind for kind in _BOX_FIELDS if isinstance(body, dict) and kind in body]
         if len(kinds) != 1:
-            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(BOXES)}.")
+            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(_BOX_FIELDS)}.")
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
@@ -307,6 +320,10 @@ class _Reader:
                 self._list(f"{where}, group_by", fields.get("group_by", [])),
             ),
             "operator": lambda: self._operator(where, fields),
+            "keep": lambda: Keep(self._cuboid(f"{where}, keep", fields["keep"])),
+            "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
+            "lookup": lambda: self._lookup(where, fields),
+            "toll": lambda: self._toll(f"{where}, toll", fields["toll"]),
         }
         return read[kind]()
 
@@ -334,6 +351,24 @@ class _Reader:
         functions = self._texts(f"{where}, resample", fields["resample"])
         size = self._number(f"{where}, size", fields["size"])
         return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _cuboid(self, where: str, value: Any) -> str:
+        """A declaration: as text, or as the attributes of a cuboid that has the name of its box."""
+        if not isinstance(value, dict):
+            return self._text(where, value)
+        name = where.removesuffix(", keep").rpartition(".")[2]
+        forms = ", ".join(f"{attribute} {form}" for attribute, form in self._texts(where, value).items())
+        return f"CREATE CUBOID {name} ({forms})"
+
+    def _toll(self, where: str, body: Any) -> Operator:
+        from slipstream.network.toll import Toll  # it brings the toll engine's kernels
+
+        return self._parameters(where, Toll, body if body is not None and body is not True else {})
+
+    def _lookup(self, where: str, fields: dict[str, Any]) -> CuboidLookup:
+        columns = self._texts(f"{where}, lookup", fields["lookup"])
+        outer = self._truth(where, fields, "outer")
+        return CuboidLookup(columns, self._text(f"{where}, key", fields["key"]), outer)
 
     def _truth(self, where: str, fields: dict[str, Any], key: str) -> bool:
         value = fields.get(key, False)
@@ -456,4 +491,8 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "running": (set(), {"group_by"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
     "operator": (set(), {"parameters"}),
+    "keep": (set(), set()),
+    "query": (set(), set()),
+    "lookup": ({"key"}, {"outer"}),
+    "toll": (set(), set()),
 }

@@ -24,6 +24,7 @@ import pyarrow as pa
 from slipstream.kernels import Bools, Longs, uniform
 from slipstream.network.algebra import Arc, Network
 from slipstream.network.analysis import Analysis, analyse, takers
+from slipstream.network.operators import Operator
 from slipstream.network.qos import Graph
 from slipstream.network.schemas import Checked
 from slipstream.network.statistics import Statistics
@@ -72,6 +73,9 @@ def places(network: Network) -> tuple[Place, ...]:
             for side, arc in enumerate(node.inputs):
                 if arc.origin == source.name:
                     found.append(Place(arc, node.name, side))
+    # a box that borrows the state of the one before it must hear of all that this one took
+    borrows = {node.name for node in network.nodes if isinstance(node.box, Operator) and node.box.borrows}
+    found = [place for place in found if place.is_output or place.side or place.taker not in borrows]
     return tuple(dict.fromkeys(found))[:MOST]
 
 

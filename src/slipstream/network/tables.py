@@ -23,6 +23,8 @@ import pyarrow as pa
 from slipstream.cuboid.log import LARGE, expanded, squeezed
 from slipstream.errors import BadInput
 from slipstream.kernels import Bools, Bytes, Longs, compiled
+from slipstream.network.packing import pack, turned
+from slipstream.network.packing import unpack as unpack_columns
 from slipstream.runtime.shared_arrays import Area
 from slipstream.runtime.store import Store
 
@@ -394,22 +396,22 @@ class Table:
         """Rows, and slots that were emptied, as sections of a delta of the table with this number."""
         for start in range(0, max(put.size, 1), _ROWS):
             slots = put[start : start + _ROWS]
-            rows = np.column_stack([slots, self.rows[slots, 1 : self._stored]])
-            texts = self._taken_out(rows)
+            columns = turned(self.rows, slots, 1, self._stored)
+            texts = self._taken_out(columns)
             parts = (
-                squeezed(rows.tobytes(), self.row_bytes) if slots.size else b"",
-                squeezed(gone.tobytes(), 8) if gone.size and not start else b"",
+                pack(columns),
+                pack(gone[None, :]) if not start else b"",
                 squeezed(texts, 1) if texts else b"",
             )
             yield _SECTION.pack(number, *map(len, parts)) + b"".join(parts)
 
-    def _taken_out(self, rows: npt.NDArray[np.int64]) -> bytes:
-        """The bytes of the rows' texts; the rows say where they lie in these bytes."""
+    def _taken_out(self, columns: npt.NDArray[np.int64]) -> bytes:
+        """The bytes of the rows' texts; their columns say where they lie in these bytes."""
         if self.texts is None:
             return b""
         out = b""
         for name in self._textual:
-            column = rows[:, self._place[name]]
+            column = columns[self._place[name]]
             null = column == NONE
             offsets, data = copy_out(self.texts.heap, column.copy())
             heap = np.empty(data.size + 4 * null.size, np.uint8)
@@ -419,19 +421,19 @@ class Table:
 
     def apply(self, rows: bytes, gone: bytes, texts: bytes) -> None:
         """Take over what the parts of a section say; ``finish`` when all is taken over."""
-        matrix = np.frombuffer(rows, np.int64).reshape(-1, self._stored).copy()
-        slots = matrix[:, 0].copy()
+        columns = unpack_columns(rows, self._stored)
+        slots = columns[0]
         if self.texts is not None and slots.size:
-            base = self.texts.add_raw(texts)
+            base = self.texts.add_raw(expanded(texts, 1) if texts else b"")
             for name in self._textual:
-                column = matrix[:, self._place[name]]
+                column = columns[self._place[name]]
                 column[column != NONE] += base
         if slots.size:
             self.make_room(max(int(slots.max()) + 1 - self.size, 0))
             self.size = max(self.size, int(slots.max()) + 1)
-            self.rows[slots, 1 : self._stored] = matrix[:, 1:]
+            self.rows[slots, 1 : self._stored] = columns[1:].T
             self.rows[slots, 0] = LIVE | STORED
-        emptied = np.frombuffer(gone, np.int64)
+        (emptied,) = unpack_columns(gone, 1)
         # what was there may have left the log before
         self.rows[emptied[emptied < self.size], 0] = 0
 
@@ -536,20 +538,7 @@ def take_over(tables: Sequence[Table], blob: bytes) -> None:
         number, *lengths = _SECTION.unpack_from(blob, begin)
         begin += _SECTION.size
         table, parts = tables[number], []
-        for length, width in zip(lengths, (table.row_bytes, 8, 1), strict=True):
-            parts.append(expanded(blob[begin : begin + length], width) if length else b"")
+        for length in lengths:
+            parts.append(blob[begin : begin + length])
             begin += length
         table.apply(*parts)
-
-
-def packed(tables: Sequence[Table]) -> bytes:
-    """All rows of tables as one value, for state that is read and written whole."""
-    sections = (table.encoded(number, table.slots(), _NOTHING) for number, table in enumerate(tables) if len(table))
-    return b"".join(section for parts in sections for section in parts)
-
-
-def unpack(tables: Sequence[Table], blob: bytes) -> None:
-    """Bring empty tables to what ``packed`` made."""
-    take_over(tables, bytes(blob))
-    for table in tables:
-        table.finish()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from slipstream.io.decoding import TYPES
 from slipstream.kernels import Bools, Longs
 from slipstream.network.functions import VectorFunction, WindowFunction
 
@@ -23,6 +24,8 @@ Values: TypeAlias = npt.NDArray[Any]
 
 #: how a null integer travels through the kernels; a null float is NaN, a null text None
 NULL_INTEGER = np.iinfo(np.int64).min
+#: integers no farther apart than this are numbers for places in themselves
+_NEAR = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ def encoded(values: pa.ChunkedArray, type_: str) -> Values:
     if type_ == "float":
         return np.asarray(values.cast(pa.float64()).to_numpy())
     return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
+
+
+def arrow_array(values: Values, type_: str) -> pa.Array:
+    """A column as it is in files and in Spark's rows, with its nulls; ``encoded`` is the way back."""
+    return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
 
 
 def expand(first: Longs, last: Longs) -> tuple[Longs, Longs]:
@@ -107,6 +115,21 @@ class Windows:
     def pairs(self) -> tuple[Longs, Longs]:
         """All (window, tuple) pairs, by their places."""
         return expand(self.first, self.last)
+
+    def sorted_by(self, values: Values) -> tuple[Longs, Longs]:
+        """All (window, tuple) pairs whose value is known, by window and value.
+
+        >>> windows = Windows((), np.array([0, 1]), np.array([3, 3]), np.array([0, 1]))
+        >>> [part.tolist() for part in windows.sorted_by(np.array([7, 9, 8]))]
+        [[0, 0, 0, 1, 1], [0, 2, 1, 2, 1]]
+        """
+        present = self.known(values)
+        least, span, numbers = _numbered(values, present)
+        window, place = self.pairs()
+        if not present.all():
+            window, place = window[present[place]], place[present[place]]
+        order = np.argsort(window * span + (numbers[place] - least), kind="stable")
+        return window[order], place[order]
 
     def runs(self, values: Values) -> Longs:
         """Where runs of equal values begin; a run lies in a window wholly, or not at all.
@@ -211,11 +234,22 @@ def _count(_: Values, present: Bools, windows: Windows) -> Values:
 
 
 def _count_distinct(values: Values, present: Bools, windows: Windows) -> Values:
-    numbers, distinct = pd.factorize(values)
+    least, span, numbers = _numbered(values, present)
     window, place = windows.pairs()
     here = present[place]
-    pairs = np.unique(window[here] * (len(distinct) + 1) + numbers[place[here]])
-    return np.bincount(pairs // (len(distinct) + 1), minlength=len(windows)).astype(np.int64)
+    keys = np.sort(window[here] * span + (numbers[place[here]] - least))
+    return np.bincount(keys[np.diff(keys, prepend=-1) != 0] // span, minlength=len(windows)).astype(np.int64)
+
+
+def _numbered(values: Values, present: Bools) -> tuple[int, int, Longs]:
+    """Values as integers that are equal where they are: the least, how far they reach, and each."""
+    if values.dtype.kind == "i" and present.any():
+        known = values[present]
+        least, most = int(known.min()), int(known.max())
+        if most - least < _NEAR:
+            return least, most - least + 1, values
+    numbers, distinct = pd.factorize(values)
+    return 0, len(distinct) + 1, numbers
 
 
 def _sum(values: Values, present: Bools, windows: Windows) -> Values:

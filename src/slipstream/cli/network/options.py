@@ -18,7 +18,7 @@ from slipstream.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream.io.sources import Feed
+    from slipstream.io.sources import Definition, Feed
     from slipstream.network.algebra import Network
     from slipstream.network.schemas import Checked
     from slipstream.network.statistics import Statistics
@@ -41,7 +41,8 @@ Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topic
 Encoding = Annotated[
     str,
     typer.Option(
-        help="Encoding of feeds: csv, json, arrow, parquet, text or train. By the file's name, otherwise json.",
+        help="Encoding of feeds: csv, json, arrow, parquet, text, train, avro or protobuf. By the file's name, "
+        "otherwise json.",
         show_default=False,
     ),
 ]
@@ -61,6 +62,17 @@ To = Annotated[
         metavar="OUTPUT=WHERE",
         help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON), text:FILE (CSV) or console (JSON "
         "lines). Repeatable. A job that resumes keeps to where it began to write.",
+    ),
+]
+Parallel = Annotated[
+    int | None,
+    typer.Option(
+        "--parallel",
+        min=1,
+        max=1000,
+        help="Partitions in which the boxes run, fixed when a network begins. By default one, or as many as there are "
+        "cores for a long recording and for a topic with several partitions that is read to its end.",
+        show_default=False,
     ),
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
@@ -101,9 +113,16 @@ def paths(option: str, given: list[str] | None) -> dict[str, Path]:
     return {name: Path(path) for name, path in pairs(option, given).items()}
 
 
-def is_feed(where: str, *, follow: bool) -> bool:
-    """Whether --input names a feed, not a recording."""
-    return follow or where.startswith(("kafka:", "tcp:"))
+def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
+    """Whether --input names a feed, not a recording.
+
+    A folder of files, and files whose fields are ``mapped``, are read like feeds, to their end.
+    """
+    if follow or where.startswith(("kafka:", "tcp:")):
+        return True
+    path = Path(where)
+    is_run = (path / "manifest.json").exists()
+    return not is_run and (mapped or path.is_dir())
 
 
 def feeds(
@@ -115,6 +134,7 @@ def feeds(
     columns: list[str] | None,
     fields: str,
     settings: tuple[tuple[str, str], ...],
+    definition: Definition,
 ) -> dict[str, Feed]:
     """The feeds that --input names, one for each source."""
     from slipstream.io.decoding import parse_columns
@@ -139,7 +159,8 @@ def feeds(
             columns=mapped,
             fields=names,
             follow=follow,
-            settings=settings if where.startswith("kafka:") else (),
+            settings=settings,
+            definition=definition,
         )
     for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
         column = pair.partition("=")[0].rpartition(".")[2]

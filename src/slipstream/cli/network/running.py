@@ -11,7 +11,7 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_there
-from slipstream.cli.jobs import Fields, KafkaConfig, check_input
+from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -20,6 +20,7 @@ from slipstream.cli.network.options import (
     Follow,
     Functions,
     Inputs,
+    Parallel,
     Tables,
     To,
     destinations,
@@ -75,10 +76,13 @@ def run_network(
         bool, typer.Option("--optimise", help="Measure the boxes first and run the cheaper network. Needs --input.")
     ] = False,
     follow: Follow = False,
+    parallel: Parallel = None,
     encoding: Encoding = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
     max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     as_json: Json = False,
@@ -88,8 +92,9 @@ def run_network(
     """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
 
     A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream network pause`, `resume`, `step` and `stop` steer it from
-    another terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
+    comes, else when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` steer it from another
+    terminal, `slipstream network inspect` shows what came out. What a feed brings that is no tuple goes to the output
+    `rejects`.
 
     Examples:
 
@@ -105,7 +110,8 @@ def run_network(
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
-    live = any(is_feed(where, follow=follow) for where in given.values())
+    mapped = bool(encoding or columns or fields or message_schema)
+    live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     if shed and not given:
         raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
     if shed and not (rate or live):
@@ -117,6 +123,7 @@ def run_network(
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
+    from slipstream.io.sources import Definition
     from slipstream.network.execution import ANOTHER
     from slipstream.network.schemas import check
 
@@ -129,18 +136,30 @@ def run_network(
         check_new(out, hint=ANOTHER)
     going = _destinations(before, network, out, wheres, settings)
     found = (
-        feeds(network, given, follow=follow, encoding=encoding, columns=columns, fields=fields, settings=settings)
+        feeds(
+            network,
+            given,
+            follow=follow,
+            encoding=encoding,
+            columns=columns,
+            fields=fields,
+            settings=settings,
+            definition=Definition(message_schema, schema_registry),
+        )
         if live
         else {}
     )
     recorded = {} if before or live else recordings(network, inputs)
     stored = stored_tables(before.network if before else network, tables)
-    spark = spark_session(f"network {network.name}", master, conf, quick=_is_small(before, recorded, live=live))
+    _check_parallel(parallel, before)
+    small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
+    spark = spark_session(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
     if optimised:
         checked = _better(spark, checked, recorded, stored)
     controller = _controller(spark, checked, rate, recorded, stored) if shed else None
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, wheres)
+    partitions = parallel or _partitions(spark, found, recorded, rate)
+    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions, wheres)
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
@@ -255,13 +274,36 @@ def _laid_out(
     recorded: dict[str, pa.Table],
     train: int,
     rate: float | None,
+    parallel: int,
     to: dict[str, list[str]],
 ) -> Execution:
     from slipstream.network.execution import Execution
 
     if found:
-        return Execution.on_feeds(out, checked.network, found, to)
-    return Execution.record(out, checked.network, recorded, train=train, rate=rate, to=to)
+        return Execution.on_feeds(out, checked.network, found, parallel=parallel, to=to)
+    return Execution.record(out, checked.network, recorded, train=train, rate=rate, parallel=parallel, to=to)
+
+
+def _check_parallel(parallel: int | None, before: Execution | None) -> None:
+    """A network that has begun keeps its partitions: its state lies in them."""
+    if before is not None and parallel not in (None, before.parallel):
+        raise BadArgument(
+            f"--parallel {parallel}: {before.folder} was begun with {before.parallel}.",
+            hint="Leave it out to resume, or run the network afresh in another folder.",
+        )
+
+
+def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], rate: float | None) -> int:
+    """How many partitions pay: one where a batch's fixed cost matters more than what one core can do."""
+    from slipstream.io.topic import watermarks
+    from slipstream.network.execution import LONG
+
+    cores: int = spark.sparkContext.defaultParallelism
+    if any(feed.has_no_end for feed in found.values()) or rate:
+        return 1
+    partitions = [len(watermarks(feed.topic) or ()) for feed in found.values() if feed.is_topic]
+    is_long = sum(table.num_rows for table in recorded.values()) >= LONG
+    return cores if is_long else max(min(max(partitions, default=1), cores), 1)
 
 
 def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:

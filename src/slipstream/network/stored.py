@@ -1,0 +1,87 @@
+"""Stored tables where the tuples are: columns as files that all workers of a machine map into memory.
+
+A stage travels to its worker with every batch. A table that travelled with it would be sent, unpacked and indexed every
+time; as files it is opened once in a process, and pages that nobody looks at are never read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import feather
+
+Array = npt.NDArray[Any]
+
+#: the folder of a run in which its tables lie
+TABLES = "tables"
+
+
+class StoredTable(Mapping[str, Array]):
+    """The columns of a table, sorted by all of them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._names = self._folder.joinpath("columns").read_text().split()
+        self._columns: dict[str, Array] = {}
+        #: what look-ups made of it, for the next batch
+        self.indexes: dict[Any, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """A table travels as the place where it lies."""
+        return opened, (str(self._folder),)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._columns:
+            if name not in self._names:
+                raise KeyError(name)
+            self._columns[name] = _read(self._folder / name)
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@cache
+def opened(folder: str) -> StoredTable:
+    """The table at a place, opened once in a process."""
+    return StoredTable(folder)
+
+
+def store(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
+    """Write the tables of a run; what an earlier start of it wrote goes."""
+    shutil.rmtree(folder / TABLES, ignore_errors=True)
+    found = {}
+    for name, columns in tables.items():
+        # a name of its own, so that no process takes it for one that it has opened before
+        place = folder / TABLES / f"{name}-{uuid4().hex[:8]}"
+        place.mkdir(parents=True)
+        for column, values in columns.items():
+            _write(place / column, values)
+        place.joinpath("columns").write_text(" ".join(columns))
+        found[name] = opened(str(place))
+    return found
+
+
+def _write(file: Path, values: Array) -> None:
+    if values.dtype == object:
+        feather.write_feather(pa.table({"text": pa.array(values, pa.large_string())}), str(file.with_suffix(".arrow")))
+    else:
+        np.save(file.with_suffix(".npy"), values)
+
+
+def _read(file: Path) -> Array:
+    if file.with_suffix(".npy").exists():
+        return np.asarray(np.load(file.with_suffix(".npy"), mmap_mode="r"))
+    texts = feather.read_table(str(file.with_suffix(".arrow")))["text"]
+    return np.asarray(texts.to_numpy(), object)
