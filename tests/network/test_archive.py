@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from commands import Slipstream
+from network.test_stage import Captured
 from oracles.trips import cut
 from slipstream.archive import open_archive
 from slipstream.errors import BadInput
 from slipstream.io import outputs
+from slipstream.io.chunks import CHUNK, LAST, as_stream
 from slipstream.network import Builder, Train, files
 from slipstream.network.archive import REASONS, trips_of
+from slipstream.network.parcels import Row, frame, record_batch, rows_in
 from slipstream.network.plan import Plan, plan
 from slipstream.network.schemas import check
 from slipstream.network.sink import Tuples
-from slipstream.network.stage import Boxes
+from slipstream.network.stage import Boxes, Carrier, SuperboxStage
 from slipstream.network.superbox import Superbox
+from slipstream.network.trains import SEQ, TS
+from slipstream.runtime.memory import Host
 from slipstream.runtime.store import MemoryStore
 
 Points = list[tuple[Any, Any, Any, Any]]
@@ -93,6 +102,65 @@ def test_any_trains_and_restarts_give_the_oracles_trips(
     assert [(order[0], row[-1]) for order, _, row in sorted(found["trips_rejects"])] == refused
     # the same tuples at the same places, whatever the trains
     assert found == run(box, stream, [], id_type, restart=False)
+
+
+def in_partitions(frames: Iterable[pd.DataFrame]) -> dict[int, list[pd.DataFrame]]:
+    rows = pd.concat(list(frames))
+    return {int(key): [mine] for key, mine in rows.groupby("key")}
+
+
+@settings(max_examples=20)
+@given(
+    points=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(-8, 14)), min_size=2, max_size=40),
+    at=st.integers(1, 39),
+    restart=st.booleans(),
+)
+def test_trips_end_in_all_stages_when_the_last_source_has_ended(
+    points: list[tuple[str, int]], at: int, restart: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """In two partitions, behind a box that is divided by the id; another source ends a batch later."""
+    net = Builder("stages")
+    cars = net.source("cars", vin="text", ts="integer", lon="float", lat="float")
+    counted = cars.running({"n": "count(*)"}, "vin")
+    counted.archive("trips", id="vin", time="ts", x="n", y="lat", gap=10)
+    net.source("other", n="integer").filter("n > 0").to("others")
+    made = net.build()
+    box = Superbox(plan(check(made, None)), parallel=2)
+    sink = Captured(str(tmp_path_factory.mktemp("out")), made)
+    stages = [SuperboxStage("test", box, sink, number) for number in range(1, box.stages.count + 1)]
+    assert len(stages) == 2
+    host, carrier = Host(stages, divide=in_partitions), Carrier(box, None)
+    times = np.cumsum([step for _, step in points]).tolist()
+    seen: Counter[str] = Counter()
+    stream = []
+    for (who, _), t in zip(points, times, strict=True):
+        seen[who] += 1
+        stream.append((who, t, float(seen[who]), 0.0))
+    open_trips = 0
+    for batch, (start, end) in enumerate([(0, at), (at, len(stream)), (len(stream), len(stream))]):
+        rows = [Row(0, 0, start, CHUNK, 0, chunk_of(stream[start:end], start))] if end > start else []
+        rows += [Row(0, batch - 1, 1 << 32, LAST, 0, b"")] if batch else []
+        if not rows:
+            continue
+        if restart:
+            host.restart()
+        before = len(sink.found)
+        host.run([frame(list(rows_in(carrier(iter([record_batch(rows)])))))])
+        open_trips = sum(name == "trips" for name, _ in sink.found[before:])
+    found: dict[int, tuple[str, list[Any]]] = {}
+    for name, tuples in sink.found:
+        if name == "trips":
+            for who, number, *point in zip(*(values.tolist() for values in tuples.columns.values()), strict=True):
+                found.setdefault(number, (who, []))[1].append(tuple(point))
+    assert sorted(found.values()) == cut(stream, 10, 10)[0]
+    assert open_trips  # the last trips are over only when both sources are
+
+
+def chunk_of(points: Points, first: int) -> bytes:
+    names = ("vin", "ts", "lon", "lat")
+    numbers = np.arange(first, first + len(points))
+    columns = dict(zip(names, map(list, zip(*points, strict=True)), strict=True))
+    return as_stream(pa.table({SEQ: numbers, TS: numbers * 1000, **columns}))
 
 
 @pytest.mark.parametrize(

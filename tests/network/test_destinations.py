@@ -100,7 +100,7 @@ def test_a_network_that_has_begun_keeps_to_its_destinations(
 ) -> None:
     net = Builder("n")
     net.source("cars", id="integer", speed="integer").to("all")
-    begun = Execution.on_feeds(tmp_path / "out", net.build(), {}, {"all": ["console"]})
+    begun = Execution.on_feeds(tmp_path / "out", net.build(), {}, to={"all": ["console"]})
     assert Execution.open(tmp_path / "out").to == begun.to == {"all": ["console"]}
     done = Slipstream(capsys)(*given, "--to", "all=text:elsewhere.csv")
     assert done.code != 0
