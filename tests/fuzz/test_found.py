@@ -19,8 +19,9 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.parse import parse_trains
 from slipstream.feeds.text import import_text
 from slipstream.io.outputs import JOURNAL, check_journal
+from slipstream.io.outputs.text import append
 from slipstream.linear_road.journal import Detail, journal
-from slipstream.linear_road.text import append, check_texts
+from slipstream.linear_road.text import check_texts
 from slipstream.network.qos import Graph
 
 DEEP = b"[" * 2000

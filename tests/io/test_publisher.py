@@ -13,7 +13,7 @@ from services import service
 from slipstream.errors import Unavailable
 from slipstream.failpoints import TOPIC_POINTS, VARIABLE
 from slipstream.io.kafka import Topic
-from slipstream.io.publisher import Publisher
+from slipstream.io.outputs.kafka import Publisher
 
 pytestmark = pytest.mark.long
 

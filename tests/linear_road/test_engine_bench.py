@@ -11,7 +11,7 @@ import pytest
 
 from measure import Measured, machine, measured
 from slipstream import session
-from slipstream.archive.open_trips import OpenTrips
+from slipstream.archive.reports import ReportTrips
 from slipstream.bench.editions import edition
 from slipstream.bench.validator import validate
 from slipstream.city.simulate import simulate
@@ -153,7 +153,7 @@ def test_validating_three_hours_of_ten_expressways(
 def test_the_stages_alone(run: Run) -> None:
     """What is left without Spark: one core, one fragment, thirty expressways in batches of 20 s."""
     fragment, accounts = TollFragment(RULES["2004"]), Accounts(RULES["2004"], Past(None))
-    stores, trips = [MemoryStore() for _ in range(6)], OpenTrips()
+    stores, trips = [MemoryStore() for _ in range(6)], ReportTrips()
     spent = dict.fromkeys(("trains", "tolls", "deltas", "trips", "their deltas", "accounts"), 0.0)
     tuples = 0
     for since in range(0, SECONDS, 20):

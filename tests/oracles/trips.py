@@ -37,3 +37,28 @@ def goes_on(before: Tuple, after: Tuple) -> bool:
 def plain(trip: list[Tuple]) -> Trip:
     head = trip[0]
     return (head.vid, head.xway, head.dir), tuple((report.time, report.pos, report.lane) for report in trip)
+
+
+Point = tuple[float, float, float]  # time, x, y
+
+
+def cut(
+    points: Iterable[tuple[str, float, float, float]], gap: float, lateness: float
+) -> tuple[list[tuple[str, list[Point]]], list[tuple[int, str]]]:
+    """Points in the order of arrival as trips, those with a silence between them apart; and which are refused, why."""
+    done: list[tuple[str, list[Point]]] = []
+    current: dict[str, list[Point]] = {}
+    refused, newest = [], float("-inf")
+    for number, (who, time, x, y) in enumerate(points):
+        newest = max(newest, time)
+        trip = current.get(who)
+        if newest - time > lateness:
+            refused.append((number, "late"))
+        elif trip and time <= trip[-1][0]:
+            refused.append((number, "order"))
+        else:
+            if trip is None or time - trip[-1][0] > gap:
+                trip = current[who] = []
+                done.append((who, trip))
+            trip.append((time, x, y))
+    return sorted(done), refused

@@ -1,8 +1,8 @@
-"""The archive: position reports that streamed by, as trajectories.
+"""The archive: points that streamed by, as trajectories.
 
-``open_trips`` keeps the reports of trips that are not over, ``trajectories`` makes moving points of those that are,
-``files`` reads them back. Jobs are ``linear_road``'s; this package knows
-nothing of Spark but how to read an archive with it.
+``open_trips`` keeps the points of trips that are not over; what a trip is, ``reports`` says for Linear Road and
+``silences`` for any other stream. ``trajectories`` makes moving points of trips that are over, ``files`` reads them
+back. Jobs are ``linear_road``'s and ``network``'s; this package knows nothing of Spark but how to read an archive.
 """
 
 from slipstream.archive.files import open_archive

@@ -57,15 +57,19 @@ def read_trips(out: Path, columns: Sequence[str]) -> pa.Table:
     return pa.concat_tables([pq.read_table(file, columns=list(columns)) for file in _own_files(out)])
 
 
-def open_archive(spark: SparkSession, out: Path) -> DataFrame:
-    """The trips of an archive: vid, xway, dir, and Trip, a moving point."""
-    if _has_table(out):
-        return outputs.frame(spark, out, TRIPS).drop(outputs.BATCH)
+def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFrame:
+    """Return the trips of an archive, with a moving point ``Trip`` each.
+
+    Those of a toll or archive job also have vid, xway and dir; those of a network the column that identifies who moved.
+    An ``output`` of a network may have another name than trips.
+    """
+    if _has_table(out, output):
+        return outputs.frame(spark, out, output).drop(outputs.BATCH)
     return spark.read.parquet(*map(str, _own_files(out)))
 
 
-def _has_table(out: Path) -> bool:
-    return TRIPS in outputs.names(out)
+def _has_table(out: Path, output: str = TRIPS) -> bool:
+    return output in outputs.names(out)
 
 
 def _own_files(out: Path) -> list[Path]:

@@ -1,86 +1,106 @@
-"""The reports of trips that are not over: what a batch adds, which trips it ends, and how that rests in the store.
+"""A keyed stream of points, cut into trips: what a batch adds, which trips it ends, and how that rests in the store.
 
-Reports lie in a table whose places are used again; each knows the place of the one before it in its trip, and a trip is
-collected backwards when it is over. A batch costs what it brings: it writes its own reports to the store and some old
+What begins a trip is a rule: Linear Road's (``reports``), or a silence (``silences``). The rest is the same for all.
+
+Points lie in a table whose places are used again; each knows the place of the one before it in its trip, and a trip is
+collected backwards when it is over. A batch costs what it brings: it writes its own points to the store and some old
 ones again (``cuboid.log``), and takes nothing out when a trip ends. What the store holds of ended trips is told from
-the rest by the reports themselves, for a trip is over by definition: its vehicle has begun another, or is silent. That
-depends on nothing but the reports, so a batch that is done again ends the same trips.
+the rest by the points themselves, for a trip is over by definition: its mover has begun another, or is silent. That
+depends on nothing but the points, so a batch that is done again ends the same trips.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.archive.trajectories import NO_TRIPS, Trips
 from slipstream.cuboid.fragment import EMPTY, Fragment, Parts, insert, locate
 from slipstream.cuboid.log import DeltaLog
 from slipstream.cuboid.schema import KEY, Plain, Schema
-from slipstream.feeds.trains import Train
-from slipstream.feeds.trip import begins_trip
-from slipstream.feeds.tuples import REPORT_EVERY
-from slipstream.kernels import Bytes, Ints, Longs, compiled
+from slipstream.kernels import Bools, Bytes, Ints, Longs, compiled
 from slipstream.runtime import shared_arrays
 from slipstream.runtime.store import Store
 
-#: bits of a car's key below the expressway: the vehicle
-VID_BITS = 31
-#: Seconds of the stream after which silent cars are looked for again. One look passes over all cars on the road, a
-#: thirtieth of which reports every second: three rows a report.
-LOOK_EVERY = 10
+#: what a rule says of a point: it goes on with the trip of its mover, begins another, or belongs to none
+GOES_ON, BEGINS, REFUSED = range(3)
+#: before the first point
+NEVER = -(1 << 62)
 _LEAST = 1024
 _FREE = -1
+#: in the column ``begins``: nothing lies here
+_GONE = 2
 
-#: A report of an open trip; ``prev`` is the place of the one before it. Free places have time -1, and are chained.
-REPORT = Schema(
-    "REPORT",
-    (
-        Plain("time", "i4"),
-        Plain("pos", "i4"),
-        Plain("prev", "i4"),
-        Plain("lane", "u1"),
-        Plain("dir", "u1"),
-        Plain("begins", "u1"),
-    ),
-)
-
-#: A car on a trip: its last report, where that lies, and how many the trip has.
-CAR = Schema(
-    "CAR", (Plain("time", "i4"), Plain("last", "i4"), Plain("count", "i4"), Plain("lane", "u1"), Plain("dir", "u1"))
-)
+Rows = npt.NDArray[np.void]
 
 
-class Reports(NamedTuple):
-    """Position reports, ordered by time."""
+def point_schema(name: str, time: str, *columns: Plain) -> Schema:
+    """A point of an open trip. ``prev`` is the place of the one before it; places that are free are chained by it."""
+    return Schema(name, (Plain("time", time), Plain("prev", "i4"), Plain("begins", "u1"), *columns))
 
-    time: Ints
-    vid: Ints
-    xway: Ints
-    lane_dir: Bytes
-    pos: Ints
+
+def mover_schema(name: str, time: str, *columns: Plain) -> Schema:
+    """Who is on a trip: the time of its last point, where that lies, and how many the trip has."""
+    return Schema(name, (Plain("time", time), Plain("last", "i4"), Plain("count", "i4"), *columns))
+
+
+class Rule(Protocol):
+    """What a trip is."""
+
+    @property
+    def point(self) -> Schema:
+        """What is known of a point (``point_schema``)."""
+
+    @property
+    def mover(self) -> Schema:
+        """What is known of a mover (``mover_schema``)."""
+
+    def judge(self, points: Rows, at: Ints, fresh: Bools, movers: Rows) -> Bytes:
+        """Say of each point whether it begins a trip, and note in its mover what the next one is compared with.
+
+        The mover of point i is row ``at[i]``; one that is ``fresh`` has no points yet, and its first is never refused.
+        """
+
+    def horizon(self, newest: int) -> int:
+        """A trip is over when its last point is at this time or before, and the stream has come to ``newest``."""
 
 
 class Ended(NamedTuple):
-    """Trips that are over: whose, where their last report lies, how many they have, their direction."""
+    """Trips that are over: whose, of how many points, their points one trip after the other, in order of time.
+
+    ``by`` is the place in the train of the point with which their movers began others; the end of the train where
+    they did not.
+    """
+
+    key: Longs
+    size: Ints
+    points: Rows
+    by: Longs
+
+
+class _Over(NamedTuple):
+    """Trips that are over and not collected: whose, where their last point lies, how many they have, who ended them."""
 
     key: Longs
     last: Ints
     size: Ints
-    dir: Bytes
+    by: Longs
 
 
 @compiled
-def car_key(xway: int, vid: int) -> int:
-    """A car is a vehicle on an expressway."""
-    return (int(xway) << VID_BITS) | int(vid)
+def find_movers(points: Rows, movers: Parts, at: Ints, fresh: Bools) -> None:
+    """The row of each point's mover, made where there is none."""
+    for i in range(points.size):
+        row = locate(movers, points[i].key)
+        fresh[i] = row == EMPTY
+        at[i] = insert(movers, points[i].key) if fresh[i] else row
 
 
 @compiled
-def take_place(rows: npt.NDArray[np.void], head: Ints) -> int:
-    """A free place for a report; ``head`` is how many places were ever used, and the first free one among them."""
+def take_place(rows: Rows, head: Ints) -> int:
+    """A free place for a point; ``head`` is how many places were ever used, and the first free one among them."""
     place = head[1]
     if place != _FREE:
         head[1] = rows[place].prev
@@ -90,234 +110,225 @@ def take_place(rows: npt.NDArray[np.void], head: Ints) -> int:
 
 
 @compiled
-def take_reports(
-    reports: Reports, cars: Parts, rows: npt.NDArray[np.void], head: Ints, places: Ints, ended: Ended
+def link(
+    points: Rows,
+    at: Ints,
+    fresh: Bools,
+    verdict: Bytes,
+    movers: Rows,
+    rows: Rows,
+    head: Ints,
+    places: Ints,
+    over: _Over,
 ) -> int:
-    """Add reports to the trips of their cars; returns how many trips they ended by beginning others."""
-    over = 0
-    for i in range(reports.vid.size):
-        t, lane, direction = reports.time[i], reports.lane_dir[i] % 8, reports.lane_dir[i] // 8
-        key = car_key(reports.xway[i], reports.vid[i])
-        at = locate(cars, key)
-        fresh = at == EMPTY
-        if fresh:
-            at = insert(cars, key)
-        car = cars.rows[at]
-        begins = fresh or begins_trip(t, lane, direction, car.time, car.lane, car.dir)
-        if begins and not fresh:
-            ended.key[over], ended.last[over], ended.size[over], ended.dir[over] = key, car.last, car.count, car.dir
-            over += 1
+    """Add points to the trips of their movers; returns how many trips they ended by beginning others."""
+    count = 0
+    for i in range(points.size):
+        if verdict[i] == REFUSED:
+            places[i] = _FREE
+            continue
+        mover, begins = movers[at[i]], verdict[i] == BEGINS
+        if begins and not fresh[i]:
+            over.key[count], over.last[count], over.size[count] = points[i].key, mover.last, mover.count
+            over.by[count] = i
+            count += 1
         place = take_place(rows, head)
+        rows[place] = points[i]
         row = rows[place]
-        row.key, row.time, row.pos, row.lane, row.dir, row.begins = key, t, reports.pos[i], lane, direction, begins
-        row.prev = _FREE if begins else car.last
-        car.count = 1 if begins else car.count + 1
-        car.time, car.lane, car.dir, car.last = t, lane, direction, place
-        places[i] = place
-    return over
+        row.begins = begins
+        row.prev = _FREE if begins else mover.last
+        mover.count = 1 if begins else mover.count + 1
+        mover.last = places[i] = place
+    return count
 
 
 @compiled
-def collect(
-    rows: npt.NDArray[np.void], head: Ints, last: Ints, count: Ints, time: Ints, pos: Ints, lane: Bytes
-) -> None:
-    """Take the reports of trips out, each trip from its last report backwards; their places are free then."""
+def collect(rows: Rows, head: Ints, last: Ints, count: Ints, points: Rows) -> None:
+    """Take the points of trips out, each trip from its last point backwards; their places are free then."""
     end = 0
     for i in range(last.size):
         end += count[i]
         place = last[i]
         for back in range(1, count[i] + 1):
+            points[end - back] = rows[place]
             row = rows[place]
-            time[end - back], pos[end - back], lane[end - back] = row.time, row.pos, row.lane
             before = row.prev
-            row.time, row.prev = _FREE, head[1]
+            row.begins, row.prev = _GONE, head[1]
             head[1] = place
             place = before
 
 
 class Table:
-    """Reports in places that are used again, in memory that all workers share; ``cuboid.log`` keeps it."""
+    """Points in places that are used again, in memory that all workers share; ``cuboid.log`` keeps it."""
 
-    schema = REPORT
-
-    def __init__(self) -> None:
-        self._area = shared_arrays.Area(REPORT.dtype, _LEAST)
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._area = shared_arrays.Area(schema.dtype, _LEAST)
         self.head = np.array([0, _FREE], np.int32)
         self._new: list[Ints] = []
-        self._loaded: list[npt.NDArray[np.void]] = []
+        self._loaded: list[Rows] = []
 
     def __len__(self) -> int:
         return int(self.head[0])
 
     @property
-    def rows(self) -> npt.NDArray[np.void]:
+    def rows(self) -> Rows:
         """All places that were ever used."""
         return self._area.array[: len(self)]
 
     @property
-    def room(self) -> npt.NDArray[np.void]:
+    def room(self) -> Rows:
         """All places there are."""
         return self._area.array
 
     def make_room(self, more: int) -> None:
-        """Be ready for ``more`` reports."""
+        """Be ready for ``more`` points."""
         if len(self) + more > self.room.size:
             self._area.grow(3 * (len(self) + more) // 2)
 
     def note(self, places: Ints) -> None:
-        """Remember where new reports lie, for the next delta."""
+        """Remember where new points lie, for the next delta."""
         self._new.append(places)
 
     def delta(self) -> bytes:
-        """The reports added since the last delta that are still there."""
+        """The points added since the last delta that are still there."""
         rows = self.rows.take(np.concatenate([np.empty(0, np.int32), *self._new]))
         self._new = []
-        return rows.compress(rows["time"] != _FREE).tobytes()
+        return rows.compress(rows["begins"] != _GONE).tobytes()
 
     def apply(self, delta: bytes) -> None:
-        """Have reports from bytes that ``delta`` made; ``loaded`` has them all."""
-        self._loaded.append(np.frombuffer(delta, REPORT.dtype))
+        """Have points from bytes that ``delta`` made; ``loaded`` has them all."""
+        self._loaded.append(np.frombuffer(delta, self.schema.dtype))
 
-    def loaded(self) -> npt.NDArray[np.void]:
-        """All reports that were applied, by car and time, each once."""
-        rows = np.concatenate([np.empty(0, REPORT.dtype), *self._loaded])
+    def loaded(self) -> Rows:
+        """All points that were applied, by mover and time, each once."""
+        rows = np.concatenate([np.empty(0, self.schema.dtype), *self._loaded])
         self._loaded = []
-        rows = rows.compress(rows["time"] != _FREE)
+        rows = rows.compress(rows["begins"] != _GONE)
         rows = rows.take(np.lexsort((rows["time"], rows[KEY])))
         again = (rows[KEY][1:] == rows[KEY][:-1]) & (rows["time"][1:] == rows["time"][:-1])
         return rows.compress(~np.concatenate([np.zeros(min(rows.size, 1), np.bool_), again]))
 
-    def fill(self, rows: npt.NDArray[np.void]) -> None:
-        """Have just these reports."""
+    def fill(self, rows: Rows) -> None:
+        """Have just these points."""
         self.clear()
         self.make_room(rows.size)
         self.room[: rows.size] = rows
         self.head[0] = rows.size
 
     def clear(self) -> None:
-        """Have no reports."""
+        """Have no points."""
         self.head[:] = 0, _FREE
         self._new = []
 
 
-def horizon(second: int) -> int:
-    """The second up to which a trip's last report must be for it to be over when all reports of ``second`` are here."""
-    return second // LOOK_EVERY * LOOK_EVERY - REPORT_EVERY
-
-
 @dataclass
 class OpenTrips:
-    """The trips of some expressways that are not over.
+    """The trips of some movers that are not over, and the time of the newest point."""
 
-    >>> OpenTrips().take([]).vid.size
-    0
-    """
-
-    second: int = -1  # of the newest report
-    cars: Fragment = field(default_factory=lambda: Fragment(CAR))
-    reports: Table = field(default_factory=Table)
+    rule: Rule
+    newest: int = NEVER
+    movers: Fragment = field(init=False)
+    points: Table = field(init=False)
     _log: DeltaLog = field(default_factory=DeltaLog)
-    _moved: bool = False  # reports do not lie where the blocks in the store have them
+    _moved: bool = False  # points do not lie where the blocks in the store have them
 
-    def take(self, trains: list[Train], *, last: bool = False) -> Trips:
-        """Add the reports of whole seconds; returns the trips that are over, all of them after the ``last`` one."""
-        before = self.second
-        ended = [self._take(trains)]
+    def __post_init__(self) -> None:
+        self.movers, self.points = Fragment(self.rule.mover), Table(self.rule.point)
+
+    def take(self, points: Rows, *, last: bool = False) -> tuple[Ended, Bytes]:
+        """Add points, those of one mover in order of time; returns the trips that are over, and the rule's verdicts.
+
+        All trips are over after the ``last`` points.
+        """
+        before = self.newest
+        verdict, over = self._take(points)
+        gone = self._silent(before, last=last, end=points.size)
+        ended = self._collect(_joined(over, gone))
         if last:
-            ended.append(_ended(self.cars.rows))
-        elif horizon(self.second) > horizon(before):
-            ended.append(_ended(self.cars.rows.compress(self.cars.rows["time"] <= horizon(self.second))))
-        trips = self._collect(Ended(*map(np.concatenate, zip(*ended, strict=True))))
-        if last:
-            self.cars.clear()
-            self.reports.clear()
+            self.movers.clear()
+            self.points.clear()
         else:
-            self.cars.remove(np.concatenate([_NO_KEYS, *(part.key for part in ended[1:])]))
-        return trips
+            self.movers.remove(gone.key)
+        return ended, verdict
 
-    def _take(self, trains: list[Train]) -> Ended:
-        reports = _joined(trains)
-        size = reports.time.size
-        ints = np.empty((3, size), np.int32)
-        places, ended = ints[0], Ended(np.empty(size, np.int64), ints[1], ints[2], np.empty(size, np.uint8))
+    def _take(self, points: Rows) -> tuple[Bytes, _Over]:
+        size = points.size
+        places, at = np.empty(size, np.int32), np.empty(size, np.int32)
+        over = _Over(*(np.empty(size, kind) for kind in _OVER))
         if not size:
-            return ended
-        self.second = int(reports.time[-1])
-        self.cars.make_room(size)
-        self.reports.make_room(size)
-        over = take_reports(reports, self.cars.parts, self.reports.room, self.reports.head, places, ended)
-        self.reports.note(places)
-        return Ended(ended.key[:over], ended.last[:over], ended.size[:over], ended.dir[:over])
+            return np.empty(0, np.uint8), over
+        self.newest = max(self.newest, int(points["time"].max()))
+        self.movers.make_room(size)
+        self.points.make_room(size)
+        fresh = np.empty(size, np.bool_)
+        find_movers(points, self.movers.parts, at, fresh)
+        movers = self.movers.parts.rows
+        verdict = self.rule.judge(points, at, fresh, movers)
+        count = link(points, at, fresh, verdict, movers, self.points.room, self.points.head, places, over)
+        self.points.note(places[places != _FREE])
+        return verdict, _Over(over.key[:count], over.last[:count], over.size[:count], over.by[:count])
 
-    def _collect(self, ended: Ended) -> Trips:
-        if not ended.key.size:
-            return NO_TRIPS
-        size = int(ended.size.sum())
-        time, pos, lane = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.uint8)
-        collect(self.reports.room, self.reports.head, ended.last, ended.size, time, pos, lane)
-        vid, xway = ended.key & ((1 << VID_BITS) - 1), ended.key >> VID_BITS
-        return Trips(vid.astype(np.int32), xway.astype(np.int32), ended.size, ended.dir, time, pos, lane)
+    def _silent(self, before: int, *, last: bool, end: int) -> _Over:
+        """The trips that end because nobody speaks any more."""
+        rows, horizon = self.movers.rows, self.rule.horizon(self.newest)
+        if not last:
+            rows = rows.compress(rows["time"] <= horizon) if horizon > self.rule.horizon(before) else rows[:0]
+        key, place, count = (np.ascontiguousarray(rows[name]) for name in (KEY, "last", "count"))
+        return _Over(key, place, count, np.full(rows.size, end))
 
-    def save(self, store: Store) -> None:
-        """Write what a batch brought, and some of what was there before."""
-        if self._moved or not len(self.reports):
-            self.reports.delta()
-            self._log.write_all(self.reports, self.second, store)
+    def _collect(self, over: _Over) -> Ended:
+        points = np.empty(int(over.size.sum()), self.rule.point.dtype)
+        if points.size:
+            collect(self.points.room, self.points.head, over.last, over.size, points)
+        return Ended(over.key, over.size, points, over.by)
+
+    def save(self, store: Store, number: int) -> None:
+        """Write what a batch brought, and some of what was there before; ``number`` grows."""
+        if self._moved or not len(self.points):
+            self.points.delta()
+            self._log.write_all(self.points, number, store)
             self._moved = False
         else:
-            self._log.settle(self.reports, self.second, store)
+            self._log.settle(self.points, number, store)
 
-    @classmethod
-    def load(cls, store: Store) -> OpenTrips:
-        """The open trips as they were saved last."""
-        trips = cls()
-        trips._log.load(trips.reports, store)
-        rows = trips.reports.loaded()
+    def load(self, store: Store) -> None:
+        """Become the open trips that were saved last."""
+        self._log.load(self.points, store)
+        rows = self.points.loaded()
         if rows.size:
-            # the newest report's trip cannot be over
-            trips.second = int(rows["time"].max())
-            trips._fill(rows)
-            trips._moved = True
-        return trips
+            # the newest point's trip cannot be over
+            self.newest = int(rows["time"].max())
+            self._fill(rows)
+            self._moved = True
 
-    def _fill(self, rows: npt.NDArray[np.void]) -> None:
-        """Have the open trips among reports that are ordered by car and time."""
-        cars = _groups(rows[KEY])
+    def _fill(self, rows: Rows) -> None:
+        """Have the open trips among points that are ordered by mover and time."""
+        movers = _groups(rows[KEY])
         numbers = np.arange(rows.size)
-        begun = np.maximum.reduceat(np.where(rows["begins"], numbers, 0), cars[:-1])
-        silent = rows["time"][cars[1:] - 1] <= horizon(self.second)
-        rows = rows.compress((numbers >= np.repeat(begun, np.diff(cars))) & ~np.repeat(silent, np.diff(cars)))
-        cars = _groups(rows[KEY])
+        begun = np.maximum.reduceat(np.where(rows["begins"], numbers, 0), movers[:-1])
+        silent = rows["time"][movers[1:] - 1] <= self.rule.horizon(self.newest)
+        rows = rows.compress((numbers >= np.repeat(begun, np.diff(movers))) & ~np.repeat(silent, np.diff(movers)))
+        movers = _groups(rows[KEY])
         rows["prev"] = np.where(rows["begins"], _FREE, np.arange(-1, rows.size - 1))
-        self.reports.fill(rows)
-        ends = rows.take(cars[1:] - 1)
-        known = np.zeros(ends.size, CAR.dtype)
-        for name in (KEY, "time", "lane", "dir"):
-            known[name] = ends[name]
-        known["last"], known["count"] = cars[1:] - 1, np.diff(cars)
-        self.cars.put(known)
+        self.points.fill(rows)
+        ends = rows.take(movers[1:] - 1)
+        known = np.zeros(ends.size, self.rule.mover.dtype)
+        for name in self.rule.mover.dtype.names or ():
+            if name in (self.rule.point.dtype.names or ()):
+                known[name] = ends[name]
+        known["last"], known["count"] = movers[1:] - 1, np.diff(movers)
+        self.movers.put(known)
 
 
-_NO_KEYS = np.empty(0, np.int64)
+def _joined(one: _Over, two: _Over) -> _Over:
+    columns: list[Any] = [np.concatenate(both) for both in zip(one, two, strict=True)]  # type: ignore[arg-type]
+    return _Over(*columns)
+
+
+_OVER: tuple[Any, ...] = (np.int64, np.int32, np.int32, np.int64)
 
 
 def _groups(keys: Longs) -> Longs:
     """Where each group of equal keys begins, and where the last one ends."""
     return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [keys.size]])
-
-
-def _ended(cars: npt.NDArray[np.void]) -> Ended:
-    return Ended(*(np.ascontiguousarray(cars[name]) for name in (KEY, "last", "count", "dir")))
-
-
-def _joined(trains: list[Train]) -> Reports:
-    """The reports of trains in the order of time."""
-    trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
-    sizes = [train.vid.size for train in trains]
-    time = np.repeat(np.array([train.second for train in trains], np.int32), sizes)
-    empty: dict[str, Any] = {"vid": np.int32, "xway": np.int32, "lane_dir": np.uint8, "pos": np.int32}
-    columns = (
-        np.concatenate([np.empty(0, dtype), *(getattr(train, name) for train in trains)])
-        for name, dtype in empty.items()
-    )
-    return Reports(time, *columns)

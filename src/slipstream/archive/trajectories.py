@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slipstream.errors import BadArgument, BadInput
-from slipstream.kernels import Bytes, Floats, Ints
+from slipstream.kernels import Bytes, Floats, Ints, Longs
 from slipstream.moving import columns, types
 from slipstream.moving.columns import MPoints
 from slipstream.moving.value import micros
@@ -29,7 +29,9 @@ START = "2007-05-28 00:00:00"
 #: reports that travel as one piece: 36 MB, and four times that as moving points
 MOST = 1 << 22
 
-SCHEMA = pa.schema([("vid", pa.int32()), ("xway", pa.int32()), ("dir", pa.int32()), ("Trip", types.MPOINT.arrow)])
+#: the type of a moving point
+MOVING: pa.DataType = types.MPOINT.arrow
+SCHEMA = pa.schema([("vid", pa.int32()), ("xway", pa.int32()), ("dir", pa.int32()), ("Trip", MOVING)])
 #: the same for Spark
 COLUMNS = f"vid int, xway int, dir int, Trip {types.MPOINT.sql}"
 
@@ -96,18 +98,21 @@ def second_of(start: str) -> int:
 
 def as_table(trips: Trips, start: int) -> pa.Table:
     """Trips as rows with a moving point each; second 0 is ``start`` seconds after 1970."""
-    ends = np.concatenate([[0], np.cumsum(trips.size)]).astype(np.int32)
-    each: npt.NDArray[np.int32] = np.arange(trips.vid.size + 1, dtype=np.int32)
-    made = MPoints(
-        ends,
+    moving = moving_points(
+        trips.size,
         (trips.time.astype(np.int64) + start) * types.MICROS,
         trips.pos * np.float64(FOOT),
         _across(np.repeat(trips.xway, trips.size), np.repeat(trips.dir, trips.size), trips.lane),
-        each,
-        np.zeros(trips.vid.size, np.int32),
     )
-    rows: list[Any] = [trips.vid, trips.xway, trips.dir.astype(np.int32), columns.write(made, types.MPOINT)]
+    rows: list[Any] = [trips.vid, trips.xway, trips.dir.astype(np.int32), moving]
     return pa.table(rows, schema=SCHEMA)
+
+
+def moving_points(sizes: npt.NDArray[Any], micros: Longs, x: Floats, y: Floats) -> pa.Array:
+    """Trips of so many points each as moving points; the instants are microseconds since 1970."""
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    each: npt.NDArray[np.int32] = np.arange(len(sizes) + 1, dtype=np.int32)
+    return columns.write(MPoints(ends, micros, x, y, each, np.zeros(len(sizes), np.int32)), types.MPOINT)
 
 
 def _across(xway: Ints, direction: Bytes, lane: Bytes) -> Floats:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream.io.chunks import COLUMNS, Chunk, ChunkReader, Offset, as_stream
+from slipstream.io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, as_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OPTION = "trains"
+#: the file that says that a folder has all trains it will have
+END = "end"
 
 
 def train_file(folder: Path, number: int) -> Path:
@@ -48,6 +50,7 @@ class Trains(InputPartition):
 
     first: int
     end: int
+    last: bool  # nothing comes after them
 
 
 class TrainSource(DataSource):
@@ -81,18 +84,22 @@ class TrainReader(ChunkReader):
     def reach(self, start: Offset) -> Offset:
         """As many as there are, up to the size of a batch."""
         end, most = start["train"], start["train"] + self._folder.per_batch
+        complete = (Path(self._folder.path) / END).exists()  # before the files: none comes after it
         while end < most and self._file(end).exists():
             end += 1
-        return {"train": end}
+        return {"train": end, "ended": complete and not self._file(end).exists()}
 
     def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task reads all."""
-        return [Trains(start["train"], end["train"])] if end["train"] > start["train"] else []
+        last = bool(end["ended"]) and not start["ended"]
+        return [Trains(start["train"], end["train"], last)] if last or end["train"] > start["train"] else []
 
     def chunks(self, partition: Trains) -> Iterator[Chunk]:
         """A chunk for each train."""
         for number in range(partition.first, partition.end):
             yield Chunk(number, data=as_stream(pq.read_table(self._file(number))))
+        if partition.last:
+            yield Chunk(partition.end, LAST)
 
     def _file(self, number: int) -> Path:
         return train_file(Path(self._folder.path), number)

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from slipstream.archive import trajectories
 from slipstream.archive.trajectories import Trips
-from slipstream.failpoints import failpoint
 from slipstream.feeds.clock import FULL_SPEED, Clock
 from slipstream.io import outputs
 from slipstream.io.outputs import Outputs, Written
-from slipstream.io.publisher import Publisher
+from slipstream.io.outputs.kafka import Publisher
+from slipstream.io.outputs.text import append
 from slipstream.linear_road import tables, text
 from slipstream.linear_road.answers import ANSWER, Answers
 from slipstream.linear_road.journal import Batch, Detail
@@ -169,12 +168,7 @@ class Delivery:
 
     def _rows(self, written: Sequence[Written]) -> dict[str, pa.Table]:
         """What goes on as text."""
-        parts: dict[str, list[pa.Table]] = {}
-        for one in written:
-            if one.file and one.output != tables.TRIPS:
-                file = self.out / outputs.FOLDER / one.output / one.file
-                parts.setdefault(one.output, []).append(pq.ParquetFile(file).read())
-        return {name: pa.concat_tables(found) for name, found in parts.items()}
+        return outputs.read_written(self.out, (one for one in written if one.output != tables.TRIPS))
 
     def _finish(self, batch: int, told: _Told, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
         """Do what belongs to a batch besides its tables, all of it stamped with the instant of their commit."""
@@ -194,8 +188,7 @@ class Delivery:
             (text.TEXT, self._last.text_bytes, lines),
             (text.REJECTED, self._last.rejects_bytes, rejects),
         ):
-            failpoint("text.before-append")
-            sizes.append(text.append(self.out / name, length, more) if name in self.texts else length)
+            sizes.append(append(self.out / name, length, more) if name in self.texts else length)
         return sizes[0], sizes[1]
 
 

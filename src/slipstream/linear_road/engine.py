@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream.archive import files as archives
-from slipstream.archive.open_trips import OpenTrips
+from slipstream.archive.reports import ReportTrips
 from slipstream.archive.trajectories import START, second_of
 from slipstream.errors import BadArgument
 from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
@@ -27,8 +27,8 @@ from slipstream.feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream.io import sources
 from slipstream.io.kafka import Topic
 from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
+from slipstream.io.outputs.kafka import Publisher
 from slipstream.io.parcels import Parcels, of_frame
-from slipstream.io.publisher import Publisher
 from slipstream.io.reports import reading
 from slipstream.io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, tables
@@ -304,12 +304,13 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips)
+        committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,
-            Outputs(self.out, layout.id, made),
+            committed,
             self._clock,
             texts=self._texts(layout),
-            publishers=[Publisher(topic, layout.id) for topic in self.settings.topics],
+            publishers=[Publisher(topic, layout.id, committed.doubt) for topic in self.settings.topics],
             show=self.settings.show,
             delivered=self._count_step,
         )
@@ -466,7 +467,7 @@ def _rehearsing(layout: Layout) -> Callable[[Iterator[pa.RecordBatch]], Iterator
         report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
         hops = list(by_fragment(report, (0,)))
         if layout.makes_trips:
-            list(trip_stage(OpenTrips(), [*hops, *ends((0,), 0)], 0))
+            list(trip_stage(ReportTrips(), [*hops, *ends((0,), 0)], 0))
         if layout.makes_answers:
             hops = list(toll_stage(TollFragment(find("2004")), hops, (0,)))
             list(account_stage(Accounts(find("2004"), Past(None)), hops))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.archive.open_trips import OpenTrips
+from slipstream.archive.reports import ReportTrips
 from slipstream.feeds.intake import Parcel
 from slipstream.io import chunks, outputs
 from slipstream.linear_road.accounts import Accounts
@@ -121,7 +121,7 @@ class TollStage(Stage[TollFragment]):
         state.save(*stores)
 
 
-class TripStage(Stage[OpenTrips]):
+class TripStage(Stage[ReportTrips]):
     """Trips; beside tolls, or alone."""
 
     name = "trips"
@@ -131,15 +131,15 @@ class TripStage(Stage[OpenTrips]):
         super().__init__(engine)
         self._layout = layout
 
-    def fresh(self) -> OpenTrips:
+    def fresh(self) -> ReportTrips:
         """Nobody is on a trip."""
-        return OpenTrips()
+        return ReportTrips()
 
-    def load(self, stores: list[Store]) -> OpenTrips:
+    def load(self, stores: list[Store]) -> ReportTrips:
         """The open trips from the store."""
-        return OpenTrips.load(stores[0])
+        return ReportTrips.load(stores[0])
 
-    def take(self, state: OpenTrips, rows: list[Any]) -> Iterator[Hop]:
+    def take(self, state: ReportTrips, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, trips out; an opening brings nothing."""
         hops = [Hop(*row) for row in rows]
         if hops[0].what == OPENING:
@@ -148,7 +148,7 @@ class TripStage(Stage[OpenTrips]):
         beside = self._layout.shards[number % len(self._layout.shards)]
         return trip_stage(state, hops, beside, alone=not self._layout.makes_answers)
 
-    def save(self, state: OpenTrips, stores: list[Store]) -> None:
+    def save(self, state: ReportTrips, stores: list[Store]) -> None:
         """Write what changed."""
         state.save(stores[0])
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream.archive.open_trips import OpenTrips
+from slipstream.archive.reports import ReportTrips
 from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
 from slipstream.feeds.parse import Columns
@@ -127,7 +127,7 @@ def _counted(hops: list[Hop], key: int, irregular: Irregular) -> Iterator[Hop]:
         yield Hop(key, COUNTED, max(hop.second for hop in hops), 0, reports, requests, irregular.to_bytes())
 
 
-def trip_stage(state: OpenTrips, hops: Iterable[Hop], key: int, *, alone: bool = False) -> Iterator[Hop]:
+def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool = False) -> Iterator[Hop]:
     """Take trains into the open trips; pass on those that are over, to ``key``.
 
     Only a stage that is ``alone`` passes on what else there is to be written: beside tolls, they do.

@@ -1,11 +1,7 @@
-"""Answers and rejects as text files that only grow: ``output.csv`` in the paper's plain form, and ``rejects.csv``.
-
-The journal has how long each file was after every batch. A batch that is repeated cuts off what its first attempt left.
-"""
+"""Answers and rejects as text: ``output.csv`` in the paper's plain form, and ``rejects.csv``."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from slipstream.errors import BadInput
-from slipstream.io.outputs import RESCUE
+from slipstream.io.outputs.text import check_length
 from slipstream.linear_road.journal import Detail
 from slipstream.linear_road.tables import ANSWER_TABLES, REJECTS, AnswerTable
 
@@ -51,27 +46,7 @@ def reject_lines(tables: Mapping[str, pa.Table]) -> list[bytes]:
     return [f"{reason},{line}\n".encode() for reason, line in zip(rows["reason"], rows["line"], strict=True)]
 
 
-def append(file: Path, length: int, lines: list[bytes]) -> int:
-    """Cut a file to its committed length and append lines; returns the new length."""
-    _check_length(file, length)
-    if not lines and file.exists() and file.stat().st_size == length:
-        return length
-    with file.open("ab") as out:
-        out.truncate(length)
-        out.seek(length)
-        out.writelines(lines)
-        out.flush()
-        os.fsync(out.fileno())
-        return out.tell()
-
-
 def check_texts(out: Path, committed: Detail) -> None:
     """Refuse text files that are shorter than what was committed."""
     for name, length in ((TEXT, committed.text_bytes), (REJECTED, committed.rejects_bytes)):
-        _check_length(out / name, length)
-
-
-def _check_length(file: Path, committed: int) -> None:
-    size = file.stat().st_size if file.exists() else 0
-    if size < committed:
-        raise BadInput(f"{file}: {size:,} bytes, {committed:,} were committed.", hint=RESCUE)
+        check_length(out / name, length)

@@ -246,7 +246,8 @@ class ConnectionPoint:
 class Output:
     """A stream that leaves the network, and what it is worth when.
 
-    A view has no application yet: its tuples are kept, like those of a connection point, for whoever asks.
+    A view has no application yet: its tuples are kept, like those of a connection point, for whoever asks. Tuples of
+    other outputs are stored in a table, and go to the destinations in ``to`` besides (``io.outputs.destinations``).
     """
 
     name: str
@@ -255,6 +256,7 @@ class Output:
     view: bool = False
     keep_seconds: float | None = None
     keep_tuples: int | None = None
+    to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -449,9 +451,19 @@ class Stream:
         self.builder.add_point(ConnectionPoint(name, self.arc, seconds, tuples, key))
         return self
 
-    def to(self, name: str, quality: Quality | None = None) -> None:
-        """Let this stream leave the network as the output ``name``."""
-        self.builder.add_output(Output(name, self.arc, quality or Quality()))
+    def to(self, name: str, quality: Quality | None = None, *destinations: str) -> None:
+        """Let this stream leave the network as the output ``name``: into its table, and to ``destinations`` besides."""
+        self.builder.add_output(Output(name, self.arc, quality or Quality(), to=destinations))
+
+    def archive(
+        self, name: str, *, id: str, time: str, x: str, y: str, gap: float, lateness: float | None = None
+    ) -> None:
+        """Cut this stream into trips, which leave as the output ``name``; tuples in no trip as ``name_rejects``."""
+        from slipstream.network.archive import Archive
+
+        trips = self.through(Archive(id, time, x, y, gap, lateness), name=f"archive_{name}")
+        trips.to(name)
+        trips["rejects"].to(f"{name}_rejects")
 
     def view(
         self, name: str, quality: Quality | None = None, *, seconds: float | None = None, tuples: int | None = None

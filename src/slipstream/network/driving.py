@@ -83,7 +83,8 @@ class _NetworkLife(job.Life):
             _shed(self._execution, self._controller, list(self._recent))
 
     def finish(self, query: StreamingQuery) -> None:
-        """Wait for what was let in."""
+        """Wait for what was let in, and for what boxes held back."""
+        self._execution.end()
         query.processAllAvailable()
 
     def wants_to_leave(self) -> bool:

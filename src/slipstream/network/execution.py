@@ -32,17 +32,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream.archive import open_archive
 from slipstream.cuboid.files import FOLDER
 from slipstream.errors import BadArgument
 from slipstream.io import outputs
 from slipstream.io.control import PAUSE, RUN, STOP, Control
-from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written
+from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
+from slipstream.io.outputs.destinations import Destinations, Wheres
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
-from slipstream.io.trains import Folder
+from slipstream.io.trains import END, Folder
 from slipstream.logs import add_lines, whole_lines
 from slipstream.network import expressions, files, looking, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
+from slipstream.network.archive import Archive, archives, trip_schema
 from slipstream.network.compiler import Compiled, compile_rows
 from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
@@ -53,6 +56,7 @@ from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
 from slipstream.runtime.job import CONTROL, Job, alone
+from slipstream.runtime.job import FILE as JOB
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -64,9 +68,9 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: how ``job.json`` calls a network, and the version of what boxes keep in the state store
-KIND, STATE_VERSION = "network", 5
-#: in the layout of a job: its partitions
-PARALLEL = "parallel"
+KIND, STATE_VERSION = "network", 6
+#: in the layout of a job: its partitions, and where its outputs go
+PARALLEL, TO = "parallel", "to"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
@@ -112,9 +116,10 @@ class Execution:
         train: int = 1000,
         rate: float | None = None,
         parallel: int = 1,
+        to: Wheres | None = None,
     ) -> Execution:
         """Lay out a folder with inputs that have been read already."""
-        made = cls._begun(folder, network, parallel)
+        made = cls._begun(folder, network, parallel, to)
         for name, table in tables.items():
             write_trains(folder / "waiting" / name, table, train, 0, rate)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
@@ -130,19 +135,29 @@ class Execution:
         return made
 
     @classmethod
-    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed], *, parallel: int = 1) -> Execution:
+    def on_feeds(
+        cls,
+        folder: Path,
+        network: Network,
+        feeds: Mapping[str, Feed],
+        *,
+        parallel: int = 1,
+        to: Wheres | None = None,
+    ) -> Execution:
         """Lay out a folder for feeds, one for each source."""
-        made = cls._begun(folder, network, parallel)
+        made = cls._begun(folder, network, parallel, to)
         made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
-    def _begun(cls, folder: Path, network: Network, parallel: int = 1) -> Execution:
+    def _begun(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
+        wheres = destinations_of(network, to or {})
+        destinations.check_free(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel}).write(folder)
+        Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel, TO: wheres}).write(folder)
         return cls(folder, network, parallel=parallel)
 
     @classmethod
@@ -228,6 +243,12 @@ class Execution:
         train.unlink()
         if shares:
             self._log_shed(source, train.stem, tuples.num_rows, shedding.counted(tuples, self.places))
+
+    def end(self) -> None:
+        """Tell boxes that hold something back that a recording is over."""
+        if self.recording and any(isinstance(node.box, Archive) for node in self.network.nodes):
+            for source in self.network.sources:
+                (self.folder / "in" / source.name / END).touch()
 
     # --- feeds
 
@@ -344,6 +365,13 @@ class Execution:
         ]
         return whole_lines(self.folder / "shed.jsonl") + batches
 
+    # --- where outputs go
+
+    @cached_property
+    def to(self) -> dict[str, list[str]]:
+        """Where outputs go besides their tables; decided when the folder was laid out."""
+        return dict(Job.read(self.folder).layout.get(TO, {}))
+
     # --- running
 
     def checked(self, spark: SparkSession) -> Checked:
@@ -398,17 +426,21 @@ class Execution:
         outputs.check_journal(self.folder)
         made = self.compile(spark, tables, trains=trains)
         sink.discard(self.folder)
-        committed = Outputs(self.folder, Job.read(self.folder).id, self._schemas(spark, made))
+        job, schemas = Job.read(self.folder).id, self._schemas(spark, made)
+        destinations.check_columns(self.to, schemas)
+        committed = Outputs(self.folder, job, schemas)
+        sending = Destinations(self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own)
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
-        return made.start(partial(self._deliver, committed), self.folder / CHECKPOINT)
+        return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 
     def _schemas(self, spark: SparkSession, made: Compiled) -> dict[str, pa.Schema]:
         """How the outputs are stored; taps may change, so their tables come with their first tuples."""
         found = self.checked(spark).schemas
         schemas = {output.name: found[output.arc] for output in self.network.outputs}
-        schemas |= {REJECTS: REJECT_TYPES} if self.feeds else {}
-        return {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
+        schemas = {REJECTS: REJECT_TYPES, **schemas}  # a recording may have an output of that name
+        stored = {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
+        return stored | {name: trip_schema(box, schemas[name]) for name, box in archives(self.network).items()}
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether a query's openings have passed, so that what Spark's start takes is not a delay of the first tuples.
@@ -430,20 +462,27 @@ class Execution:
             finally:
                 query.stop()
 
-    def _deliver(self, committed: Outputs, batch: DataFrame, number: int) -> None:
+    def _deliver(self, committed: Outputs, sending: Destinations, batch: DataFrame, number: int) -> None:
         """Commit what the tasks of a batch wrote; an opening brings nothing and only has to pass."""
         written = [Written.of(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
         taken = _summed(fact["taken"] for fact in facts)
         rejects = taken.get(REJECTS, 0)
+        rows = sending.read(written) if number > committed.last_batch else {}
+
+        def complete(committed_ms: int) -> dict[str, Any]:
+            figures = self._complete(written, number, committed_ms) if facts else {}
+            return figures | sending.send(number, rows)
+
         fresh = committed.commit(
             number,
             written,
             tuples=sum(taken.values()) - rejects,
             rejects=rejects,
-            before_journal=partial(self._complete, written, number) if facts else None,
+            before_journal=complete,
         )
         if facts and fresh:
+            sending.show(rows)
             if self.feeds:
                 self._controls.step_done()
             self.watch(number)
@@ -489,6 +528,8 @@ class Execution:
         schema = REJECT_TYPES if output == REJECTS else self.checked(spark).schemas[self._arc(output)]
         if output in {point.name for point in self.network.kept}:
             return looking.kept(spark, self._remembered(output), schema)
+        if output in archives(self.network):
+            return open_archive(spark, self.folder, output)
         return looking.results(spark, self.folder, output, schema)
 
     def _remembered(self, point: str) -> list[Path]:
@@ -508,6 +549,31 @@ def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for one in counts:
         total.update(one)
     return dict(total)
+
+
+def newest(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
+    """Return the newest tuples on an output of a network, or the newest rows of an output of any other job."""
+    if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
+        return Execution.open(folder).inspect(name, last)
+    outputs.visible(folder, name)  # or it says which outputs there are
+    return looking.newest_results(folder, name, last)
+
+
+def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
+    """Where the outputs of a network go besides their tables: what the network says, and ``more``.
+
+    >>> from slipstream.network import Builder
+    >>> net = Builder("n")
+    >>> net.source("cars", speed="integer").to("all", None, "console")
+    >>> destinations_of(net.build(), {"all": ["text:/tmp/all.csv"]})
+    {'all': ['console', 'text:/tmp/all.csv']}
+    """
+    found = {output.name: list(output.to) for output in network.outputs if not output.view}
+    for name, wheres in more.items():
+        if name not in found and name != REJECTS:
+            raise BadArgument(f"--to {name}=...: no such output.", hint=f"There is: {', '.join([*found, REJECTS])}.")
+        found[name] = list(dict.fromkeys([*found.get(name, []), *wheres]))
+    return {name: wheres for name, wheres in found.items() if wheres}
 
 
 def check_taps(network: Network, arcs: Iterable[Arc]) -> None:

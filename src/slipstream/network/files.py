@@ -17,6 +17,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from reprlib import repr  # of what strangers write, only so much
 from typing import Any
@@ -24,7 +25,8 @@ from typing import Any
 import yaml
 
 from slipstream.documents import fitted
-from slipstream.errors import MALFORMED, BadInput
+from slipstream.errors import MALFORMED, BadArgument, BadInput
+from slipstream.io.outputs.destinations import check_inside
 from slipstream.network import operators
 from slipstream.network.algebra import (
     Aggregate,
@@ -46,6 +48,7 @@ from slipstream.network.algebra import (
     Table,
     Union,
 )
+from slipstream.network.archive import Archive
 from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream.network.operators import Operator
 from slipstream.network.qos import DELAY, DROP, Graph, Quality
@@ -192,7 +195,8 @@ def _output(output: Output, name: _Names) -> dict[str, Any]:
         body["drop"] = _points(quality.drop)
     if quality.value:
         body["value"] = {"column": quality.value_column, "graph": _points(quality.value)}
-    return body | ({"view": True} if output.view else {}) | _keep(output)
+    to = {"to": output.to[0] if len(output.to) == 1 else list(output.to)} if output.to else {}
+    return body | to | ({"view": True} if output.view else {}) | _keep(output)
 
 
 def _points(graph: Graph) -> list[list[float]]:
@@ -215,6 +219,8 @@ class _Reader:
         self._where = where
         #: the boxes whose outputs have names
         self._operators: dict[str, Operator] = {}
+        #: the boxes that outputs with ``archive`` stand for
+        self._archives: list[Node] = []
 
     def network(self, body: Any) -> Network:
         where = self._where
@@ -226,11 +232,13 @@ class _Reader:
                 f"{where}: network format {repr(fields['version'])}, this program reads {VERSION}.",
                 hint="Use the version that wrote it.",
             )
+        nodes = [read() for read in self._each(fields, "boxes", self._node)]
+        outputs = [output for several in self._each(fields, "outputs", self._outputs) for output in several]
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
             sources=tuple(self._each(fields, "sources", lambda w, name, b: Source(name, self._texts(w, b)))),
-            nodes=tuple(read() for read in self._each(fields, "boxes", self._node)),
-            outputs=tuple(self._each(fields, "outputs", self._output)),
+            nodes=(*nodes, *self._archives),
+            outputs=tuple(outputs),
             tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, self._texts(w, b)))),
             points=tuple(self._each(fields, "points", self._point)),
             note=self._text(f"{where}, note", fields.get("note", "")),
@@ -399,8 +407,18 @@ class _Reader:
         group_by = self._list(f"{where}.group_by", fields.get("group_by", []))
         return Order(self._text(f"{where}.on", fields["on"]), int(slack), group_by)
 
+    def _outputs(self, where: str, name: str, body: Any) -> list[Output]:
+        """An output; one with ``archive`` is a box, the output of its trips, and that of its rejects."""
+        if not isinstance(body, dict) or "archive" not in body:
+            return [self._output(where, name, body)]
+        output = self._output(where, name, {key: value for key, value in body.items() if key != "archive"})
+        box = self._parameters(f"{where}.archive", Archive, body["archive"])
+        node = Node(f"archive_{name}", box, (output.arc,))
+        self._archives.append(node)
+        return [replace(output, arc=Arc(node.name)), Output(f"{name}_rejects", Arc(node.name, box.port("rejects")))]
+
     def _output(self, where: str, name: str, body: Any) -> Output:
-        fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view", *_KEEP})
+        fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view", "to", *_KEEP})
         delay, drop = (
             self._graph(f"{where}.{key}", fields[key]) if key in fields else standard
             for key, standard in (("delay", DELAY), ("drop", DROP))
@@ -411,7 +429,19 @@ class _Reader:
             column = self._text(f"{where}.value.column", value["column"])
             quality = Quality(quality.delay, quality.drop, self._graph(f"{where}.value", value["graph"]), column)
         arc = self._arc(f"{where}.from", fields["from"])
-        return Output(name, arc, quality, self._truth(where, fields, "view"), *self._kept(where, fields))
+        view, to = self._truth(where, fields, "view"), self._destinations(f"{where}.to", fields.get("to", []))
+        if view and to:
+            raise BadInput(f"{where}: a view is kept, and goes nowhere.", hint="Leave out view: or to:.")
+        return Output(name, arc, quality, view, *self._kept(where, fields), to)
+
+    def _destinations(self, where: str, value: Any) -> tuple[str, ...]:
+        found = self._list(where, value)
+        for one in found:
+            try:
+                check_inside(one)
+            except BadArgument as error:
+                raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        return found
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 
 from slipstream.errors import BadInput
 from slipstream.io import chunks
-from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream, from_stream
+from slipstream.io.chunks import CHUNK, LAST, OPENING, REJECTED, as_stream, from_stream
 from slipstream.io.outputs import REJECTS
 from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
@@ -50,6 +50,7 @@ class Arrived:
     is_opening: bool = False
     taken: dict[str, int] = field(default_factory=dict)  # how many tuples each source brought
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)  # of each source: how many go, by places
+    ended: list[int] = field(default_factory=list)  # the numbers of the sources that have no more
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -109,6 +110,7 @@ class _Taking:
         self._parcels: list[Parcel] = []
         self._rejects: list[pa.Table] = []
         self._is_opening = False
+        self._ended: list[int] = []
         self._taken: Counter[str] = Counter()
         self._dropped: dict[str, Counter[str]] = {source.name: Counter() for source in self._sources}
         self._next = batch << _TUPLE  # the number of the next tuple
@@ -127,6 +129,8 @@ class _Taking:
             self._rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, row.arrived * 1000))))
         elif row.what == OPENING:
             self._is_opening = True
+        elif row.what == LAST:
+            self._ended.append(row.source)
 
     def _take_tuples(self, row: Row) -> None:
         name, tuples = self._sources[row.source].name, from_stream(row.chunk)
@@ -155,7 +159,7 @@ class _Taking:
         taken = {name: count for name, count in self._taken.items() if count or name in trains}
         rejects = _rejected(self._plan, self._rejects, self._batch) if self._rejects else None
         dropped = {name: dict(counts) for name, counts in self._dropped.items() if counts}
-        return Arrived(trains, self._parcels, rejects, self._is_opening, taken, dropped)
+        return Arrived(trains, self._parcels, rejects, self._is_opening, taken, dropped, self._ended)
 
 
 def marked(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str, int]]:

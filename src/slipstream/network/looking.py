@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.io import outputs
@@ -37,10 +38,16 @@ def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]
     """The newest tuples of an output, in order."""
     if output not in outputs.names(folder):
         return []
-    names = outputs.visible(folder, output).schema.names
-    keys = _keys(names)
+    keys = _keys(outputs.visible(folder, output).schema.names)
     rows = outputs.newest(folder, output, last, keys)
-    return list(rows.drop_columns([outputs.BATCH, TS, *keys]).to_pylist())
+    return list(own(rows.drop_columns(outputs.BATCH)).to_pylist())
+
+
+def own(rows: pa.Table) -> pa.Table:
+    """The tuples in stored rows, in order, with their own columns only."""
+    keys = _keys(rows.column_names)
+    rows = rows.sort_by([(key, "ascending") for key in keys]) if keys else rows
+    return rows.drop_columns([name for name in (TS, *keys) if name in rows.column_names])
 
 
 def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:

@@ -99,6 +99,14 @@ class KeyedTable:
         self._groups.table.touch(found)
         return found
 
+    def codes(self, columns: Mapping[str, Array]) -> Longs:
+        """The row of each tuple's key, as a number for the key; rows that were there do not count as changed."""
+        return self._groups.codes(columns)
+
+    def keys(self, column: str, rows: Longs) -> Array:
+        """A column of the key, in some rows."""
+        return self._groups.table.take(column, rows)
+
     def __getitem__(self, column: str) -> Array:
         """A column as an array over all rows, to read and write."""
         return self._groups.table.values(column)
@@ -252,6 +260,10 @@ class Operator:
         """The cuboids that readers see of its state, by name."""
         return {}
 
+    def finish(self, state: State, width: int) -> Mapping[str, Train]:  # noqa: ARG002
+        """What leaves when all input has come, in trains whose order keys have this width."""
+        return {}
+
     def port(self, output: str) -> int:
         """The number of an output."""
         if output not in self.ports:
@@ -315,15 +327,24 @@ def run(
     schemas: Sequence[Schema],
     level: int,
     lender: Operator | None = None,
+    *,
+    last: bool = False,
 ) -> list[Train]:
-    """One step of an operator: the train of each port, checked, in order, with its place at ``level`` in the keys."""
-    found = operator.step(state, *inputs) if lender is None else operator.step(lender, state, *inputs)
-    for output in found:
-        operator.port(output)
+    """One step of an operator: the train of each port, checked, in order, with its place at ``level`` in the keys.
+
+    With the ``last`` trains all input has come.
+    """
     width = inputs[0].order.shape[1]
+    lent = () if lender is None else (lender,)
+    steps = [operator.step(*lent, state, *inputs)] if any(map(len, inputs)) or not last else []
+    steps += [operator.finish(state, width)] if last else []
+    released: dict[str, list[Train]] = {output: [] for output in operator.ports}
+    for output, train in (pair for found in steps for pair in found.items()):
+        schema = schemas[operator.port(output)]
+        released[output].append(_checked(operator, output, train, schema, level))
     return [
-        _checked(operator, output, found[output], schema, level) if output in found else Train.nothing(schema, width)
-        for output, schema in zip(operator.ports, schemas, strict=True)
+        Train.concat(trains) if trains else Train.nothing(schema, width)
+        for trains, schema in zip(released.values(), schemas, strict=True)
     ]
 
 

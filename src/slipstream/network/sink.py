@@ -26,6 +26,7 @@ from slipstream.io import outputs
 from slipstream.io.decoding import TYPES
 from slipstream.io.outputs import COLUMNS, Written
 from slipstream.network.algebra import ConnectionPoint, Network, Schema
+from slipstream.network.archive import archives, trips_of
 from slipstream.network.monitor import Measured
 from slipstream.network.points import History
 from slipstream.network.trains import SEQ, TS
@@ -85,6 +86,8 @@ class Sink:
         if output in points:
             file = _write_aside(Path(self.folder), points[output], _kept(tuples, arrays, points[output], batch))
             return outputs.note({_TRAIN: file, **measured}, about=output)
+        if output in (boxes := archives(self.network)):
+            return outputs.write(Path(self.folder), output, trips_of(boxes[output], arrays), batch, measured)
         keys = dict(zip(key_columns(tuples.keys), tuples.keys.values(), strict=True))
         return outputs.write(Path(self.folder), output, pa.table({TS: tuples.ts, **keys, **arrays}), batch, measured)
 

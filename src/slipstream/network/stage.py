@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from slipstream.cuboid.files import FOLDER
 from slipstream.io import outputs
-from slipstream.io.chunks import CHUNK, OPENING
+from slipstream.io.chunks import CHUNK, LAST, OPENING
 from slipstream.io.decoding import TYPES
 from slipstream.io.outputs import REJECTS, Written
 from slipstream.network import intake
 from slipstream.network.flow import Train
 from slipstream.network.intake import Arrived
 from slipstream.network.kernels import State
-from slipstream.network.operators import Kept, OperatorState, stores_of
+from slipstream.network.operators import Kept, KeyedTable, OperatorState, stores_of
 from slipstream.network.parcels import (
     DELIVERED,
     PARCELS,
@@ -70,7 +70,7 @@ class Carrier:
             for key, mine in zip(keys, sorter.sort(parcels, row.seq % len(keys)), strict=True):
                 said = load.with_parcels(mine, dropped=load.dropped)
                 yield row._replace(key=key, what=PARCELS, chunk=said.to_bytes())
-        elif row.what == OPENING:
+        elif row.what in (LAST, OPENING):
             yield from (row._replace(key=key) for key in keys)
         else:
             yield row._replace(key=keys[0])
@@ -82,18 +82,20 @@ class Boxes:
 
     states: dict[str, State | OperatorState]
     log: Log
+    ended: KeyedTable  # the sources that have no more
 
     @classmethod
     def fresh(cls, superbox: Superbox, stage: int = 1) -> Boxes:
         """Empty boxes."""
-        states = superbox.fresh(stage)
-        return cls(states, Log([table for state in states.values() for table in state.tables]))
+        states, ended = superbox.fresh(stage), KeyedTable({"source": "integer"}, {})
+        return cls(states, Log([ended.table, *(table for state in states.values() for table in state.tables)]), ended)
 
     @classmethod
     def load(cls, superbox: Superbox, stores: Sequence[Store], stage: int = 1) -> Boxes:
         """The boxes as they were saved."""
         boxes = cls.fresh(superbox, stage)
         boxes.log.load(stores[0])
+        boxes.ended.restore()
         for state in boxes.states.values():
             state.restore()
         for kept, mine in boxes._kept(stores):
@@ -107,6 +109,13 @@ class Boxes:
             kept.save(mine, batch)
             if snapshot is not None:
                 kept.publish(snapshot, batch)
+
+    def end(self, sources: Sequence[int], of: int) -> bool:
+        """Note that sources have ended; whether they are the last ``of`` all."""
+        if not sources:
+            return False
+        self.ended.rows({"source": np.array(sources, np.int64)})
+        return len(self.ended) == of
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -166,7 +175,8 @@ class SuperboxStage(FrameStage[Boxes]):
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
         keys = len(self._superbox.plan.keys)
         parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]
-        return Arrived(parcels=parcels, is_opening=any(row.what == OPENING for row in rows))
+        ended = [row.source for row in rows if row.what == LAST]
+        return Arrived(parcels=parcels, is_opening=any(row.what == OPENING for row in rows), ended=ended)
 
     def _passed_on(self, state: Boxes, arrived: Arrived) -> Iterator[Row]:
         inboxes: dict[int, list[Train]] = {}
@@ -176,7 +186,9 @@ class SuperboxStage(FrameStage[Boxes]):
         if self._number == 1:
             # of one feed they come in their order, so that nothing need be merged
             inboxes = {address: [Train.concat(trains)] for address, trains in inboxes.items()}
-        released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes))
+        last = state.end(arrived.ended, len(self._superbox.plan.checked.network.sources))
+        released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
+        yield from (Row(self.key, source, 0, LAST, 0, b"") for source in arrived.ended)
         yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
         yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
 

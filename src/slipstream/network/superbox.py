@@ -119,31 +119,34 @@ class Superbox:
             box.unshared(state.parts)
         return state
 
-    def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
+    def step(self, states: States, sources: Mapping[str, Train], *, last: bool = False) -> Iterator[tuple[str, Train]]:
         """Take what arrived through a network of one stage; yields what each output and tap gets.
 
-        ``states`` is what the order-sensitive boxes keep: it is brought up to date.
+        ``states`` is what the order-sensitive boxes keep: it is brought up to date. After the ``last`` trains nothing
+        more will come, and operators let go what they held back.
         """
-        return iter(self.visit(1, states, Cargo(sources=dict(sources))).outputs)
+        return iter(self.visit(1, states, Cargo(sources=dict(sources)), last=last).outputs)
 
     def carry(self, number: int, cargo: Cargo) -> list[Parcel]:
         """Take tuples on the way to a stage as far as they get without boxes that keep something."""
         return self._passed(number, {}, cargo, between=True).parcels
 
-    def visit(self, number: int, states: States, cargo: Cargo) -> Released:
+    def visit(self, number: int, states: States, cargo: Cargo, *, last: bool = False) -> Released:
         """Take what came to a stage through its boxes, level by level; ``states`` is brought up to date."""
-        done = self._passed(number, states, cargo)
+        done = self._passed(number, states, cargo, last=last)
         found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
         return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
 
-    def _passed(self, number: int, states: States, cargo: Cargo, *, between: bool = False) -> _Passage:
+    def _passed(
+        self, number: int, states: States, cargo: Cargo, *, between: bool = False, last: bool = False
+    ) -> _Passage:
         trains = {Arc(name): train for name, train in cargo.sources.items() if len(train)}
         inboxes = {address: list(parts) for address, parts in cargo.inboxes.items()}
         now = _Passage(number, between, inboxes, self._matched(cargo.computed), trains)
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
                 if not runner.is_stateful or (not between and self.stages.of[runner.node.name] == number):
-                    for port, released in enumerate(self._run(runner, states, now.inboxes)):
+                    for port, released in enumerate(self._run(runner, states, now.inboxes, last=last)):
                         if len(released):
                             now.trains[Arc(runner.node.name, port)] = released
             for delivery, place, way in self._deliveries[level]:
@@ -264,18 +267,20 @@ class Superbox:
 
     # --- order-sensitive boxes
 
-    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]]) -> list[Train]:
+    def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]], *, last: bool) -> list[Train]:
         """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
+        if isinstance(runner.node.box, Operator) and (last or any(sides)):
+            return self._operate(runner, runner.node.box, states, sides, last=last)
         if not any(sides):
             return []
-        if isinstance(runner.node.box, Operator):
-            return self._operate(runner, runner.node.box, states, sides)
         if runner.kernel is None:
             return [self._look_up(runner, Train.concat(sides[0]))]
         return [self._release(runner, states[runner.node.name], sides)]
 
-    def _operate(self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]]) -> list[Train]:
+    def _operate(
+        self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]], *, last: bool
+    ) -> list[Train]:
         """An operator on everything that came; one that borrows works on the state of the box it takes from."""
         node, checked = runner.node, self.plan.checked
         width = len(self.plan.keys)
@@ -288,7 +293,8 @@ class Superbox:
         assert isinstance(state, OperatorState)
         assert isinstance(lender.box, Operator)
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
-        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name], lender.box if box.borrows else None)
+        lent = lender.box if box.borrows else None
+        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name], lent, last=last)
 
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
         """A box with a kernel."""

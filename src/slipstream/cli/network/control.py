@@ -73,16 +73,21 @@ def monitor_network(folder: Folder, as_json: Json = False) -> None:
 
 def inspect_network(
     folder: Folder,
-    name: Annotated[str, typer.Argument(help="An output, a view, a connection point, or a tapped arc (tap_BOX).")],
+    name: Annotated[
+        str, typer.Argument(help="An output (rejects is one), a view, a connection point, or a tapped arc (tap_BOX).")
+    ],
     last: Annotated[int, typer.Option(min=1, help="How many of the newest tuples to show.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Show the newest tuples on an output, a connection point or a tapped arc."""
-    from slipstream.network.execution import Execution
+    """Show the newest tuples on an output, a connection point or a tapped arc.
 
-    rows = Execution.open(folder).inspect(name, last)
+    Of any other job (`toll`, `archive`, `cuboid run`) it shows the newest rows of an output, such as `rejects`.
+    """
+    from slipstream.network.execution import newest
+
+    rows = newest(folder, name, last)
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps(rows, default=str))
         return
     if not rows:
         say(f"{name}: no tuples so far")

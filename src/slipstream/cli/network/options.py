@@ -55,6 +55,15 @@ Columns = Annotated[
         "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
     ),
 ]
+To = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="OUTPUT=WHERE",
+        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON), text:FILE (CSV) or console (JSON "
+        "lines). Repeatable. A job that resumes keeps to where it began to write.",
+    ),
+]
 Parallel = Annotated[
     int | None,
     typer.Option(
@@ -80,6 +89,22 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
         if not separator:
             raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
         found[name] = path
+    return found
+
+
+def destinations(given: list[str] | None) -> dict[str, list[str]]:
+    """Where --to says that outputs go, by their names."""
+    from slipstream.io.outputs.destinations import parse
+
+    found: dict[str, list[str]] = {}
+    for pair in given or []:
+        name, separator, where = pair.partition("=")
+        if not separator:
+            raise BadArgument(f"--to {pair}: not OUTPUT=WHERE.", hint="Write --to alerts=text:alerts.csv.")
+        try:
+            found.setdefault(name, []).append(parse(where))
+        except BadArgument as error:
+            raise BadArgument(f"--to {pair}: {error.message}", hint=error.hint) from error
     return found
 
 

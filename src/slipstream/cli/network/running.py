@@ -22,6 +22,8 @@ from slipstream.cli.network.options import (
     Inputs,
     Parallel,
     Tables,
+    To,
+    destinations,
     feeds,
     frames,
     is_feed,
@@ -66,6 +68,7 @@ def run_network(
         float | None,
         typer.Option(min=0.001, help="Tuples per second of each source; without it everything is there at once."),
     ] = None,
+    to: To = None,
     shed: Annotated[
         bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
     ] = False,
@@ -101,9 +104,12 @@ def run_network(
 
     `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out` a folder
     that fills
+
+    `slipstream network run net.yaml --input cars=cars.csv --to alerts=kafka:127.0.0.1:9092/alerts --out out` alerts to
+    a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
-    given, settings = pairs("--input", inputs), read_settings(kafka_config or [])
+    given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
     mapped = bool(encoding or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     if shed and not given:
@@ -128,6 +134,7 @@ def run_network(
         return
     if not before:
         check_new(out, hint=ANOTHER)
+    going = _destinations(before, network, out, wheres, settings)
     found = (
         feeds(
             network,
@@ -152,14 +159,42 @@ def run_network(
         checked = _better(spark, checked, recorded, stored)
     controller = _controller(spark, checked, rate, recorded, stored) if shed else None
     partitions = parallel or _partitions(spark, found, recorded, rate)
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions)
+    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions, wheres)
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
     _drive(spark, execution, frames(spark, stored), controller, paced=rate is not None)
-    _summary(execution, as_json)
+    if not _goes_to_console(going):  # standard output is for tuples then
+        _summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
     check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
+
+
+def _destinations(
+    before: Execution | None,
+    network: Network,
+    out: Path,
+    wheres: dict[str, list[str]],
+    settings: tuple[tuple[str, str], ...],
+) -> dict[str, list[str]]:
+    """Where outputs go, refused if they cannot; a network that has begun keeps to what it began with."""
+    from slipstream.io.outputs.destinations import check_brokers, check_free
+    from slipstream.network.execution import destinations_of
+
+    going = before.to if before else destinations_of(network, wheres)
+    if before and wheres and destinations_of(before.network, wheres) != going:
+        begun = ", ".join(f"{name}={where}" for name, several in going.items() for where in several) or "nothing"
+        raise BadArgument(f"--to: {out} was begun with {begun}.", hint="Leave out --to to resume it.")
+    if not before:
+        check_free(out, going)
+    check_brokers(going, settings)
+    return going
+
+
+def _goes_to_console(wheres: dict[str, list[str]]) -> bool:
+    from slipstream.io.outputs.destinations import CONSOLE
+
+    return any(CONSOLE in several for several in wheres.values())
 
 
 def _drive(
@@ -240,12 +275,13 @@ def _laid_out(
     train: int,
     rate: float | None,
     parallel: int,
+    to: dict[str, list[str]],
 ) -> Execution:
     from slipstream.network.execution import Execution
 
     if found:
-        return Execution.on_feeds(out, checked.network, found, parallel=parallel)
-    return Execution.record(out, checked.network, recorded, train=train, rate=rate, parallel=parallel)
+        return Execution.on_feeds(out, checked.network, found, parallel=parallel, to=to)
+    return Execution.record(out, checked.network, recorded, train=train, rate=rate, parallel=parallel, to=to)
 
 
 def _check_parallel(parallel: int | None, before: Execution | None) -> None:

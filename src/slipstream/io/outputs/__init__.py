@@ -14,7 +14,7 @@ A batch that is repeated after a crash skips the tables that already have it and
 
 from slipstream.io.outputs.commit import Outputs
 from slipstream.io.outputs.committed import CHECKPOINT, JOURNAL, RESCUE, Batch, Tail, check_journal, journal, last_batch
-from slipstream.io.outputs.files import BATCH, COLUMNS, Row, Written, note, stored, write
+from slipstream.io.outputs.files import BATCH, COLUMNS, Row, Written, note, read_written, stored, write
 from slipstream.io.outputs.maintenance import COMPACT_EVERY, compact, compacting
 from slipstream.io.outputs.reading import frame, names, newest, read, visible
 from slipstream.io.outputs.tables import FOLDER, REJECTS
@@ -43,6 +43,7 @@ __all__ = [
     "newest",
     "note",
     "read",
+    "read_written",
     "stored",
     "visible",
     "write",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from slipstream.errors import BadArgument, BadInput
 from slipstream.failpoints import failpoint
 from slipstream.io.outputs import committed
-from slipstream.io.outputs.committed import JOURNAL, RESCUE, Batch
+from slipstream.io.outputs.committed import JOURNAL, RESCUE, Batch, Doubt
 from slipstream.io.outputs.files import FOLDER, Written, discard, stored
 from slipstream.io.outputs.tables import Table
 
@@ -47,6 +47,12 @@ class Outputs:
     def last_batch(self) -> int:
         """The last committed batch; -1 before the first."""
         return self.last.batch if self.last else -1
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """The batch that a crash cut short after its first table was committed, if that has happened."""
+        batch = self.last_batch + 1
+        return Doubt(batch, self.last.committed_ms if self.last else 0) if self._ahead(batch) else None
 
     def commit(
         self,

@@ -31,6 +31,14 @@ class Batch:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """A batch whose commit a crash cut short: what it sends elsewhere may have been sent, not before ``since_ms``."""
+
+    batch: int
+    since_ms: int
+
+
 def journal(folder: Path) -> list[Batch]:
     """Return the committed batches in order; a last line that was cut short does not count."""
     with _readable(folder / JOURNAL) as file:

@@ -157,3 +157,13 @@ def discard(folder: Path, written: list[Written]) -> None:
     for one in written:
         if one.file:
             (folder / FOLDER / one.output / one.file).unlink(missing_ok=True)
+
+
+def read_written(folder: Path, written: Iterable[Written]) -> dict[str, pa.Table]:
+    """Read back what tasks wrote, by output and without the batch; before the commit, which may delete the files."""
+    parts: dict[str, list[pa.Table]] = {}
+    for one in written:
+        if one.file:
+            rows = pq.ParquetFile(folder / FOLDER / one.output / one.file).read()
+            parts.setdefault(one.output, []).append(rows.drop_columns(BATCH))
+    return {name: pa.concat_tables(found) for name, found in parts.items()}

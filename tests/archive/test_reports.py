@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linear_road.engine_in_memory import Engine, plain_trips
 from linear_road.test_exactness import worlds
 from oracles.trips import trips_of
-from slipstream.archive.open_trips import LOOK_EVERY, OpenTrips, Table
+from slipstream.archive.reports import LOOK_EVERY, ReportRule, ReportTrips
 from slipstream.archive.trajectories import START, Trips, as_table, second_of
 from slipstream.cuboid import log
 from slipstream.feeds import trains
@@ -68,7 +68,7 @@ def second(number: int, cars: range, lane: int = 1) -> trains.Train:
 
 
 def test_a_trip_is_over_when_nothing_can_continue_it_and_not_before() -> None:
-    trips = OpenTrips()
+    trips = ReportTrips()
     assert trips.take([second(0, range(3)), second(20, range(1))]).vid.size == 0
     assert trips.take([second(REPORT_EVERY, range(1, 2))]).vid.tolist() == [2]
     assert trips.take([second(REPORT_EVERY + LOOK_EVERY, range(5, 6))]).vid.tolist() == []
@@ -79,7 +79,7 @@ def test_a_trip_is_over_when_nothing_can_continue_it_and_not_before() -> None:
 
 def test_what_a_batch_writes_does_not_depend_on_what_is_there() -> None:
     """Two thousand cars report for an hour; new ones come and others leave: the store holds about three times them."""
-    store, trips, most, ended, brought = Counting(), OpenTrips(), 0, 0, 0
+    store, trips, most, ended, brought = Counting(), ReportTrips(), 0, 0, 0
     for number in range(0, 3600, 30):
         first = 10 * (number // 30)
         ended += trips.take([second(number, range(first, first + 2000))]).time.size
@@ -88,9 +88,9 @@ def test_what_a_batch_writes_does_not_depend_on_what_is_there() -> None:
         trips.save(store)
         most = max(most, store.written - before)
     assert most <= 2 * 2000 + log.BLOCK
-    assert trips.reports.rows.size < 1.6 * (brought - ended)
-    again = OpenTrips.load(store)
-    assert again.reports.rows.size == brought - ended
+    assert trips.open.points.rows.size < 1.6 * (brought - ended)
+    again = ReportTrips.load(store)
+    assert again.open.points.rows.size == brought - ended
     assert sorted(plain_trips(trips.take([], last=True))) == sorted(plain_trips(again.take([], last=True)))
     assert store.rows() <= 4 * (brought - ended) + 2 * log.BLOCK
 
@@ -108,7 +108,7 @@ class Counting(MemoryStore):
         return sum(self._rows(delta) for delta in self.values())
 
     def _rows(self, delta: bytes) -> int:
-        return len(log.expanded(delta, Table.schema.dtype.itemsize)) // Table.schema.dtype.itemsize
+        return len(log.expanded(delta, ReportRule.point.dtype.itemsize)) // ReportRule.point.dtype.itemsize
 
 
 def test_trips_travel_in_pieces_and_become_moving_points() -> None:
@@ -130,12 +130,12 @@ def test_what_is_loaded_lies_elsewhere_and_is_not_lost(monkeypatch: pytest.Monke
     """Cars drive for long and are loaded now and then, twice within few batches, with blocks of a few reports."""
     monkeypatch.setattr(log, "BLOCK", 16)
     rng = np.random.default_rng(1)
-    store, trips, warm = MemoryStore(), OpenTrips(), OpenTrips()
+    store, trips, warm = MemoryStore(), ReportTrips(), ReportTrips()
     for number in range(0, 1500, 5):
         # a car in six reports, now and then from the exit lane: trips end out of the order in which they began
         train = second(number, range(number // 5 % 6, 60, 6), lane=4 if rng.random() < 0.04 else 1)
         if number // 5 % 70 in (0, 1, 6):
-            trips = OpenTrips.load(store)
+            trips = ReportTrips.load(store)
         found, expected = (sorted(plain_trips(each.take([train]))) for each in (trips, warm))
         assert found == expected
         trips.save(store)

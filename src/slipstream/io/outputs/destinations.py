@@ -1,0 +1,157 @@
+"""Where else the rows of an output go: topics, text files, standard output.
+
+    kafka:HOST:PORT/TOPIC    a JSON object per row, exactly once
+    text:FILE                CSV with a header, exactly once
+    console                  a JSON object per row, at most once
+
+Every output has its table. What goes elsewhere belongs to the same commit: it is sent after the tables have the batch
+and before the journal does (``Destinations.send``), and a batch that is repeated replaces or skips what its first
+attempt sent. Only the console comes after the journal (``Destinations.show``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from slipstream.errors import BadArgument
+from slipstream.io.kafka import Topic
+from slipstream.io.outputs import console, text
+from slipstream.io.outputs.commit import Outputs
+from slipstream.io.outputs.files import Written, read_written
+from slipstream.io.outputs.json_lines import json_lines
+from slipstream.io.outputs.kafka import Publisher
+
+KAFKA, TEXT, CONSOLE = "kafka:", "text:", "console"
+#: in the journal's detail: how long text files are, by output and destination
+DELIVERED = "delivered"
+_HINT = "Write kafka:HOST:PORT/TOPIC, text:FILE or console."
+
+#: the destinations of each output
+Wheres = Mapping[str, Sequence[str]]
+Settings = Sequence[tuple[str, str]]
+
+
+def parse(where: str) -> str:
+    """Return a destination as jobs write it down, with the full path of a file; refuse what is none.
+
+    >>> parse("console"), parse("kafka:127.0.0.1:9092/alerts")
+    ('console', 'kafka:127.0.0.1:9092/alerts')
+    """
+    check(where)
+    return f"{TEXT}{Path(where.removeprefix(TEXT)).absolute()}" if where.startswith(TEXT) else where
+
+
+def check(where: str) -> None:
+    """Refuse what is not a destination."""
+    if where.startswith(KAFKA):
+        Topic.parse(where)
+    elif where != CONSOLE and not (where.startswith(TEXT) and where != TEXT):
+        raise BadArgument(f"{where}: not a destination.", hint=_HINT)
+
+
+def check_inside(where: str) -> None:
+    """Refuse a destination that a file from elsewhere should not name: a path outside the folder of its job."""
+    check(where)
+    file = Path(where.removeprefix(TEXT))
+    if where.startswith(TEXT) and (file.is_absolute() or ".." in file.parts):
+        raise BadArgument(f"{where}: outside the folder of the job.", hint=f"Write {TEXT}NAME, or use --to.")
+
+
+def check_free(folder: Path, wheres: Wheres) -> None:
+    """Refuse files that exist before a job begins to write to them, and files that two outputs would write to."""
+    taken: dict[Path, str] = {}
+    for output, where in _each(wheres, TEXT):
+        file = _file(folder, where)
+        if file in taken:
+            raise BadArgument(f"{where}: gets the outputs {taken[file]} and {output}.", hint="Give each its own file.")
+        if file.exists() and (not file.is_file() or file.stat().st_size):
+            raise BadArgument(f"{file}: exists already.", hint="Choose another file, or remove it.")
+        if not file.parent.is_dir() and file.parent != folder:
+            raise BadArgument(f"{file.parent}: no such folder.", hint="Make it first, or choose another file.")
+        taken[file] = output
+
+
+def check_brokers(wheres: Wheres, settings: Settings = ()) -> None:
+    """Refuse topics whose broker does not answer."""
+    for _, where in _each(wheres, KAFKA):
+        Topic.parse(where).with_settings(settings).check_broker()
+
+
+def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
+    """Refuse to write to CSV what has no place there."""
+    for output, where in _each(wheres, TEXT):
+        for column in schemas.get(output, ()):
+            if pa.types.is_nested(column.type):
+                raise BadArgument(
+                    f"{where}: CSV has no place for {output}.{column.name}.", hint="Use kafka or console."
+                )
+
+
+class Destinations:
+    """Takes the rows of a job's outputs to their destinations, on its driver.
+
+    ``shape`` makes of the rows of a file what goes out: their order, and which of their columns.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        job: str,
+        outputs: Outputs,
+        wheres: Wheres,
+        *,
+        settings: Settings = (),
+        shape: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+    ) -> None:
+        self._folder, self._wheres, self._shape = folder, wheres, shape
+        self._lengths: dict[str, dict[str, int]] = dict(
+            (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
+        )
+        for output, where in _each(wheres, TEXT):
+            text.check_length(_file(folder, where), self._length(output, where))
+        self._publishers = {
+            (output, where): Publisher(Topic.parse(where).with_settings(settings), f"{job}-{output}", outputs.doubt)
+            for output, where in _each(wheres, KAFKA)
+        }
+
+    def read(self, written: Iterable[Written]) -> dict[str, pa.Table]:
+        """Read the rows that go elsewhere; before the commit of their batch, which may delete their files."""
+        rows = read_written(self._folder, (one for one in written if self._wheres.get(one.output)))
+        return {name: self._shape(table) for name, table in rows.items()}
+
+    def send(self, batch: int, rows: Mapping[str, pa.Table]) -> dict[str, Any]:
+        """Send the rows of a batch, before its journal line; returns what that line is to say about it."""
+        for output, table in rows.items():
+            lines = json_lines(table) if any(where.startswith(KAFKA) for where in self._wheres[output]) else []
+            for where in self._wheres[output]:
+                if where.startswith(KAFKA):
+                    self._publishers[output, where].publish(batch, lines)
+                elif where.startswith(TEXT):
+                    self._append(output, where, table)
+        return {DELIVERED: self._lengths} if self._lengths else {}
+
+    def show(self, rows: Mapping[str, pa.Table]) -> None:
+        """Print what goes to the console, once the batch is committed."""
+        for output, table in rows.items():
+            if CONSOLE in self._wheres[output]:
+                console.show(json_lines(table))
+
+    def _append(self, output: str, where: str, rows: pa.Table) -> None:
+        length = self._length(output, where)
+        new = text.append(_file(self._folder, where), length, [text.csv_of(rows, header=not length)])
+        self._lengths = {**self._lengths, output: {**self._lengths.get(output, {}), where: new}}
+
+    def _length(self, output: str, where: str) -> int:
+        return self._lengths.get(output, {}).get(where, 0)
+
+
+def _each(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
+    return [(output, where) for output, several in wheres.items() for where in several if where.startswith(kind)]
+
+
+def _file(folder: Path, where: str) -> Path:
+    return folder / where.removeprefix(TEXT)

@@ -1,0 +1,107 @@
+"""Lines to a Kafka topic, each once: a batch is one transaction, which also commits the batch's number.
+
+The number is kept as Kafka keeps the offsets of consumers: in the name of the publisher, as part of the transaction. A
+batch that is repeated after a crash finds its number committed, and sends nothing.
+
+Brokers forget the offsets of consumers that are gone for a week. Every message therefore also says in a header which
+batch it belongs to, and a publisher that finds no offset after a crash looks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from slipstream.errors import Unavailable
+from slipstream.failpoints import failpoint
+from slipstream.io.kafka import PATIENCE, Topic
+from slipstream.io.outputs.committed import Doubt
+
+#: the header of every message: the name of the publisher, a slash, and the number of the batch
+HEADER = "slipstream-batch"
+#: milliseconds by which the clocks of brokers may differ from ours
+_CLOCKS = 3_600_000
+
+
+class Publisher:
+    """Sends the lines of a job's batches to partition 0 of a topic, in order.
+
+    Everything that a job sends somewhere has a ``name`` of its own, the same at every start.
+    """
+
+    def __init__(self, topic: Topic, name: str, doubt: Doubt | None = None) -> None:
+        from confluent_kafka import Consumer, Producer, TopicPartition
+
+        self._topic, self._name = topic, f"slipstream-{name}"
+        self._producer: Any = Producer(topic.client(**{"transactional.id": f"{self._name}-{topic.name}"}))
+        group = {"group.id": self._name, "isolation.level": "read_committed", "enable.auto.commit": False}
+        reading = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+        self._consumer: Any = Consumer(topic.client(**group, **reading))
+        self._place = TopicPartition
+        with self._reaching():
+            self._producer.init_transactions(PATIENCE)
+            self._next = self._first_unsent(doubt)
+
+    def publish(self, batch: int, lines: Sequence[bytes]) -> None:
+        """Send the lines of a batch, unless they were sent before."""
+        if batch < self._next or not lines:
+            return
+        with self._reaching():
+            failpoint("topic.before-send")
+            self._producer.begin_transaction()
+            headers = [(HEADER, self._mark(batch))]
+            for line in lines:
+                self._produce(line.removesuffix(b"\n"), headers)
+            mark = self._place(self._topic.name, 0, batch + 1)
+            self._producer.send_offsets_to_transaction([mark], self._consumer.consumer_group_metadata(), PATIENCE)
+            failpoint("topic.before-commit")
+            self._producer.commit_transaction(PATIENCE)
+            failpoint("topic.after-commit")
+        self._next = batch + 1
+
+    def _mark(self, batch: int) -> bytes:
+        return f"{self._name}/{batch}".encode()
+
+    def _produce(self, line: bytes, headers: list[tuple[str, bytes]]) -> None:
+        try:
+            self._producer.produce(self._topic.name, line, partition=0, headers=headers)
+        except BufferError:
+            self._producer.flush(PATIENCE)
+            self._producer.produce(self._topic.name, line, partition=0, headers=headers)
+
+    def _first_unsent(self, doubt: Doubt | None) -> int:
+        """The first batch that the topic has not got."""
+        (found,) = self._consumer.committed([self._place(self._topic.name, 0)], timeout=PATIENCE)
+        if found.offset >= 0 or doubt is None:
+            return max(int(found.offset), 0)
+        return doubt.batch + self._is_there(doubt)
+
+    def _is_there(self, doubt: Doubt) -> bool:
+        """Whether the topic has messages of a batch."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        if 0 not in self._consumer.list_topics(self._topic.name, PATIENCE).topics[self._topic.name].partitions:
+            return False  # the topic is made with the first message
+        since = max(doubt.since_ms - _CLOCKS, 0)
+        self._consumer.assign(self._consumer.offsets_for_times([self._place(self._topic.name, 0, since)], PATIENCE))
+        while (message := self._consumer.poll(PATIENCE)) is not None:
+            if error := message.error():
+                if error.code() == KafkaError._PARTITION_EOF:
+                    return False
+                raise KafkaException(error)
+            if (HEADER, self._mark(doubt.batch)) in (message.headers() or []):
+                return True
+        raise Unavailable(f"{self._topic}: the broker does not answer.", hint="Start it and run the command again.")
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        from confluent_kafka import KafkaException
+
+        try:
+            yield
+        except KafkaException as error:
+            raise Unavailable(
+                f"{self._topic}: the broker does not answer ({error.args[0].str()}).",
+                hint="Start it and run the same command again to resume; no line is lost or sent twice.",
+            ) from error

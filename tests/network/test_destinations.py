@@ -1,0 +1,128 @@
+"""A network that sends its outputs elsewhere, through the command line; killed, and with mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands import Slipstream
+from linear_road.test_kafka import received
+from services import service
+from slipstream.errors import BadArgument
+from slipstream.failpoints import VARIABLE
+from slipstream.io import outputs
+from slipstream.network import Builder
+from slipstream.network.execution import Execution, destinations_of, newest
+from slipstream.runtime.job import Job
+
+NETWORK = """
+network: fast
+version: 1
+sources:
+  cars: {id: integer, speed: integer}
+boxes:
+  fast: {filter: [speed >= 50], from: cars}
+outputs:
+  fast: {from: fast, to: text:fast.csv}
+"""
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> list[str]:
+    """A network and its input, a hundred trains."""
+    (tmp_path / "net.yaml").write_text(NETWORK)
+    rows = [f"{number},{number * 7 % 100}" for number in range(500)]
+    (tmp_path / "cars.csv").write_text("\n".join(["id,speed", *rows, ""]))
+    return ["network", "run", str(tmp_path / "net.yaml"), "--out", str(tmp_path / "out")]
+
+
+EXPECTED = [{"id": number, "speed": number * 7 % 100} for number in range(500) if number * 7 % 100 >= 50]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    yield from service("kafka")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", ["topic.before-commit", "topic.after-commit", "text.before-append"])
+def test_a_network_that_is_killed_while_it_sends_sends_every_tuple_once(
+    point: str, broker: str, given: list[str], tmp_path: Path
+) -> None:
+    topic = f"fast-{uuid.uuid4().hex}"
+    command = [sys.executable, "-m", "slipstream", *given]
+    first = ["--input", f"cars={tmp_path / 'cars.csv'}", "--train", "100", "--to", f"fast=kafka:{broker}/{topic}"]
+    reached = tmp_path / "reached"
+    engine = subprocess.Popen([*command, *first], env={**os.environ, VARIABLE: f"{point}:{reached}"})
+    deadline = time.monotonic() + 300
+    while not reached.exists():
+        assert engine.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    engine.kill()
+    engine.wait()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = received(broker, topic, len(EXPECTED) + 1)
+    assert [json.loads(line) for line in lines] == EXPECTED
+    text = (tmp_path / "out" / "fast.csv").read_text().splitlines()
+    assert text == ['"id","speed"', *(f"{row['id']},{row['speed']}" for row in EXPECTED)]
+
+
+@pytest.mark.parametrize(
+    ("to", "message"),
+    [
+        ("fast", "--to fast: not OUTPUT=WHERE"),
+        ("fast=fast.csv", "--to fast=fast.csv: fast.csv: not a destination"),
+        ("slow=console", "no such output"),
+        ("fast=kafka:127.0.0.1:1/fast", "no broker answers"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_before_spark_starts(
+    to: str, message: str, given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = Slipstream(capsys)(*given, "--input", f"cars={tmp_path / 'cars.csv'}", "--to", to)
+    assert done.code != 0
+    assert message in " ".join(done.err.split())
+    assert not (tmp_path / "out" / "job.json").exists()
+
+
+def test_a_network_that_has_begun_keeps_to_its_destinations(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = Builder("n")
+    net.source("cars", id="integer", speed="integer").to("all")
+    begun = Execution.on_feeds(tmp_path / "out", net.build(), {}, to={"all": ["console"]})
+    assert Execution.open(tmp_path / "out").to == begun.to == {"all": ["console"]}
+    done = Slipstream(capsys)(*given, "--to", "all=text:elsewhere.csv")
+    assert done.code != 0
+    assert "was begun with all=console" in " ".join(done.err.split())
+
+
+def test_only_outputs_with_tables_go_elsewhere() -> None:
+    net = Builder("n")
+    net.source("cars", id="integer").view("kept")
+    with pytest.raises(BadArgument, match="no such output"):
+        destinations_of(net.build(), {"kept": ["console"]})
+
+
+def test_outputs_of_any_job_are_inspected(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    rejects = pa.table({"reason": ["late", "fields"], "line": ["1", "2"]})
+    job = Job("toll", 1, {})
+    job.write(tmp_path)
+    made = outputs.Outputs(tmp_path, job.id, {"rejects": rejects.schema})
+    assert newest(tmp_path, "rejects") == []
+    made.commit(0, [outputs.write(tmp_path, "rejects", rejects, 0)])
+    assert newest(tmp_path, "rejects", last=1) == [{"reason": "fields", "line": "2"}]
+    with pytest.raises(BadArgument, match="no output 'trips'"):
+        newest(tmp_path, "trips")
