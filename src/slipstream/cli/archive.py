@@ -18,6 +18,7 @@ from slipstream.cli.jobs import (
     Silence,
     Start,
     check_input,
+    check_message_schema,
     check_pace,
     mapped,
     named,
@@ -86,6 +87,7 @@ def archive(
     `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
     """
     check_input(source, follow=follow)
+    check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     from slipstream.io.sources import Definition

@@ -63,6 +63,13 @@ Silence = Annotated[
 Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
 
 
+def check_message_schema(file: Path | None) -> None:
+    """Refuse a schema file that is not there; ``FILE:MESSAGE`` names a message in it."""
+    if file is not None and not file.is_file():
+        named = str(file).rpartition(":")[0] or file
+        check_there(named, option="--message-schema", what="file", hint="Give an .avsc, .proto or descriptor file.")
+
+
 def check_input(input_: str, *, follow: bool) -> None:
     """Refuse an input that cannot be there, at once; what listens at a port is found out later."""
     if input_.startswith("kafka:"):

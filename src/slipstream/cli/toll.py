@@ -20,6 +20,7 @@ from slipstream.cli.jobs import (
     Silence,
     Start,
     check_input,
+    check_message_schema,
     check_pace,
     mapped,
     named,
@@ -112,6 +113,7 @@ def toll(
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
+    check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     _check(rules)

@@ -11,7 +11,7 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_there
-from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
+from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input, check_message_schema
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -109,6 +109,7 @@ def run_network(
     a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
+    check_message_schema(message_schema)
     given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
     mapped = bool(encoding or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
