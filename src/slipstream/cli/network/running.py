@@ -11,7 +11,7 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_there
-from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
+from slipstream.cli.jobs import CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -78,6 +78,7 @@ def run_network(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     as_json: Json = False,
@@ -116,7 +117,7 @@ def run_network(
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
     from slipstream.io.sources import Definition
-    from slipstream.network.execution import ANOTHER
+    from slipstream.network.execution import ALL, ANOTHER
     from slipstream.network.schemas import check
 
     network = load_network(file, functions)
@@ -151,21 +152,32 @@ def run_network(
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
-    _drive(spark, execution, frames(spark, stored), controller, paced=rate is not None)
+    _drive(spark, execution, frames(spark, stored), controller, ALL if rate is not None else 1, compact_every)
     _summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
     check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
 
 
 def _drive(
-    spark: Any, execution: Execution, tables: dict[str, Any], controller: Controller | None, *, paced: bool
+    spark: Any,
+    execution: Execution,
+    tables: dict[str, Any],
+    controller: Controller | None,
+    trains: int,
+    compact_every: int,
 ) -> None:
     from slipstream.network.driving import drive
-    from slipstream.network.execution import ALL
 
     with bar("batches", _batches(execution)) as advance:
-        trains = ALL if paced else 1
-        drive(spark, execution, tables, controller=controller, trains=trains, watch=partial(_advanced, advance))
+        drive(
+            spark,
+            execution,
+            tables,
+            controller=controller,
+            trains=trains,
+            watch=partial(_advanced, advance),
+            compact_every=compact_every,
+        )
 
 
 def _is_small(before: Execution | None, recorded: dict[str, pa.Table], *, live: bool) -> bool:
