@@ -272,7 +272,7 @@ class Campaign:
                 if engine.code is not None:
                     break
                 self._strike(site, fault, engine, expected)
-                if fault.ends and engine.code is not None:
+                if fault.ends:
                     break
             if any(fault.ends and fault.struck for fault in struck):
                 return False
