@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,6 +26,8 @@ from slipstream.linear_road.text import REJECTED, TEXT
 
 #: columns that say when something happened, which no two runs agree on
 _WHEN = (outputs.BATCH, "delay_ms", "_ts")
+#: the arrival number of a tuple in a history; it has the batch in it
+_NUMBER = "_seq"
 #: where Emit stands in a line of text; in those of tolls it comes after the vehicle
 _EMIT, _EMIT_OF_TOLLS = 2, 3
 
@@ -100,9 +103,14 @@ def _kept(out: Path) -> Iterator[tuple[str, Rows]]:
             keys = snapshot[name].scan([KEY])[KEY].tolist()
             yield f"cuboid {name}", Counter(f"{key}: {snapshot[name].get(key)}" for key in keys)
     for place in sorted(out.glob("points/*")):
-        trains = [_rows(pq.read_table(file)) for file in place.glob("train-*.parquet")]
-        # a train that was compacted may still lie beside the compacted one; arrival numbers tell its tuples apart
-        yield f"point {place.name}", Counter({row for train in trains for row in train})
+        trains = [pq.read_table(file) for file in place.glob("train-*.parquet")]
+        yield f"point {place.name}", _remembered(pa.concat_tables(trains)) if trains else Rows()
+
+
+def _remembered(tuples: pa.Table) -> Rows:
+    """Tuples of trains, each once: one that was compacted may still lie beside the compacted one."""
+    numbers = tuples[_NUMBER].to_numpy()
+    return _rows(tuples.take(np.unique(numbers, return_index=True)[1]).drop_columns(_NUMBER))
 
 
 def difference(expected: Committed, found: Committed, *, whole: bool, repeatable: bool = True) -> str:
