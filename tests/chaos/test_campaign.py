@@ -77,5 +77,5 @@ def test_a_broken_commit_is_caught(kind: str, run: Path, tmp_path: Path) -> None
     points = [partial(faults.KillAt, point="outputs.before-journal")]
     subject = SUBJECTS[kind](run, tmp_path, BATCHES)
     makes = {"failpoints": points}
-    records = Campaign(subject, tmp_path / "chaos", 1, 1, ("failpoints",), makes=makes, program=CANARY).carry_out()
+    records = Campaign(subject, tmp_path / "chaos", 3, 1, ("failpoints",), makes=makes, program=CANARY).carry_out()
     assert any("wrong" in complaint for complaint in bad_ones(records))

@@ -5,6 +5,9 @@ The same fault in a job with a broken commit must be noticed. ``test_campaign.py
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,7 @@ from slipstream.chaos.comparison import Committed, check_the_check, difference
 from slipstream.chaos.subject import Subject
 from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
-from slipstream.failpoints import VARIABLE
+from slipstream.io.outputs import Batch, committed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,16 +35,27 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def carried_out(subject: Subject, out: Path, slipstream: Slipstream) -> Committed:
-    done = slipstream(*subject.started([], out))
+    done = slipstream(*subject.arguments(out))
     assert done.code == 0, done.err
     return Committed.read(out)
 
 
+def failing(append: Callable[[Path, Batch], None]) -> Callable[[Path, Batch], None]:
+    """A journal that cannot be written when a batch with rows is in its tables already."""
+
+    def fail(folder: Path, batch: Batch) -> None:
+        if any(batch.outputs.values()):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(folder))
+        append(folder, batch)
+
+    return fail
+
+
 def interrupted(subject: Subject, out: Path, slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> Committed:
-    """What a job has put out that failed before a line of its journal, and was started again."""
+    """What a job has put out that failed in the middle of a commit, and was started again."""
     with monkeypatch.context() as patch:
-        patch.setenv(VARIABLE, f"outputs.before-journal:{out.parent / out.name}.reached:EIO")
-        failed = slipstream(*subject.started([], out))
+        patch.setattr(committed, "append", failing(committed.append))
+        failed = slipstream(*subject.arguments(out))
     assert failed.code != 0
     assert "Traceback" not in failed.err
     return carried_out(subject, out, slipstream)

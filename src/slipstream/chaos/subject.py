@@ -68,13 +68,17 @@ class Subject:
         """Whether what it has read after so many tuples is the same in every run: partitions of topics come anyhow."""
         return not any("kafka:" in word or "tcp:" in word for word in self.command)
 
-    def started(self, program: Sequence[str], out: Path) -> list[str]:
-        """The command line that starts it in a folder, or resumes what was begun there."""
+    def arguments(self, out: Path) -> list[str]:
+        """The command that starts it in a folder, or resumes what was begun there."""
         command = list(self.command)
         if self.kind == "network" and (out / FILE).exists():
             command = _without(command, "--input")
+        return [*command, "--out", str(out)]
+
+    def started(self, program: Sequence[str], out: Path) -> list[str]:
+        """The same as a command line for a job that will not live long."""
         # a task is tried four times, as on a cluster, so that a worker may die
-        return [*program, *command, "--out", str(out), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
+        return [*program, *self.arguments(out), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
 
 
 def _without(words: Sequence[str], option: str) -> list[str]:
