@@ -10,6 +10,7 @@ import typer
 from slipstream.cli.checks import check_folder
 from slipstream.cli.jobs import (
     Columns,
+    CompactEvery,
     Encoding,
     Fields,
     KafkaConfig,
@@ -61,9 +62,7 @@ def archive(
     start: Start = "2007-05-28 00:00:00",
     text: Annotated[bool, typer.Option(help="Write rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
-    compact_every: Annotated[
-        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
-    ] = 500,
+    compact_every: CompactEvery = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,

@@ -60,6 +60,7 @@ Silence = Annotated[
         min=0, help="Seconds after which a partition of a topic that brings nothing no longer holds the others."
     ),
 ]
+CompactEvery = Annotated[int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")]
 Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
 
 

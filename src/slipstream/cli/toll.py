@@ -12,6 +12,7 @@ from slipstream import session
 from slipstream.cli.checks import check_folder, check_there
 from slipstream.cli.jobs import (
     Columns,
+    CompactEvery,
     Encoding,
     Fields,
     KafkaConfig,
@@ -78,9 +79,7 @@ def toll(
     ] = None,
     text: Annotated[bool, typer.Option(help="Write output.csv and rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
-    compact_every: Annotated[
-        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
-    ] = 500,
+    compact_every: CompactEvery = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
