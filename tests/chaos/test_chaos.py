@@ -136,6 +136,13 @@ def test_a_job_is_any_command_that_runs_one() -> None:
         Subject.of(["archive", "runs/small", "--out", "here"])
 
 
+def test_only_a_single_source_is_read_in_the_same_order_every_time() -> None:
+    assert Subject.of(["runs/small"]).is_repeatable
+    assert Subject.of(["network", "run", "net.yaml", "--input", "a=b.csv"]).is_repeatable
+    assert not Subject.of(["network", "run", "net.yaml", "--input", "a=b.csv", "--input", "c=d.csv"]).is_repeatable
+    assert not Subject.of(["archive", "kafka:localhost:9092/positions", "--follow"]).is_repeatable
+
+
 def test_a_network_that_has_begun_is_resumed_without_its_inputs(tmp_path: Path) -> None:
     network = Subject.of(["network", "run", "net.yaml", "--input", "a=b.csv", "--input=c=d.csv", "--train", "4"])
     assert "a=b.csv" in network.started(["slipstream"], tmp_path)

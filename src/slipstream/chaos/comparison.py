@@ -24,8 +24,8 @@ from slipstream.errors import CheckFailed
 from slipstream.io import outputs
 from slipstream.linear_road.text import REJECTED, TEXT
 
-#: columns that say when something happened, which no two runs agree on
-_WHEN = (outputs.BATCH, "delay_ms", "_ts")
+#: columns that say when something happened, which no two runs agree on; so do those that begin with an underscore
+_WHEN = (outputs.BATCH, "delay_ms")
 #: the arrival number of a tuple in a history; it has the batch in it
 _NUMBER = "_seq"
 #: where Emit stands in a line of text; in those of tolls it comes after the vehicle
@@ -79,7 +79,7 @@ def text_lengths(last: outputs.Batch | None) -> dict[str, int]:
 
 
 def _rows(table: pa.Table) -> Rows:
-    names = [name for name in table.column_names if name not in _WHEN]
+    names = [name for name in table.column_names if name not in _WHEN and not name.startswith("_")]
     columns = table.select(names).to_pydict().values()
     return Counter(map(repr, zip(*columns, strict=True)))
 
@@ -110,7 +110,7 @@ def _kept(out: Path) -> Iterator[tuple[str, Rows]]:
 def _remembered(tuples: pa.Table) -> Rows:
     """Tuples of trains, each once: one that was compacted may still lie beside the compacted one."""
     numbers = tuples[_NUMBER].to_numpy()
-    return _rows(tuples.take(np.unique(numbers, return_index=True)[1]).drop_columns(_NUMBER))
+    return _rows(tuples.take(np.unique(numbers, return_index=True)[1]))
 
 
 def difference(expected: Committed, found: Committed, *, whole: bool, repeatable: bool = True) -> str:

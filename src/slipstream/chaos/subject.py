@@ -65,8 +65,12 @@ class Subject:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether what it has read after so many tuples is the same in every run: partitions of topics come anyhow."""
-        return not any("kafka:" in word or "tcp:" in word for word in self.command)
+        """Whether the first so many tuples are the same in every run.
+
+        They are not if they come from several sources, or partitions of a topic, none of which waits for the others.
+        """
+        inputs = sum(word == "--input" or word.startswith("--input=") for word in self.command)
+        return inputs <= 1 and not any("kafka:" in word or "tcp:" in word for word in self.command)
 
     def arguments(self, out: Path) -> list[str]:
         """The command that starts it in a folder, or resumes what was begun there."""
