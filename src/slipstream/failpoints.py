@@ -15,7 +15,7 @@ import time
 
 VARIABLE = "SLIPSTREAM_FAILPOINT"
 
-#: the places where any job writes and commits its outputs
+#: where any job writes and commits its outputs, in the order in which a batch gets there
 OUTPUT_POINTS = (
     "outputs.before-write",
     "outputs.after-write",
@@ -26,31 +26,27 @@ OUTPUT_POINTS = (
     "outputs.after-journal",
 )
 
-#: the places of a toll job, in the order in which a batch comes to them
-POINTS = (
-    "tolls.before-save",
-    "tolls.after-save",
-    "accounts.before-save",
-    "accounts.after-save",
-    *OUTPUT_POINTS[:-2],
-    "text.before-append",
-    *OUTPUT_POINTS[-2:],
-)
-
-#: the places of a job that archives, besides
-TRIP_POINTS = ("trips.before-save", "trips.after-save")
-
-#: the places where tables are compacted, beside the batches
+#: where tables are compacted, beside the batches
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
-#: the places of a network, besides
-NETWORK_POINTS = ("network.before-save", "network.after-save")
-
-#: the places of a stream that fills a cuboid, besides
-FILL_POINTS = ("cuboid.before-save", "cuboid.after-save")
-
-#: the places where answers go on to a topic
+#: where answers go on to a topic
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")
+
+
+def _saving(*stages: str) -> tuple[str, ...]:
+    return tuple(f"{stage}.{moment}-save" for stage in stages for moment in ("before", "after"))
+
+
+_WITH_TEXT = (*OUTPUT_POINTS[:-2], "text.before-append", *OUTPUT_POINTS[-2:])
+TRIP_POINTS = _saving("trips")
+
+#: the failpoints that every batch of a kind of job can reach
+JOB_POINTS = {
+    "toll": (*_saving("tolls", "accounts"), *_WITH_TEXT),
+    "archive": (*TRIP_POINTS, *_WITH_TEXT),
+    "network": (*_saving("network"), *OUTPUT_POINTS),
+    "cuboid": (*_saving("cuboid"), *OUTPUT_POINTS),
+}
 
 
 def failpoint(name: str) -> None:

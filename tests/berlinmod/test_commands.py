@@ -94,7 +94,6 @@ def test_what_is_missing_or_in_the_way_is_named_before_spark_starts(without_spar
     ("arguments", "message"),
     [
         ("none.dat --out x", "none.dat: no such file or folder"),
-        ("empty --encoding parquet --out x", "--encoding parquet"),
         ("empty --encoding xml --out x", "--encoding xml"),
         ("empty --speed -1 --out x", "--speed"),
         ("empty --start yesterday --out x", "--start yesterday"),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
 from slipstream.io.outputs.tables import Table
 
 
-def never(self: Table, job: str) -> int:
-    return -1
+@contextmanager
+def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A commit that is broken while the block runs."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "last_batch", lambda *_: -1)
+        patch.setattr(Table, "check", lambda *_: None)
+        yield
 
 
 if __name__ == "__main__":
-    Table.last_batch = never  # type: ignore[method-assign]
-    Table.check = lambda *_: None  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch, broken(patch):
+        from slipstream.cli import main
 
-    from slipstream.cli import main
-
-    main()
+        main()

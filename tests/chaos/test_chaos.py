@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,23 +19,25 @@ from chaos import toy
 from commands import Slipstream
 from slipstream.chaos import campaign as campaigns
 from slipstream.chaos import faults
-from slipstream.chaos.campaign import ADVISED, SAME, Campaign, Record, plan
-from slipstream.chaos.comparison import Outputs, check_the_check, difference
+from slipstream.chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, faults_for, plan
+from slipstream.chaos.comparison import Committed, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.report import as_markdown, bad_ones
+from slipstream.chaos.subject import Subject
 from slipstream.errors import BadArgument, CheckFailed
-from slipstream.failpoints import POINTS, VARIABLE, failpoint
+from slipstream.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
 from slipstream.feeds.text import import_text
 from slipstream.io.outputs import Batch
 from slipstream.linear_road.delivery import Delivery
 from slipstream.linear_road.journal import Detail
 
-COMMIT_POINTS = [point for point in POINTS if point.startswith(("outputs.", "text."))]
+COMMIT_POINTS = [point for point in JOB_POINTS["toll"] if point.startswith(("outputs.", "text."))]
+TOLL = Subject("toll", ("toll", "run"))
 
 
-def put_out(out: Path, kind: type[Delivery]) -> Outputs:
+def put_out(out: Path, kind: type[Delivery]) -> Committed:
     toy.run(toy.delivery(kind, out))
-    return Outputs.read(out)
+    return Committed.read(out)
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toy, "PACE_S", 0)
 
 
-def interrupted(out: Path, point: str, kind: type[Delivery], monkeypatch: pytest.MonkeyPatch) -> Outputs:
+def interrupted(out: Path, point: str, kind: type[Delivery], monkeypatch: pytest.MonkeyPatch) -> Committed:
     """An engine that fails at a point, and is started again."""
     monkeypatch.setenv(VARIABLE, f"{point}:{out.parent / 'reached'}:EIO")
     with pytest.raises(OSError, match="Input/output error"):
@@ -72,15 +75,31 @@ def test_a_broken_commit_is_caught(broken: type[Delivery], tmp_path: Path, monke
 def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
     right = put_out(tmp_path / "out", Delivery)
     check_the_check(right)
-    lines, row = right.lines, next(iter(right.rows))
-    assert "line 1" in difference(right, replace(right, lines=["9,9", *lines[1:]]), whole=False)
-    assert "14 lines, 15 expected" in difference(right, replace(right, lines=lines[:-1]), whole=True)
-    assert "'nothing' expected" in difference(right, replace(right, lines=[*lines, "0,1"]), whole=False)
-    assert "too many" in difference(right, replace(right, rows=right.rows + Counter([row])), whole=False)
-    assert "rows, output.csv has" in difference(right, replace(right, rows=right.rows - Counter([row])), whole=True)
-    assert "rejects.csv" in difference(right, replace(right, rejects=[b"x"]), whole=False)
-    with pytest.raises(CheckFailed, match="no answers"):
-        check_the_check(Outputs([], [], Counter()))
+    lines, rows = right.texts["output.csv"], right.tables["notifications"]
+    first = Counter([next(iter(rows))])
+
+    def told(*, whole: bool, **changed: Any) -> str:
+        return difference(right, replace(right, **changed), whole=whole)
+
+    def text(*lines: str) -> dict[str, list[str]]:
+        return {**right.texts, "output.csv": [*lines]}
+
+    def table(rows: Counter[str]) -> dict[str, Any]:
+        return {"tables": {**right.tables, "notifications": rows}}
+
+    assert "line 1" in told(texts=text("9,9", *lines[1:]), whole=False)
+    assert "14 lines, 15 expected" in told(texts=text(*lines[:-1]), whole=True)
+    assert "'nothing' expected" in told(texts=text(*lines, "0,1"), whole=False)
+    assert "1 rows too many" in told(**table(rows + first), whole=False)
+    assert "1 of 10 rows missing" in told(**table(rows - first), whole=True)
+    assert "9 rows, the journal says 10" in told(**table(rows - first), whole=False)
+    assert "rejects.csv" in told(texts={**right.texts, "rejects.csv": ["x"]}, whole=False)
+    assert "another: 1 rows too many" in told(tables={**right.tables, "another": first}, whole=False)
+    assert "cuboid car: 1 rows too many" in told(kept={"cuboid car": first}, whole=True)
+    fitting = {**right.journal, "notifications": 9}
+    assert "after 5 tuples" in told(**table(rows - first), journal=fitting, whole=False)
+    with pytest.raises(CheckFailed, match="puts nothing out"):
+        check_the_check(Committed())
 
 
 def test_emit_does_not_count(tmp_path: Path) -> None:
@@ -91,9 +110,48 @@ def test_emit_does_not_count(tmp_path: Path) -> None:
         (tmp_path / name / "rejects.csv").touch()
         line = Batch(0, emit, detail=asdict(Detail(text_bytes=len(text))))
         (tmp_path / name / "batches.jsonl").write_text(json.dumps(asdict(line)) + "\n")
-    one, two = (Outputs.read(tmp_path / name) for name in ("one", "two"))
-    assert one == two
-    assert one.lines == ["0,7,1,30,2", "3,1,8,90"]
+    one, two = (Committed.read(tmp_path / name) for name in ("one", "two"))
+    assert one.texts == two.texts == {"output.csv": ["0,7,1,30,2", "3,1,8,90"]}
+
+
+def test_what_lies_beyond_the_journal_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy, "BATCHES", 2)
+    monkeypatch.setattr(toy, "PACE_S", 0)
+    right = put_out(tmp_path / "out", Delivery)
+    monkeypatch.setattr(toy, "BATCHES", 3)
+    monkeypatch.setenv(VARIABLE, f"outputs.before-journal:{tmp_path / 'reached'}:EIO")
+    with pytest.raises(OSError, match="Input/output error"):
+        toy.run(toy.delivery(Delivery, tmp_path / "out"))
+    assert Committed.read(tmp_path / "out") == right
+
+
+def test_a_job_is_any_command_that_runs_one() -> None:
+    assert Subject.of(["runs/small"]).kind == "toll"
+    network = Subject.of(["network", "run", "net.yaml", "--input", "a=b.csv", "--train", "4", "--compact-every", "9"])
+    assert network.kind == "network"
+    assert network.command[-2:] == ("--compact-every", "9")
+    with pytest.raises(BadArgument, match="not a command that runs a job"):
+        Subject.of(["network", "describe", "net.yaml"])
+    with pytest.raises(BadArgument, match="--out belongs to chaos"):
+        Subject.of(["archive", "runs/small", "--out", "here"])
+
+
+def test_a_network_that_has_begun_is_resumed_without_its_inputs(tmp_path: Path) -> None:
+    network = Subject.of(["network", "run", "net.yaml", "--input", "a=b.csv", "--input=c=d.csv", "--train", "4"])
+    assert "a=b.csv" in network.started(["slipstream"], tmp_path)
+    (tmp_path / "job.json").touch()
+    again = network.started(["slipstream"], tmp_path)
+    assert not {"--input", "a=b.csv", "--input=c=d.csv"} & {*again}
+    assert again[:6] == ["slipstream", "network", "run", "net.yaml", "--train", "4"]
+
+
+@pytest.mark.parametrize("kind", JOB_POINTS)
+def test_every_kind_of_job_is_struck_at_all_its_failpoints(kind: str) -> None:
+    made = faults_for(Subject(kind, (kind,)))
+    site = faults.Site(Path(), Path(), random.Random(0))
+    kinds = {make(site).kind for make in made["failpoints"]}
+    assert {f"kill everything at {point}" for point in (*JOB_POINTS[kind], *COMPACTION_POINTS)} <= kinds
+    assert ("output.csv cut" in {make(site).kind for make in made["damage"]}) == (kind == "toll")
 
 
 def test_a_failpoint_waits_until_it_is_armed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +165,15 @@ def test_a_failpoint_waits_until_it_is_armed(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_plan_has_every_kind_and_comes_of_its_seed() -> None:
-    made = [plan(random.Random(7), tuple(campaigns.SHARES), 200) for _ in range(2)]
+    makes = faults_for(TOLL)
+    made = [plan(random.Random(7), makes, 200) for _ in range(2)]
     assert made[0] == made[1]
     assert len(made[0]) == 200
     site = faults.Site(Path(), Path(), random.Random(0))
     kinds = {make(site).kind for make in made[0]}
-    assert {f"kill everything at {point}" for point in POINTS} <= kinds
+    assert {f"kill everything at {point}" for point in TOLL.points} <= kinds
     assert {"SIGTERM", "SIGINT", "kill JVM", "kill driver", "kill a Python worker", "state file cut"} <= kinds
-    assert len(plan(random.Random(1), ("kill",), 5)) == 5
+    assert len(plan(random.Random(1), {"kill": makes["kill"]}, 5)) == 5
 
 
 def test_advice_is_told_from_a_traceback_and_from_silence(tmp_path: Path) -> None:
@@ -170,18 +229,12 @@ FAST = {
 }
 
 
-def campaign(tmp_path: Path, which: str, kinds: tuple[str, ...], wanted: int) -> list[Record]:
+def campaign(tmp_path: Path, which: str, kinds: tuple[str, ...], wanted: int, **makes: Any) -> list[Record]:
     program = (sys.executable, str(Path(toy.__file__)), which)
-    return Campaign(tmp_path / "run", tmp_path / "chaos", wanted, 5, kinds, program=program, jitter_s=0.1).carry_out()
+    folder = tmp_path / "chaos"
+    return Campaign(TOLL, folder, wanted, 5, kinds, makes={**FAST, **makes}, program=program, jitter_s=0.1).carry_out()
 
 
-@pytest.fixture
-def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind, variants in FAST.items():
-        monkeypatch.setitem(campaigns.KINDS, kind, variants)
-
-
-@pytest.mark.usefixtures("fast")
 def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     records = campaign(tmp_path, "good", tuple(FAST), 6)
     assert len(records) >= 6
@@ -199,19 +252,28 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
         campaign(tmp_path, "good", ("kill",), 6)
 
 
-@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("which", ["doubling", "losing"])
-def test_a_campaign_catches_a_broken_commit(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(campaigns.KINDS, "failpoints", [partial(faults.KillAt, point="outputs.before-journal")])
-    assert any("wrong" in complaint for complaint in bad_ones(campaign(tmp_path, which, ("failpoints",), 1)))
+def test_a_campaign_catches_a_broken_commit(which: str, tmp_path: Path) -> None:
+    points = [partial(faults.KillAt, point="outputs.before-journal")]
+    records = campaign(tmp_path, which, ("failpoints",), 1, failpoints=points)
+    assert any("wrong" in complaint for complaint in bad_ones(records))
 
 
-@pytest.mark.usefixtures("fast")
+def test_a_failpoint_that_a_job_does_not_come_to_is_told(tmp_path: Path) -> None:
+    points = [partial(faults.KillAt, point="nowhere"), partial(faults.KillAt, point="outputs.before-journal")]
+    records = campaign(tmp_path, "good", ("failpoints",), 2, failpoints=points)
+    outcomes = {record.kind: record.outcome for record in records}
+    assert outcomes == {
+        "kill everything at nowhere": NOT_REACHED,
+        "kill everything at outputs.before-journal": SAME,
+    }
+    assert "| kill everything at nowhere | 1 | 0 | 0 | 1 | 0 |" in as_markdown(records, 5)
+
+
 def test_a_campaign_catches_an_engine_that_ends_without_a_word(tmp_path: Path) -> None:
     assert any("no advice" in complaint for complaint in bad_ones(campaign(tmp_path, "silent", ("signal",), 1)))
 
 
-@pytest.mark.usefixtures("fast")
 def test_a_campaign_catches_an_engine_that_does_not_start_again(tmp_path: Path) -> None:
     complaints = bad_ones(campaign(tmp_path, "stubborn", ("kill",), 2))
     assert any("stopped without a fault" in complaint for complaint in complaints)
@@ -219,14 +281,14 @@ def test_a_campaign_catches_an_engine_that_does_not_start_again(tmp_path: Path) 
 
 def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) -> None:
     """Whether a file system was there to be filled is not known before a chain begins."""
-    going_on = Campaign(tmp_path / "run", tmp_path / "chaos", 3, 5, ("disk",))
+    going_on = Campaign(TOLL, tmp_path / "chaos", 3, 5, ("disk",))
     going_on.records += [Record("disk full", 1, ADVISED)] * 2
     assert len(going_on._left()) == 1
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="--kinds floods: unknown"):
-        Campaign(tmp_path, tmp_path, 1, 1, ("floods",))
+        Campaign(TOLL, tmp_path, 1, 1, ("floods",))
 
 
 def test_an_interrupted_campaign_says_what_it_found_and_where(

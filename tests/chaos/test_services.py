@@ -19,21 +19,26 @@ import psutil
 import pytest
 
 from chaos import toy
+from chaos.subjects import SCHEMA
 from console.serving import free_port
-from linear_road.test_kafka import received, send
+from linear_road.test_kafka import received, send, send_more
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from services import SCRIPTS, service
 from slipstream.bench.driver import seconds_of
 from slipstream.bench.encodings import ENCODINGS
+from slipstream.chaos.comparison import Committed, difference
 from slipstream.chaos.engine import Engine
+from slipstream.chaos.subject import Subject
 from slipstream.failpoints import TOPIC_POINTS, VARIABLE
 from slipstream.feeds.run import Run
 from slipstream.feeds.text import import_text
+from slipstream.io.outputs import journal
 from slipstream.linear_road.layout import ANSWERS, Layout
 
 pytestmark = pytest.mark.long
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SLIPSTREAM = [sys.executable, "-m", "slipstream"]
 
 
@@ -69,15 +74,20 @@ def reborn(pid_file: Path) -> Callable[[], None]:
     return again
 
 
+def trains(run: Run) -> list[bytes]:
+    """A run as messages."""
+    form = ENCODINGS["train"]
+    seconds = [table for _, table in seconds_of(run, run.manifest.seconds)]
+    return [message for table in seconds for message in form.messages(form.encode(table))]
+
+
 class Tolling:
     """An engine between two topics."""
 
     def __init__(self, broker: str, run: Run, out: Path) -> None:
         self.broker, self.out = broker, out
         self.source, self.target = (f"{name}-{uuid.uuid4().hex}" for name in ("in", "out"))
-        form = ENCODINGS["train"]
-        seconds = [table for _, table in seconds_of(run, run.manifest.seconds)]
-        self.messages = [message for table in seconds for message in form.messages(form.encode(table))]
+        self.messages = trains(run)
 
     def start(self, environment: dict[str, str] | None = None) -> Engine:
         command = [*SLIPSTREAM, "toll", f"kafka:{self.broker}/{self.source}", "--out", str(self.out)]
@@ -121,6 +131,62 @@ def test_the_broker_dies_while_an_engine_sends(broker: str, run: Run, feed: list
     time.sleep(15)
     tolling.finish()
     tolling.check(feed)
+
+
+def cars() -> list[bytes]:
+    fields = [{"id": f"car-{n % 40}", "time": n // 10, "seg": n % 8, "spd": n * 7 % 80} for n in range(2000)]
+    return [json.dumps(one).encode() for one in fields]
+
+
+def ticks() -> list[bytes]:
+    return [json.dumps({"stock_id": n % 7, "price": n * 11 % 97}).encode() for n in range(2000)]
+
+
+#: what a job of each kind reads from a topic, and its command
+READERS: dict[str, tuple[Callable[[Run], list[bytes]], Callable[[str], list[str]]]] = {
+    "archive": (trains, lambda topic: ["archive", topic, "--encoding", "train"]),
+    "network": (
+        lambda _: cars(),
+        lambda topic: ["network", "run", str(EXAMPLES / "networks" / "slow_segments.yaml"), "--input", f"cars={topic}"],
+    ),
+    "cuboid": (lambda _: ticks(), lambda topic: ["cuboid", "run", "--from", topic, "--schema", SCHEMA]),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_the_broker_dies_while_a_job_reads(kind: str, broker: str, run: Run, tmp_path: Path) -> None:
+    """The job waits for it or stops with advice; what it reads in the end is what one reads that saw nothing of it."""
+    messages, command = READERS[kind]
+    found, topic = messages(run), f"in-{uuid.uuid4().hex}"
+    subject = Subject.of([*command(f"kafka:{broker}/{topic}"), "--follow"])
+
+    def start(out: Path) -> Engine:
+        return Engine(subject.started(SLIPSTREAM, out), out, tmp_path / f"{out.name}.log", {})
+
+    def finished(engine: Engine) -> Committed:
+        assert engine.wait_for_end(600), engine.said
+        assert engine.code == 0, engine.said
+        return Committed.read(engine.out)
+
+    send(broker, topic, found[: len(found) // 2])
+    engine = start(tmp_path / "disturbed")
+    assert engine.wait_for(lambda: took_something(engine.out), 600), engine.said
+    again = reborn(SCRIPTS.parent / "build" / "kafka" / "broker.pid")
+    time.sleep(5)
+    again()
+    time.sleep(15)
+    send_more(broker, topic, [*found[len(found) // 2 :], b""])
+    engine.wait_for_end(600)
+    if engine.code != 0:
+        assert engine.has_advised, engine.said
+        engine = start(tmp_path / "disturbed")
+    disturbed = finished(engine)
+    expected = finished(start(tmp_path / "undisturbed"))
+    assert difference(expected, disturbed, whole=True, repeatable=False) == ""
+
+
+def took_something(out: Path) -> bool:
+    return any(batch.tuples for batch in journal(out))
 
 
 def has_something(file: Path) -> bool:

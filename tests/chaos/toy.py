@@ -25,7 +25,7 @@ from slipstream.linear_road.delivery import Delivery, write_batch
 from slipstream.linear_road.journal import journal
 from slipstream.linear_road.stages import ANSWERS, REJECTS, Hop
 
-BATCHES = 60
+BATCHES = 40
 PACE_S = 0.05
 
 

@@ -104,6 +104,10 @@ class Engine:
             mine = [chunk for place, chunk in enumerate(chunks) if place % self.tasks == task]
             # a shuffle brings tasks in any order
             rows = [*self.packed(mine), *rows]
+        self.take(number, rows)
+
+    def take(self, number: int, rows: list[Any]) -> None:
+        """What tasks sent goes through the stages."""
         if self.restart and (number + 1) % int(self.restart) == 0:
             self.host.restart()
         self.trips.append([])

@@ -6,14 +6,18 @@ import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linear_road.engine_in_memory import Engine
+from linear_road.engine_in_memory import Engine, arrival
 from oracles.linear_road import answers
-from slipstream.io.chunks import BEHIND, CAUGHT_UP, Chunk
+from slipstream.feeds.tuples import FIELDS
+from slipstream.io.chunks import BEHIND, CAUGHT_UP, LAST, Chunk
+from slipstream.io.parcels import ARRIVED
 from slipstream.linear_road.rules import RULES
 
 
@@ -156,6 +160,21 @@ def test_any_number_of_lanes_cut_and_read_anyhow_gives_the_oracles_answers(
     engine = Engine(lateness=lateness, tasks=tasks, chained=chained, **size, **again).run_lanes(batches)
     assert sorted(engine.outputs) == sorted(expected.outputs)
     assert Counter(engine.rejects) == Counter(expected.rejects)
+
+
+def test_the_rows_of_a_dataframe_are_the_tuples_of_a_feed() -> None:
+    """What Spark casts to numbers is parsed as lines are; null where it is none."""
+    feed = [report_of(second, vid) for second in range(0, 120, 30) for vid in (1, 2)]
+    rows = [dict(zip(FIELDS, map(int, line.split(",")), strict=True)) for line in feed]
+    rows.append({**rows[0], "vid": None})
+    engine = Engine(lateness=0)
+    columns = {name: pa.array([row[name] for row in rows], pa.int64()) for name in FIELDS if name != "seg"}
+    columns[ARRIVED] = pa.array([arrival(0)] * len(rows), pa.int64())
+    sent = engine.packing.from_frame(iter([pa.RecordBatch.from_pydict(columns)]))
+    engine.take(0, [SimpleNamespace(**row) for batch in sent for row in batch.to_pylist()])
+    engine.batch(1, [Chunk(1 << 62, LAST)])
+    assert sorted(engine.outputs) == sorted(answers(feed, lateness=0).outputs)
+    assert [reason for _, reason in engine.rejects] == ["range:vid"]
 
 
 def report_of(second: int, vid: int) -> str:

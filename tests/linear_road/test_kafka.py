@@ -35,11 +35,17 @@ def broker() -> Iterator[str]:
 
 def send(broker: str, topic: str, messages: list[bytes], partitions: int = 1) -> None:
     """Messages in turn to the partitions of a topic, which is made for them."""
-    from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin: Any = AdminClient({"bootstrap.servers": broker})
     admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    send_more(broker, topic, messages, partitions)
+
+
+def send_more(broker: str, topic: str, messages: list[bytes], partitions: int = 1) -> None:
+    """The same to a topic that is there."""
+    from confluent_kafka import Producer
+
     producer: Any = Producer({"bootstrap.servers": broker})
     for number, message in enumerate(messages):
         producer.produce(topic, message, partition=number % partitions)

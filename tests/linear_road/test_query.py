@@ -24,7 +24,7 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.text import export_text, import_text
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io import outputs
-from slipstream.linear_road.engine import Settings, toll_feed, toll_run
+from slipstream.linear_road.engine import Settings, toll_feed, toll_frame, toll_run
 from slipstream.linear_road.journal import last_batch
 from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
 from slipstream.linear_road.tables import answers_frame
@@ -144,6 +144,27 @@ def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
     expected = trips_of(feed, lateness=2)
     assert (summary["trips"], summary["archived"]) == (len(expected), sum(len(reports) for _, reports in expected))
     assert sorted(output_lines(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
+
+
+def test_a_streaming_dataframe_is_tolled(spark: SparkSession, text: list[str], tmp_path: Path) -> None:
+    """Spark's own reader of files; what is no number is rejected, and the newest second waits."""
+    feed = [line for line in text if int(line.split(",")[1]) < 100]
+    newest = max(int(line.split(",")[1]) for line in feed)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("".join(line + "\n" for line in [*feed, "x" + ",1" * 14]))
+    frame = spark.readStream.schema(", ".join(f"{name} string" for name in FIELDS)).csv(str(tmp_path / "in"))
+
+    def stop() -> None:
+        last = last_batch(tmp_path / "out")
+        if last is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        toll_frame(spark, frame, tmp_path / "out", Settings(lateness=0, watch=stop, follow=True))
+    expected = [output for output in answers(feed, lateness=0).outputs if output[2 if output[0] == 0 else 1] < newest]
+    assert sorted(output_lines(tmp_path / "out")) == sorted(expected)
+    with pytest.raises(BadArgument, match="has no column 'vid'"):
+        toll_frame(spark, frame.drop("vid"), tmp_path / "other", Settings())
 
 
 def test_the_history_answers_expenditures_and_travel_times(

@@ -9,6 +9,7 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,21 @@ from hypothesis import strategies as st
 
 from linear_road.engine_in_memory import Engine
 from linear_road.test_exactness import worlds
+from network.test_toll_box import ANSWERS as TOLL_BOX
+from network.test_toll_box import in_the_papers_order
 from oracles import linear_road
 from oracles.linear_road import Tuple
 from oracles.network_engines import array_of, stream
 from oracles.network_loads import functions
 from oracles.streams import busy_stream
 from slipstream.network import WindowFunction, files
+from slipstream.network.algebra import Arc, Node, Output
 from slipstream.network.functions import registered
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.stage import Boxes
 from slipstream.network.superbox import Superbox, Train
+from slipstream.network.toll import Toll
 from slipstream.network.windows import NULL_INTEGER, Function, Sorted, Windows, apply
 from slipstream.runtime.store import MemoryStore
 
@@ -87,7 +92,7 @@ def superbox_on(spark: Any, with_means: bool = True) -> Superbox:
     means = history.means()
     if not with_means:
         means = {name: values[:0] for name, values in means.items()}
-    tables = {"upstream": columns(upstream()), "tolls": columns(history.tolls(400)), "means": means}
+    tables = {"upstream": columns(upstream()), "tolls": columns(history.tolls(3100)), "means": means}
     return Superbox(plan(check(files.load(NETWORKS / "linear_road.yaml"), spark)), tables)
 
 
@@ -161,18 +166,21 @@ def test_a_notification_leaves_with_the_report_that_calls_for_it(spark: Any) -> 
         same(run(superbox_on(spark), seen, []), in_time)
 
 
-def test_the_network_runs_beside_the_toll_engine_and_gives_the_same(spark: Any, tmp_path: Path) -> None:
+def test_the_boxes_and_the_toll_box_give_the_same_in_one_run(spark: Any, tmp_path: Path) -> None:
     lines = busy_stream(9, vehicles=150, seconds=420)
     tuples = accepted(lines)
-    engine = Engine().run([lines])
     network = files.load(NETWORKS / "linear_road.yaml")
     functions("linear_road")
+    toll_box = Node("toll_box", Toll(), (Arc("feed"),))
+    its_outputs = tuple(Output(f"its_{name}", Arc("toll_box", port)) for port, name in enumerate(TOLL_BOX))
+    network = replace(network, nodes=(*network.nodes, toll_box), outputs=(*network.outputs, *its_outputs))
     feed = [("feed", 1_000_000 + i, tup._asdict()) for i, tup in enumerate(tuples)]
     no_tolls = [{"vid": -1, "day": 1, "xway": 0, "tolls": 0}]
     no_means = [{"xway": -1, "dir": 0, "seg": 0, "dow": 1, "minute": 1, "speed": 0.0, "cars": 0.0}]
     tables = {"upstream": upstream(), "tolls": no_tolls, "means": no_means}
-    got = answers(stream(spark, network, feed, [len(feed) // 2], tmp_path, tables=tables))
-    same(got, engine.outputs)
+    got = stream(spark, network, feed, [len(feed) // 2], tmp_path, tables=tables)
+    same(answers(got), Engine().run([lines]).outputs)
+    same(in_the_papers_order({name: got[f"its_{name}"] for name in TOLL_BOX}), answers(got))
 
 
 @pytest.mark.long

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from network.test_streaming import NAMES, bag, everything, random_feed
+from network.test_superbox import TABLE, in_rows
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of
 from slipstream.io import outputs
 from slipstream.io.chunks import CHUNK, as_stream
 from slipstream.io.outputs import Written
-from slipstream.network.algebra import Network, Schema
+from slipstream.network.algebra import Network
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.sink import Sink, Tuples
@@ -35,14 +36,6 @@ def superbox(spark: SparkSession) -> Superbox:
     network = everything()
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
     return Superbox(plan(check(network, spark)), {"names": names})
-
-
-TABLE: Schema = {"g": "text", "rank": "integer"}
-
-
-def in_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A table's rows in the order that Spark gives them: by all columns."""
-    return sorted(rows, key=lambda row: [row[name] for name in TABLE])
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Faults on purpose: toll engines are killed, paused, starved and lied to, and must put out what they would anyway.
+"""Faults on purpose: jobs are killed, paused, starved and lied to, and must put out what they would anyway.
 
-A campaign tolls a run undisturbed, then again and again with faults. After every fault what is committed must be the
-beginning of the undisturbed outputs, and at the end all of them; or the engine has stopped and said what to do. Engines
-run as commands, the way people run them. Stands on ``tolls`` for the names of its files only.
+A campaign runs a job undisturbed, then again and again with faults. After every fault what is committed must be part of
+the undisturbed outputs, and at the end all of them; or the job has stopped and said what to do. Jobs run as commands,
+the way people run them (``subject``), as processes that are watched from outside (``engine``). ``faults`` has what is
+done to them, ``comparison`` whether it did harm, ``campaign`` the order of events.
 """
 
 #: the file of a campaign's folder that says what came of every fault

@@ -1,8 +1,8 @@
-"""Chains of faults on engines, each chain on one folder from the first second of a run to the last.
+"""Chains of faults on a job, each chain in one folder from the beginning of the job's input to the end.
 
-Starting an engine takes longer than anything else here, so one start takes several faults that do not end it and then
-one that does. After every fault what is committed is compared with the undisturbed run; so a fault that does harm is
-known at once, not at the end of its chain.
+Starting a job takes longer than anything else here, so one start takes several faults that do not end it and then one
+that does. After every fault what is committed is compared with the undisturbed run; so a fault that does harm is known
+at once, not at the end of its chain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -23,27 +23,25 @@ from pathlib import Path
 from typing import Any
 
 from slipstream.chaos import NOTES, faults
-from slipstream.chaos.comparison import Outputs, check_the_check, difference
+from slipstream.chaos.comparison import Committed, check_the_check, difference
 from slipstream.chaos.engine import Engine
 from slipstream.chaos.faults import Damage, Fault, Site
-from slipstream.errors import BadArgument, BadInput, CheckFailed
-from slipstream.failpoints import COMPACTION_POINTS, POINTS
+from slipstream.chaos.subject import Subject
+from slipstream.errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream.io.outputs import CHECKPOINT
+from slipstream.linear_road.text import TEXT
 from slipstream.logs import add_lines, whole_lines
 from slipstream.progress import say
-from slipstream.session import JAVA_OPTIONS, settings
 
-SAME, ADVISED = "same", "stopped with advice"
+SAME, ADVISED, NOT_REACHED = "same", "stopped with advice", "not reached"
 #: the file system that a full disk is tried on
 _DISK = "512m"
-#: engines that live for seconds are not worth the better compiler of the JVM, which takes most of a start
-_SHORT_LIVED = f"{JAVA_OPTIONS}={settings()[JAVA_OPTIONS]} -XX:TieredStopAtLevel=1"
-#: batches between two compactions: few, so that they are struck too
-_BLOCK = 4
 #: batches between two faults of one start
 _GAP = (0, 3)
 #: faults of one start that do not end it
 _SOFT = 4
+#: how often a failpoint that a job did not come to is tried again, with another chain
+_TRIES = 2
 
 
 @dataclass(frozen=True)
@@ -58,40 +56,45 @@ class Record:
     @property
     def is_good(self) -> bool:
         """Whether nothing was lost, doubled or wrong, and nobody was left without advice."""
-        return self.outcome in (SAME, ADVISED)
+        return self.outcome in (SAME, ADVISED, NOT_REACHED)
 
 
 Make = Callable[[Site], Fault]
 
 
-#: what is killed at these places too while the others live on
-_PARTLY = ("tolls.after-save", "outputs.between-tables", "outputs.before-journal", "outputs.after-journal")
+def faults_for(subject: Subject) -> dict[str, list[Make]]:
+    """The faults that can strike a job, by the names that ``--kinds`` takes."""
+    saved = next(point for point in subject.points if point.endswith(".after-save"))
+    partly = (saved, "outputs.between-tables", "outputs.before-journal", "outputs.after-journal")
+    return {
+        "failpoints": [
+            *(partial(faults.KillAt, point=point) for point in subject.points),
+            *(
+                partial(faults.KillAt, point=point, who=who)
+                for point in partly
+                for who in (faults.DRIVER, faults.JVM, faults.WORKERS)
+            ),
+        ],
+        "kill": [partial(faults.Kill, who=who) for who in (faults.EVERYTHING, faults.DRIVER, faults.JVM)],
+        "signal": [partial(faults.Signal, number=number) for number in (signal.SIGTERM, signal.SIGINT)],
+        "worker": [faults.KillWorker],
+        "pause": [partial(faults.Pause, who=who) for who in (faults.DRIVER, faults.JVM, faults.WORKERS)],
+        "clock": [partial(faults.Skew, seconds=seconds) for seconds in (3600, -3600, 400 * 86400, -86400)],
+        "disk": [faults.FullDisk],
+        "read-only": [faults.ReadOnly],
+        "damage": [partial(Damage, what=what, how=how) for what, how in _damages(subject)],
+    }
 
-#: the kinds of faults by the names that ``--kinds`` takes
-KINDS: dict[str, list[Make]] = {
-    "failpoints": [
-        *(partial(faults.KillAt, point=point) for point in (*POINTS, *COMPACTION_POINTS)),
-        *(
-            partial(faults.KillAt, point=point, who=who)
-            for point in _PARTLY
-            for who in (faults.DRIVER, faults.JVM, faults.WORKERS)
-        ),
-    ],
-    "kill": [partial(faults.Kill, who=who) for who in (faults.EVERYTHING, faults.DRIVER, faults.JVM)],
-    "signal": [partial(faults.Signal, number=number) for number in (signal.SIGTERM, signal.SIGINT)],
-    "worker": [faults.KillWorker],
-    "pause": [partial(faults.Pause, who=who) for who in (faults.DRIVER, faults.JVM, faults.WORKERS)],
-    "clock": [partial(faults.Skew, seconds=seconds) for seconds in (3600, -3600, 400 * 86400, -86400)],
-    "disk": [faults.FullDisk],
-    "read-only": [faults.ReadOnly],
-    "damage": [
-        partial(Damage, what=what, how=how)
-        for what in faults.NEWEST
-        for how in ("cut", "changed")
-        # a byte changed in a table that is only appended to is found by its next reader, not by the job
-        if (what, how) != ("log of a table", "changed")
-    ],
-}
+
+def _damages(subject: Subject) -> Iterator[tuple[str, str]]:
+    for what in faults.NEWEST:
+        for how in ("cut", "changed"):
+            # a byte changed in a table that is only appended to is found by its next reader, not by the job
+            noticed = (what, how) != ("log of a table", "changed")
+            if noticed and (what != TEXT or subject.has_text):
+                yield what, how
+
+
 #: of 100 faults; the rest of what a start takes are those that do not end it
 SHARES = {
     "failpoints": 24,
@@ -108,14 +111,14 @@ SHARES = {
 
 @dataclass
 class Campaign:
-    """Faults on engines that toll a run, in a folder."""
+    """Faults on a job, in a folder."""
 
-    run: Path
+    subject: Subject
     folder: Path
     wanted: int
     seed: int
     kinds: Sequence[str] = tuple(SHARES)
-    batch_seconds: int = 3
+    makes: Mapping[str, Sequence[Make]] = field(default_factory=dict)  # the faults of each kind, if not the usual ones
     pause_s: float = 60.0
     jitter_s: float = 1.0  # at most so long after a commit
     program: Sequence[str] = (sys.executable, "-m", "slipstream")
@@ -123,13 +126,15 @@ class Campaign:
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
-            if kind not in KINDS:
-                raise BadArgument(f"--kinds {kind}: unknown.", hint=f"There are: {', '.join(KINDS)}.")
+            if kind not in SHARES:
+                raise BadArgument(f"--kinds {kind}: unknown.", hint=f"There are: {', '.join(SHARES)}.")
+        self.makes = {**faults_for(self.subject), **self.makes}
         self.records = self._noted()
         # what is left of a campaign that was interrupted must not throw the same dice again
         self._chance = random.Random(f"{self.seed} {len(self.records)}")
         self._chain = max((record.chain for record in self.records), default=0)
-        self._lasting: list[Damage] = []  # damage that no engine has met yet
+        self._lasting: list[Damage] = []  # damage that no start has met yet
+        self._missed: Counter[str] = Counter()  # how often a job did not come to a failpoint
 
     @property
     def _notes(self) -> Path:
@@ -141,12 +146,13 @@ class Campaign:
         if name != self._name():
             raise BadArgument(
                 f"--out {self.folder}: the campaign in it is another one.",
-                hint=f"It goes on with --seed {name.get('seed')} and the run and kinds it began with.",
+                hint=f"It resumes with --seed {name.get('seed')} and the job and kinds it began with.",
             )
         return [Record(**line) for line in lines]
 
     def _name(self) -> dict[str, Any]:
-        return {"seed": self.seed, "run": str(self.run), "kinds": list(self.kinds), "faults": self.wanted}
+        command = list(self.subject.command)
+        return {"seed": self.seed, "command": command, "kinds": list(self.kinds), "faults": self.wanted}
 
     def _note(self, line: dict[str, Any]) -> None:
         add_lines(self._notes, [line])
@@ -161,12 +167,13 @@ class Campaign:
         expected = self.undisturbed()
         todo = self._left()
         while todo:
-            before = len(self.records)
+            before = len(self.records), self._missed.total()
             with self._site() as site:
                 self._run_chain(site, todo, expected)
-            if len(self.records) == before:
+            if (len(self.records), self._missed.total()) == before:
                 raise CheckFailed(
-                    "An engine ended before any fault could strike.", hint="Give a longer run, or smaller batches."
+                    "The job ended before any fault could strike.",
+                    hint="Give it more input, or smaller batches: --batch-seconds, --train, or more files.",
                 )
         return self.records
 
@@ -174,31 +181,29 @@ class Campaign:
         """The plan without what was done already, whichever way it was done."""
         done = Counter(_what(record.kind) for record in self.records)
         left = []
-        for make in plan(random.Random(self.seed), self.kinds, self.wanted):
+        for make in plan(random.Random(self.seed), {kind: self.makes[kind] for kind in self.kinds}, self.wanted):
             if done[kind := _what(make(_NOWHERE).kind)]:
                 done[kind] -= 1
             else:
                 left.append(make)
         return left
 
-    def undisturbed(self) -> Outputs:
-        """What an engine puts out that nobody disturbs, once the comparison has shown that it can tell."""
+    def undisturbed(self) -> Committed:
+        """What the job puts out that nobody disturbs, once the comparison has shown that it can tell."""
         out = self.folder / "undisturbed"
         shutil.rmtree(out, ignore_errors=True)
         engine = self._start(out, {})
         engine.wait_for_end(3600)
         if engine.code != 0:
-            raise CheckFailed(f"The undisturbed engine ended with code {engine.code}: {engine.said}", hint="Mend that.")
-        expected = Outputs.read(out)
+            raise CheckFailed(
+                f"The undisturbed job ended with code {engine.code}: {engine.said}", hint="Run it alone until it works."
+            )
+        expected = Committed.read(out)
         check_the_check(expected)
         return expected
 
     def _start(self, out: Path, environment: dict[str, str]) -> Engine:
-        command = [*self.program, "toll", str(self.run), "--out", str(out)]
-        # a task is tried four times, as on a cluster, so that a worker may die
-        command += ["--batch-seconds", str(self.batch_seconds), "--compact-every", str(_BLOCK)]
-        command += ["--master", "local[2,4]", "--conf", _SHORT_LIVED]
-        return Engine(command, out, self.folder / "engine.log", environment)
+        return Engine(self.subject.started(self.program, out), out, self.folder / "engine.log", environment)
 
     @contextmanager
     def _site(self) -> Iterator[Site]:
@@ -216,7 +221,7 @@ class Campaign:
         finally:
             _remove(place)
 
-    def _run_chain(self, site: Site, todo: list[Make], expected: Outputs) -> None:
+    def _run_chain(self, site: Site, todo: list[Make], expected: Committed) -> None:
         """Start engine after engine on one folder until the run is over, or no fault is left."""
         self._lasting = []
         while todo:
@@ -233,7 +238,7 @@ class Campaign:
                 return
         self._finish(site, expected)
 
-    def _harm(self, site: Site, fault: Damage, expected: Outputs) -> None:
+    def _harm(self, site: Site, fault: Damage, expected: Committed) -> None:
         """Start an engine on damaged files: it refuses them, or it knows how to do without."""
         fault.struck = fault.harm()
         if not fault.struck:
@@ -249,10 +254,10 @@ class Campaign:
         else:
             fault.heal_unnoticed()
         # once the file is back, nothing of what was committed may be missing
-        problem = _problem(site.out, expected, whole=False)
+        problem = self._problem(site.out, expected, whole=False)
         self._record(fault.kind, f"wrong: {problem}" if problem else outcome, said)
 
-    def _run_engine(self, site: Site, struck: list[Fault], expected: Outputs) -> bool:
+    def _run_engine(self, site: Site, struck: list[Fault], expected: Committed) -> bool:
         """One start of an engine and the faults that strike it; whether the run is over."""
         environment: dict[str, str] = {}
         for fault in struck:
@@ -268,7 +273,9 @@ class Campaign:
                     break
                 self._strike(site, fault, engine, expected)
                 if fault.ends:
-                    return False
+                    break
+            if any(fault.ends and fault.struck for fault in struck):
+                return False
             ended = engine.wait_for_end(3600)
             return self._over(site, engine, ended, struck, expected)
         finally:
@@ -276,9 +283,12 @@ class Campaign:
             for fault in struck:
                 fault.heal()
 
-    def _strike(self, site: Site, fault: Fault, engine: Engine, expected: Outputs) -> None:
+    def _strike(self, site: Site, fault: Fault, engine: Engine, expected: Committed) -> None:
         fault.strike(engine)
-        fault.struck = True
+        fault.struck = not fault.missed
+        if fault.missed:
+            self._miss(fault)
+            return
         if not fault.ends:
             before = engine.commits()
             went_on = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
@@ -292,8 +302,15 @@ class Campaign:
             outcome, said = self._judged(engine, ended, by_itself, site, fault, expected)
         self._record(fault.kind, outcome, said)
 
+    def _miss(self, fault: Fault) -> None:
+        """A job did not come to a failpoint: it strikes in another chain, or the job has no such place."""
+        self._missed[fault.kind] += 1
+        if self._missed[fault.kind] >= _TRIES:
+            fault.struck = True
+            self._record(fault.kind, NOT_REACHED, "")
+
     def _judged(
-        self, engine: Engine, moved: bool, by_itself: bool, site: Site, fault: Fault, expected: Outputs
+        self, engine: Engine, moved: bool, by_itself: bool, site: Site, fault: Fault, expected: Committed
     ) -> tuple[str, str]:
         """What came of a fault: what is committed is compared, and what was said is read."""
         if not moved:
@@ -301,12 +318,12 @@ class Campaign:
         if by_itself and not engine.has_advised:
             return f"no advice, code {engine.code}", engine.said[-2000:]
         if not isinstance(fault, Damage):
-            problem = _problem(site.out, expected, whole=engine.code == 0)
+            problem = self._problem(site.out, expected, whole=engine.code == 0)
             if problem:
                 return f"wrong: {problem}", engine.said[-500:]
         return (ADVISED if by_itself else SAME), engine.said[-500:] if by_itself else ""
 
-    def _over(self, site: Site, engine: Engine, ended: bool, struck: list[Fault], expected: Outputs) -> bool:
+    def _over(self, site: Site, engine: Engine, ended: bool, struck: list[Fault], expected: Committed) -> bool:
         """Whether the chain is over; if it came to the end of its run, everything must be there."""
         if not ended or engine.code != 0:
             if not engine.has_advised:
@@ -318,18 +335,26 @@ class Campaign:
                 self._record("end of a chain", f"stopped without a fault, code {engine.code}", engine.said)
                 return True
             return False
-        problem = _problem(site.out, expected, whole=True)
+        problem = self._problem(site.out, expected, whole=True)
         if problem:
             last = struck[-1].kind if struck else "nothing"
             self._record(f"end of a chain, after {last}", f"wrong: {problem}", engine.said)
         return True
 
-    def _finish(self, site: Site, expected: Outputs) -> None:
+    def _finish(self, site: Site, expected: Committed) -> None:
         """Let a chain go to the end of its run undisturbed."""
         for _ in range(3):
             if self._run_engine(site, [], expected):
                 return
         self._record("end of a chain", "does not come to an end", "")
+
+    def _problem(self, out: Path, expected: Committed, *, whole: bool) -> str:
+        """What is wrong with what is committed, or nothing."""
+        try:
+            found = Committed.read(out, kept=whole)
+        except SlipstreamError as error:
+            return error.message
+        return difference(expected, found, whole=whole, repeatable=self.subject.is_repeatable)
 
     def _record(self, kind: str, outcome: str, said: str) -> None:
         self.records.append(Record(kind, self._chain, outcome, said))
@@ -345,25 +370,16 @@ def seed_in(folder: Path) -> int | None:
     return int(lines[0]["seed"]) if lines else None
 
 
-def _problem(out: Path, expected: Outputs, *, whole: bool) -> str:
-    """What is wrong with what is committed, or nothing."""
-    try:
-        return difference(expected, Outputs.read(out), whole=whole)
-    except BadInput as error:
-        return error.message
-
-
-def plan(chance: random.Random, kinds: Sequence[str], wanted: int) -> list[Make]:
+def plan(chance: random.Random, makes: Mapping[str, Sequence[Make]], wanted: int) -> list[Make]:
     """So many faults by their shares, every kind in turn, in an order that chance gives."""
-    whole = sum(SHARES[kind] for kind in kinds)
+    whole = sum(SHARES[kind] for kind in makes)
     made: list[Make] = []
-    for kind in kinds:
+    for kind, variants in makes.items():
         count = max(1, round(wanted * SHARES[kind] / whole))
-        variants = KINDS[kind]
         made += [variants[n % len(variants)] for n in range(count)]
     chance.shuffle(made)
     while len(made) < wanted:
-        made.append(chance.choice(KINDS[chance.choice(list(kinds))]))
+        made.append(chance.choice(makes[chance.choice(list(makes))]))
     return made[:wanted]
 
 

@@ -1,4 +1,4 @@
-"""A toll engine as a process, watched from outside: its relatives, its journal, what it said and how it ended."""
+"""A job as a process, watched from outside: its relatives, its journal, what it said and how it ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK_S = 0.05
 
 
 class Engine:
-    """One start of ``slipstream toll``."""
+    """One start of a job."""
 
     def __init__(self, command: Sequence[str], out: Path, log: Path, environment: Mapping[str, str]) -> None:
         self.out = out

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import psutil
 
+from slipstream.chaos.comparison import text_lengths
 from slipstream.chaos.engine import Engine
-from slipstream.failpoints import POINTS, VARIABLE
-from slipstream.io.outputs import CHECKPOINT, FOLDER, JOURNAL
-from slipstream.linear_road.journal import last_batch
+from slipstream.failpoints import OUTPUT_POINTS, VARIABLE
+from slipstream.io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
 from slipstream.linear_road.text import TEXT
 
 #: who is killed
@@ -47,6 +47,7 @@ class Fault:
     ends: bool = field(default=True, init=False)
     before: bool = field(default=False, init=False)
     struck: bool = field(default=False, init=False)
+    missed: bool = field(default=False, init=False)  # the job did not come to where it was to strike
 
     @property
     def kind(self) -> str:
@@ -58,7 +59,7 @@ class Fault:
         return {}
 
     def strike(self, engine: Engine) -> None:
-        """Do it."""
+        """Do it; unless it ``missed``."""
 
     def harm(self) -> bool:
         """Do it to the folder of an engine that is not running; whether there was anything to harm."""
@@ -114,7 +115,7 @@ class KillWorker(Fault):
 class KillAt(Fault):
     """Kill when a process has come to a failpoint, at the worst moment there is."""
 
-    point: str = POINTS[0]
+    point: str = OUTPUT_POINTS[0]
     who: str = EVERYTHING
 
     @property
@@ -134,7 +135,8 @@ class KillAt(Fault):
     def strike(self, engine: Engine) -> None:
         """Arm it, wait for somebody to come by, and kill."""
         self._reached.parent.mkdir(exist_ok=True)
-        if engine.wait_for(self._reached.exists):
+        self.missed = not engine.wait_for(self._reached.exists)
+        if not self.missed:
             engine.kill(victims(engine, self.who))
 
     def heal(self) -> None:
@@ -265,7 +267,7 @@ NEWEST: dict[str, Callable[[Path], Path | None]] = {
     "state file": lambda out: _newest(out / CHECKPOINT / "state"),
     "journal": lambda out: _there(out / JOURNAL),
     "output.csv": lambda out: _there(out / TEXT),
-    "log of a table": lambda out: _newest(out / FOLDER / "notifications" / "_delta_log", "*.json"),
+    "log of a table": lambda out: _newest(out / FOLDER, "_delta_log/*.json"),
 }
 
 
@@ -294,10 +296,8 @@ class Damage(Fault):
         file = NEWEST[self.what](self.site.out)
         whole = file.read_bytes() if file else b""
         if self.what == TEXT:
-            last = last_batch(self.site.out)
-            whole = whole[
-                : last.detail.text_bytes if last else 0
-            ]  # what follows is not committed, and is written again
+            # what follows is not committed, and is written again
+            whole = whole[: text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
         if not file or not whole:
             return False
         self._saved = file, whole

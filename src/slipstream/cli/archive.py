@@ -10,6 +10,7 @@ import typer
 from slipstream.cli.checks import check_folder
 from slipstream.cli.jobs import (
     Columns,
+    CompactEvery,
     Encoding,
     Fields,
     KafkaConfig,
@@ -18,6 +19,7 @@ from slipstream.cli.jobs import (
     Silence,
     Start,
     check_input,
+    check_message_schema,
     check_pace,
     mapped,
     named,
@@ -60,9 +62,7 @@ def archive(
     start: Start = "2007-05-28 00:00:00",
     text: Annotated[bool, typer.Option(help="Write rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
-    compact_every: Annotated[
-        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
-    ] = 500,
+    compact_every: CompactEvery = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
@@ -86,6 +86,7 @@ def archive(
     `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
     """
     check_input(source, follow=follow)
+    check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     from slipstream.io.sources import Definition

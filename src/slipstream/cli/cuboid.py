@@ -16,7 +16,7 @@ from rich.table import Table
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_writable
-from slipstream.cli.jobs import Columns, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
+from slipstream.cli.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
 from slipstream.cli.network.options import Encoding
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream.cli.tables import print_table, shown
@@ -95,6 +95,7 @@ def run(
     fragments: Annotated[int, typer.Option(min=0, help="Fragments by hash of the key; 0 for one per core.")] = 0,
     ranges: Annotated[str, typer.Option(help="Fragments by range instead: the first key of each but the first.")] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
+    compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     master: Master = session.LOCAL,
@@ -138,7 +139,7 @@ def run(
         settings=read_settings(kafka_config or []),
         definition=Definition(message_schema, schema_registry),
     )
-    how = Filling(follow=feed.has_no_end, fragments=fragments, bounds=bounds)
+    how = Filling(follow=feed.has_no_end, fragments=fragments, bounds=bounds, compact_every=compact_every)
     check_start(script, out, how)
     spark = spark_session("cuboid run", master, conf, quick=not how.follow and _bytes(source) < SMALL)
     result = fill(spark, replace(feed, most_files=batch_files), script, out, how)

@@ -60,7 +60,15 @@ Silence = Annotated[
         min=0, help="Seconds after which a partition of a topic that brings nothing no longer holds the others."
     ),
 ]
+CompactEvery = Annotated[int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")]
 Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
+
+
+def check_message_schema(file: Path | None) -> None:
+    """Refuse a schema file that is not there; ``FILE:MESSAGE`` names a message in it."""
+    if file is not None and not file.is_file():
+        named = str(file).rpartition(":")[0] or file
+        check_there(named, option="--message-schema", what="file", hint="Give an .avsc, .proto or descriptor file.")
 
 
 def check_input(input_: str, *, follow: bool) -> None:

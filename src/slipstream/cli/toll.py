@@ -12,6 +12,7 @@ from slipstream import session
 from slipstream.cli.checks import check_folder, check_there
 from slipstream.cli.jobs import (
     Columns,
+    CompactEvery,
     Encoding,
     Fields,
     KafkaConfig,
@@ -20,6 +21,7 @@ from slipstream.cli.jobs import (
     Silence,
     Start,
     check_input,
+    check_message_schema,
     check_pace,
     mapped,
     named,
@@ -77,9 +79,7 @@ def toll(
     ] = None,
     text: Annotated[bool, typer.Option(help="Write output.csv and rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
-    compact_every: Annotated[
-        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
-    ] = 500,
+    compact_every: CompactEvery = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
@@ -112,6 +112,7 @@ def toll(
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
+    check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     _check(rules)

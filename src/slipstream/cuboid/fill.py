@@ -23,7 +23,7 @@ from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sql import Query
 from slipstream.errors import BadArgument
 from slipstream.io import outputs
-from slipstream.io.outputs import CHECKPOINT, JOURNAL, REJECTS, Outputs, Written
+from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, JOURNAL, REJECTS, Outputs, Written
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.runtime import job
 from slipstream.session import keeping_state
@@ -45,6 +45,7 @@ class Filling:
     follow: bool = False
     fragments: int = 0
     bounds: tuple[int, ...] = ()
+    compact_every: int = COMPACT_EVERY  # batches between two compactions of the tables; 0 for never
     watch: Callable[[int], None] = lambda _: None  # called with the batch after every commit
 
 
@@ -161,7 +162,10 @@ def fill(spark: SparkSession, feed: Feed, script: Script, out: Path, how: Fillin
     name, _ = declared(script)
     check_start(script, out, how)
     job.run(
-        out, _Filling(feed, name, out), lambda: start(spark, feed, script, out, replace(how, follow=feed.has_no_end))
+        out,
+        _Filling(feed, name, out),
+        lambda: start(spark, feed, script, out, replace(how, follow=feed.has_no_end)),
+        compact_every=how.compact_every,
     )
     return summary(out, name)
 

@@ -9,10 +9,9 @@ from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Place
 from slipstream.io.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
+from slipstream.io.parcels import REPORT
 from slipstream.io.sources import KAFKA, Definition, Feed, feed_of, fields_of, parquet_schema
 
-#: what a position report must say; its type and its segment follow from the rest
-REPORT = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
 #: encodings whose fields have names
 NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
 

@@ -28,7 +28,7 @@ from slipstream.io import sources
 from slipstream.io.kafka import Topic
 from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
 from slipstream.io.outputs.kafka import Publisher
-from slipstream.io.parcels import Parcels
+from slipstream.io.parcels import Parcels, of_frame
 from slipstream.io.reports import reading
 from slipstream.io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, tables
@@ -130,9 +130,21 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
 
 
 def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll text, JSON or trains from a file, a folder, a topic or a socket: what is there, or all that comes."""
+    """Toll a file, a folder, a topic or a socket in any encoding: what is there, or all that comes."""
     check_feed(source, out, settings)
     return _FeedLife(spark, source, out, settings).to_the_end()
+
+
+def toll_frame(
+    spark: SparkSession, frame: DataFrame, out: Path, settings: Settings, *, name: str = "frame"
+) -> dict[str, Any]:
+    """Toll a streaming DataFrame with the columns of tuples, until somebody stops the job.
+
+    Each of its partitions is a lane (``linear_road.intake``). It has no end of its own: the newest seconds wait for
+    tuples that are newer by the lateness.
+    """
+    _check(out, settings, _fixed_of_frame(name, settings))
+    return _FrameLife(spark, frame, name, out, settings).to_the_end()
 
 
 def check_run(run: Run, out: Path, settings: Settings) -> None:
@@ -168,6 +180,11 @@ def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
     """What a job remembers of a feed: a folder may move, a socket may have another port."""
     name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
     return settings.fixed(source if source.startswith(sources.KAFKA) else name, lateness=settings.lateness)
+
+
+def _fixed_of_frame(name: str, settings: Settings) -> dict[str, Any]:
+    """What a job remembers of a DataFrame."""
+    return settings.fixed(f"frame {name}", lateness=settings.lateness)
 
 
 def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
@@ -260,6 +277,17 @@ class _Life(job.Life):
         if self.settings.archives:
             archives.describe(self.out)
         return layout
+
+    def through_intake(self, engine: str, layout: Layout, parcels: DataFrame, *, live: bool) -> DataFrame:
+        """The query behind a feed's parcels."""
+        settings = self.settings
+        _warm_up(self.spark, layout)
+        self._clock.parent.mkdir(parents=True, exist_ok=True)
+        (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
+        intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
+        history = str(settings.history.absolute()) if settings.history else None
+        stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)
+        return assemble(parcels, engine, layout, stages, self.write(engine))
 
     def write(self, engine: str) -> WriteStage:
         """The stage that writes what the others make."""
@@ -396,13 +424,36 @@ class _FeedLife(_Life):
             control=str(self._control.file.absolute()),
             packing=packing,
         )
-        _warm_up(self.spark, layout)
-        self._clock.parent.mkdir(parents=True, exist_ok=True)
-        (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
-        intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
-        history = str(settings.history.absolute()) if settings.history else None
-        stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)
-        return layout, assemble(parcels, engine, layout, stages, self.write(engine))
+        return layout, self.through_intake(engine, layout, parcels, live=live)
+
+
+class _FrameLife(_Life):
+    """A streaming DataFrame: it comes by itself, and has no end of its own."""
+
+    def __init__(self, spark: SparkSession, frame: DataFrame, name: str, out: Path, settings: Settings) -> None:
+        super().__init__(spark, out, settings)
+        self._frame, self.source = frame, name
+
+    def is_warm(self, query: StreamingQuery) -> bool:  # noqa: ARG002
+        """It has no openings."""
+        return True
+
+    def is_open(self, place: dict[str, Any]) -> bool:  # noqa: ARG002
+        """It has no openings."""
+        return True
+
+    def is_over(self, place: dict[str, Any]) -> bool:  # noqa: ARG002
+        """It has no end."""
+        return False
+
+    def begin(self, place: dict[str, Any]) -> None:
+        """It has begun."""
+
+    def written(self, engine: str) -> tuple[Layout, DataFrame]:
+        """Its rows as parcels, through the intake and the stages."""
+        layout = self.layout(_fixed_of_frame(self.source, self.settings), live=True)
+        parcels = of_frame(self._frame, Parcels("text", layout.fragments, layout.lateness))
+        return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
 def _watch(out: Path, settings: Settings) -> Watch | None:

@@ -6,10 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.io.outputs import Tail
+from slipstream.io.outputs import COMPACT_EVERY, Tail
 from slipstream.network import shedding
 from slipstream.network.execution import ALL, Execution
 from slipstream.network.failures import query_errors
@@ -38,6 +39,7 @@ def drive(
     trains: int = ALL,
     watch: Callable[[int], None] = lambda _: None,
     rest: Callable[[], bool] = _pause,
+    compact_every: int = COMPACT_EVERY,
 ) -> None:
     """Run a network until its input ends: a recording at its own pace, feeds as they come.
 
@@ -47,7 +49,8 @@ def drive(
     """
     execution.watch = watch
     life = _NetworkLife(execution, controller, rest)
-    job.run(execution.folder, life, lambda: execution.start(spark, tables, trains=trains))
+    start = partial(execution.start, spark, tables, trains=trains)
+    job.run(execution.folder, life, start, compact_every=compact_every)
 
 
 def follow(spark: SparkSession, execution: Execution, tables: Mapping[str, DataFrame] | None = None) -> None:

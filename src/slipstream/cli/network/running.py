@@ -11,7 +11,15 @@ import typer
 
 from slipstream import session
 from slipstream.cli.checks import check_new, check_there
-from slipstream.cli.jobs import Fields, KafkaConfig, MessageSchema, SchemaRegistry, check_input
+from slipstream.cli.jobs import (
+    CompactEvery,
+    Fields,
+    KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    check_input,
+    check_message_schema,
+)
 from slipstream.cli.network.options import (
     Columns,
     Encoding,
@@ -83,6 +91,7 @@ def run_network(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
     functions: Functions = None,
     as_json: Json = False,
@@ -109,6 +118,7 @@ def run_network(
     a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
+    check_message_schema(message_schema)
     given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
     mapped = bool(encoding or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
@@ -124,7 +134,7 @@ def run_network(
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
     from slipstream.io.sources import Definition
-    from slipstream.network.execution import ANOTHER
+    from slipstream.network.execution import ALL, ANOTHER
     from slipstream.network.schemas import check
 
     network = load_network(file, functions)
@@ -163,7 +173,7 @@ def run_network(
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
-    _drive(spark, execution, frames(spark, stored), controller, paced=rate is not None)
+    _drive(spark, execution, frames(spark, stored), controller, ALL if rate is not None else 1, compact_every)
     if not _goes_to_console(going):  # standard output is for tuples then
         _summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
@@ -198,14 +208,25 @@ def _goes_to_console(wheres: dict[str, list[str]]) -> bool:
 
 
 def _drive(
-    spark: Any, execution: Execution, tables: dict[str, Any], controller: Controller | None, *, paced: bool
+    spark: Any,
+    execution: Execution,
+    tables: dict[str, Any],
+    controller: Controller | None,
+    trains: int,
+    compact_every: int,
 ) -> None:
     from slipstream.network.driving import drive
-    from slipstream.network.execution import ALL
 
     with bar("batches", _batches(execution)) as advance:
-        trains = ALL if paced else 1
-        drive(spark, execution, tables, controller=controller, trains=trains, watch=partial(_advanced, advance))
+        drive(
+            spark,
+            execution,
+            tables,
+            controller=controller,
+            trains=trains,
+            watch=partial(_advanced, advance),
+            compact_every=compact_every,
+        )
 
 
 def _is_small(before: Execution | None, recorded: dict[str, pa.Table], *, live: bool) -> bool:

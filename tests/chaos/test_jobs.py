@@ -1,0 +1,76 @@
+"""Jobs of every kind whose commit fails half-way, in one Spark session: each resumes as if nothing had happened.
+
+The same fault in a job with a broken commit must be noticed. ``test_campaign.py`` does worse, with real processes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chaos.canary import broken
+from chaos.subjects import SUBJECTS
+from commands import Slipstream
+from slipstream.chaos.comparison import Committed, check_the_check, difference
+from slipstream.chaos.subject import Subject
+from slipstream.city.simulate import simulate
+from slipstream.city.traffic import Traffic
+from slipstream.io.outputs import Batch, committed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCHES = 3
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    traffic = Traffic(expressways=1, minutes=3, demand=1.0, accident_every=1)
+    return simulate(spark, traffic, 4, tmp_path_factory.mktemp("runs") / "run").path
+
+
+def carried_out(subject: Subject, out: Path, slipstream: Slipstream) -> Committed:
+    done = slipstream(*subject.arguments(out))
+    assert done.code == 0, done.err
+    return Committed.read(out)
+
+
+def failing(append: Callable[[Path, Batch], None]) -> Callable[[Path, Batch], None]:
+    """A journal that cannot be written when a batch with rows is in its tables already."""
+
+    def fail(folder: Path, batch: Batch) -> None:
+        if any(batch.outputs.values()):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(folder))
+        append(folder, batch)
+
+    return fail
+
+
+def interrupted(subject: Subject, out: Path, slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> Committed:
+    """What a job has put out that failed in the middle of a commit, and was started again."""
+    with monkeypatch.context() as patch:
+        patch.setattr(committed, "append", failing(committed.append))
+        failed = slipstream(*subject.arguments(out))
+    assert failed.code != 0
+    assert "Traceback" not in failed.err
+    return carried_out(subject, out, slipstream)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_a_failed_commit_does_no_harm_and_a_broken_one_is_caught(
+    kind: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, slipstream = SUBJECTS[kind](run, tmp_path, BATCHES), Slipstream(capsys)
+    expected = carried_out(subject, tmp_path / "undisturbed", slipstream)
+    check_the_check(expected)
+    found = interrupted(subject, tmp_path / "out", slipstream, monkeypatch)
+    assert difference(expected, found, whole=True) == ""
+    with broken(monkeypatch):
+        doubled = interrupted(subject, tmp_path / "broken", slipstream, monkeypatch)
+    assert "too many" in difference(expected, doubled, whole=True)
