@@ -50,8 +50,8 @@ class Attaching(Execution):
 
     queries: list[Execution]
 
-    def _deliver(self, committed: Any, batch: Any, number: int) -> None:
-        super()._deliver(committed, batch, number)
+    def _deliver(self, committed: Any, sending: Any, batch: Any, number: int) -> None:
+        super()._deliver(committed, sending, batch, number)
 
         if number < OPENINGS:
             return
