@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from reference.tables import WRITTEN, cuboid, fields, first_line, layout, record, table
+import pyarrow as pa
+
+from reference.tables import WRITTEN, cuboid, fields, first_line, layout, table
 from slipstream.archive import files as archives
 from slipstream.berlinmod import dataset
 from slipstream.cuboid import files as snapshots
 from slipstream.feeds import clock, history, run, trains, tuples
 from slipstream.io import outputs
-from slipstream.linear_road import answers, published, sink
+from slipstream.linear_road import answers, journal, published, tables
 from slipstream.linear_road import layout as engine
 from slipstream.moving import types
 from slipstream.network import execution, points
@@ -82,7 +84,6 @@ def _history() -> tuple[str, ...]:
 def _job() -> tuple[str, ...]:
     return (
         "## The folder of a job\n",
-        "Of networks and `slipstream cuboid run`; the toll engine's is below.\n",
         layout(job),
         f"`{job.FILE}`, what must stay the same from start to start:\n",
         fields(job.Job),
@@ -95,26 +96,35 @@ def _job() -> tuple[str, ...]:
 
 def _engine() -> tuple[str, ...]:
     kinds = [
-        (kind, name.replace("_", " "), ", ".join(sink.PAPER.get(kind, sink.TRAVEL)), f"{answers.LIMITS[kind]} s")
-        for kind, name in enumerate(answers.NAMES)
+        (
+            one.kind,
+            f"`{one.name}`",
+            ", ".join(f"`{name}`" for name in (*one.columns, "delay_ms")),
+            ", ".join(("kind", *one.paper)),
+            f"{answers.LIMITS[one.kind]} s",
+        )
+        for one in tables.ANSWER_TABLES
     ]
     return (
         "## The toll engine's folder\n",
-        layout(sink),
-        "The five kinds of answers, the order of their fields in `output.csv`, and their limits in the 2004 edition:\n",
-        table(("kind", "answer", "fields", "limit"), kinds),
-        "What `a` and `b` are:\n",
-        "```text\n" + (answers.__doc__ or "").partition("\n\n")[2].strip() + "\n```\n",
-        "The columns of the Parquet files (`kind` is stored as `int32`):\n",
-        record(answers.ANSWER),
-        "A line of the journal `batches.jsonl`:\n",
-        fields(sink.Batch),
-        f"`checkpoint/{engine.FILE}`, what must stay the same from start to start:\n",
+        "It is that of every job, with these outputs. The tables of answers, the order of their fields in "
+        "`output.csv`, and their limits in the 2004 edition:\n",
+        table(("kind", "table", "columns", "output.csv", "limit"), kinds),
+        "`delay_ms` is how long before its Time the question of an answer arrived. With the instant of the commit, "
+        "`emitted_ms` in the journal, it makes Emit in milliseconds of the run.\n",
+        f"`trips` has {_named(tables.TRIP_SCHEMA)}; `rejects` has {_named(tables.REJECT_SCHEMA)}.\n",
+        "The `detail` of a line of the journal:\n",
+        fields(journal.Detail),
+        f"What `{job.FILE}` fixes:\n",
         fields(engine.Layout),
         f"`checkpoint/clock.json`. {first_line(clock.Clock)}\n",
         fields(clock.Clock),
         "`metrics.jsonl` and `summary.json`: [metrics](metrics.md).\n",
     )
+
+
+def _named(schema: pa.Schema) -> str:
+    return ", ".join(f"`{name}`" for name in schema.names)
 
 
 def _snapshot() -> tuple[str, ...]:

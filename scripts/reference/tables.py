@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from slipstream.cuboid.schema import AST, Schema
 
 WRITTEN = "Written by `make docs` from the code.\n"
@@ -38,11 +36,6 @@ def fields(kind: Any) -> str:
 def meanings(words: Mapping[str, str]) -> str:
     """Names and what they mean."""
     return table(("name", ""), [(f"`{name}`", meaning) for name, meaning in words.items()])
-
-
-def record(dtype: np.dtype[Any]) -> str:
-    """The columns of a NumPy record."""
-    return table(("column", "type"), [(f"`{name}`", f"`{dtype[name]}`") for name in dtype.names or ()])
 
 
 def cuboid(schema: Schema) -> str:

@@ -34,7 +34,6 @@ POINTS = (
     "accounts.after-save",
     *OUTPUT_POINTS[:-2],
     "text.before-append",
-    "text.between-files",
     *OUTPUT_POINTS[-2:],
 )
 

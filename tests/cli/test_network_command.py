@@ -109,3 +109,19 @@ def test_a_box_is_described_with_what_was_left_out(spark, slipstream: Slipstream
     assert "size 1 advance 1" in crowd["what"]
     shown = slipstream("network", "describe", BORDER).out
     assert shown.splitlines()[0].strip() == "border: 1 stage"
+
+
+def test_stages_are_described_with_their_keys(spark, slipstream: Slipstream) -> None:
+    described = slipstream("network", "describe", NETWORKS / "linear_road.yaml", "--parallel", 2, "--json").json
+    assert [(stage["keys"], stage["partitions"]) for stage in described["stages"]][:2] == [([["vid"]], 2), ([], 1)]
+    assert {box["stage"] for box in described["boxes"]} == {0, *(stage["stage"] for stage in described["stages"])}
+    assert (
+        "2 partitions by vid" in slipstream("network", "describe", NETWORKS / "linear_road.yaml", "--parallel", 2).err
+    )
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_network_that_has_begun_keeps_its_partitions(slipstream: Slipstream, tmp_path: Path) -> None:
+    Execution.lay_out(tmp_path / "run", files.load(BORDER))
+    refused = slipstream("network", "run", BORDER, "--out", tmp_path / "run", "--parallel", 3)
+    assert (refused.code, "was begun with 1" in " ".join(refused.err.split())) == (2, True)

@@ -12,8 +12,7 @@ from fastapi.testclient import TestClient
 from console.conftest import HERE, OURS
 from slipstream.console.guard import BODY_LIMIT, Rules
 from slipstream.console.server import create, page_advice
-from slipstream.linear_road.engine import CHECKPOINT
-from slipstream.linear_road.layout import FILE
+from slipstream.runtime.job import FILE
 
 TOKEN = "a-token-for-the-wall-0123456789"
 
@@ -122,8 +121,9 @@ def test_rules_that_a_folder_names_are_no_code(tmp_path: Path, workspace: Path) 
     """A result may be a stranger's; an engine that goes on in it would import what its layout names."""
     inside = tmp_path / "inside"
     shutil.copytree(workspace, inside)
-    layout = inside / "tolled" / CHECKPOINT / FILE
-    layout.write_text(json.dumps(json.loads(layout.read_text()) | {"rules": "os:system"}))
+    job = inside / "tolled" / FILE
+    said = json.loads(job.read_text())
+    job.write_text(json.dumps({**said, "settings": {**said["settings"], "rules": "os:system"}}))
     with TestClient(create(inside, Rules(), "local[2]"), base_url=HERE, headers=OURS) as page:
         assert page.post("/api/city/open", json={"result": "tolled"}).status_code == 200
         answer = page.post("/api/city/resume", json={"speed": 1.0})

@@ -48,7 +48,7 @@ def test_the_examples_with_functions_of_their_own_can_be_checked(
 ) -> None:
     monkeypatch.setattr(Works, "spark", lambda self: spark)
     without = console(monkeypatch, tmp_path)
-    assert "window function 'standing' is not there" in complaints(without, "linear_road.yaml")[0]["message"]
+    assert "'journey_seconds' may not be used" in complaints(without, "linear_road.yaml")[0]["message"]
     assert "'near_school' may not be used" in complaints(without, "speeding.yaml")[0]["message"]
     files = [str(NETWORKS / name) for name in ("linear_road.py", "speeding.py")]
     page = console(monkeypatch, tmp_path, "--functions", files[0], "--functions", files[1])

@@ -26,6 +26,7 @@ from slipstream.feeds.tuples import MILE
 from slipstream.io import outputs
 from slipstream.linear_road.cars import FORGET_AFTER
 from slipstream.linear_road.engine import Settings, toll_run
+from slipstream.linear_road.tables import answers_frame
 from slipstream.runtime import metrics
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def test_the_drivers_in_the_cluster_are_numpys(both: tuple[Path, Path], reports:
 def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple[Path, Path]) -> None:
     """Accounts against the tolls charged, segments against the answers given; Spark against one process."""
     snapshot = Snapshot.open(both[1])
-    answers = spark.read.parquet(str(both[1] / "output")).toPandas()
+    answers = answers_frame(spark, both[1]).toPandas()
     alerts = set(answers[answers.kind == 1].a)
     assert set(snapshot["accident"].scan(["segment"])["segment"].tolist()) <= alerts | set(range(100))
     segments = snapshot["segment"].scan()

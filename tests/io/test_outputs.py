@@ -150,7 +150,7 @@ class JournalFirst(Outputs):
             rows[one.output] = rows.get(one.output, 0) + one.rows
         more = entry.pop("before_journal")(0)
         self.last = committed.Batch(batch, 0, rows, entry["rejects"], entry["tuples"], more)
-        committed.append(self._folder, self.last)
+        committed.append(self.folder, self.last)
         self._append(parts, batch)
         return True
 
@@ -427,7 +427,7 @@ def test_a_table_is_none_where_there_is_no_log(tmp_path: Path) -> None:
 def test_rows_in_pieces_are_one_file(tmp_path: Path) -> None:
     opened = Outputs(tmp_path, JOB, SCHEMAS)
     pieces = (table_of("tolls", values) for values in ([1, 2], [3]))
-    one = outputs.write(tmp_path, "tolls", pieces, 0, dictionary=["vid"])
+    one = outputs.write(tmp_path, "tolls", pieces, 0, dictionary=["toll"], ascending=["vid"])
     assert one.rows == 3
     opened.commit(0, [one])
     assert outputs.read(tmp_path, "tolls")["vid"].to_pylist() == [1, 2, 3]
@@ -467,3 +467,19 @@ def test_a_compaction_that_fails_anywhere_changes_no_row(tmp_path: Path, point: 
     outputs.compact(tmp_path / "out")
     assert visible_state(tmp_path / "out") == expected
     assert sound(tmp_path / "out").last_batch == len(CONTENT) - 1
+
+
+def test_a_journal_is_followed_as_it_grows(tmp_path: Path) -> None:
+    whole = outputs.Tail(tmp_path)
+    assert whole.batches() == []
+    opened = sound(tmp_path)
+    deliver(tmp_path, 0, CONTENT[0], opened)
+    later = outputs.Tail(tmp_path, from_now_on=True)
+    deliver(tmp_path, 1, CONTENT[1], opened)
+    assert [batch.batch for batch in whole.batches()] == [0, 1]
+    assert [batch.batch for batch in later.batches()] == [1]
+    with (tmp_path / "batches.jsonl").open("ab") as file:
+        file.write(b'{"batch": 2, "com')
+    assert whole.batches() == later.batches() == []
+    deliver(tmp_path, 2, CONTENT[2], sound(tmp_path))
+    assert whole.batches() == later.batches() == [outputs.last_batch(tmp_path)]

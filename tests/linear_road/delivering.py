@@ -10,6 +10,7 @@ from slipstream.io.sources import CLOCK
 from slipstream.linear_road import tables
 from slipstream.linear_road.delivery import Delivery, write_batch
 from slipstream.linear_road.stages import Hop
+from slipstream.linear_road.text import REJECTED, TEXT
 
 JOB = "a job"
 
@@ -17,7 +18,7 @@ JOB = "a job"
 def delivery(out: Path, *, text: bool = True, trips: bool = False, clock: Path | None = None) -> Delivery:
     """What commits the batches of a job in a folder that may have some already."""
     made = Outputs(out, JOB, tables.schemas(answers=True, trips=trips))
-    return Delivery(out, made, clock or out / CHECKPOINT / CLOCK, text)
+    return Delivery(out, made, clock or out / CHECKPOINT / CLOCK, (TEXT, REJECTED) if text else ())
 
 
 def deliver(to: Delivery, batch: int, *tasks: Sequence[Hop]) -> bool:

@@ -23,7 +23,8 @@ from slipstream.cuboid.ask import ask
 from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.functions import atomic
 from slipstream.cuboid.snapshot import Snapshot
-from slipstream.errors import BadArgument, BadInput
+from slipstream.cuboid.sources import reading
+from slipstream.errors import BadInput
 from slipstream.network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files, shedding
 from slipstream.network.execution import Execution
 from slipstream.network.plan import plan
@@ -182,7 +183,8 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     ticks.write(tmp_path / "ticks", TICKS, seed=7, files=2)
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
-    fill(spark, first, script, tmp_path / "filled", Filling(fragments=2))
+    feed = reading(str(first), script.cuboids["stock"])
+    fill(spark, feed, script, tmp_path / "filled", Filling(fragments=2))
     job = Execution.prepare(tmp_path / "run", stocks(), {"ticks": first}, train=60)
     job.release()
     job.run(spark)
@@ -267,5 +269,5 @@ def test_mistakes_are_named(boxes: str, words: str) -> None:
 
 
 def test_two_boxes_cannot_keep_one_cuboid() -> None:
-    with pytest.raises(BadArgument, match="two boxes keep a cuboid 'car'"):
+    with pytest.raises(BadInput, match="two boxes keep a cuboid 'car'"):
         check(files.loads(HEAD + CARS + CARS.replace("c:", "b:", 1)), None)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -24,6 +23,7 @@ from slipstream.network import Builder, execution, intake
 from slipstream.network.algebra import Network, Order
 from slipstream.network.driving import drive
 from slipstream.network.execution import Execution
+from slipstream.network.parcels import Row
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.shedding import Marker, places
@@ -59,7 +59,8 @@ def taken(run: Execution) -> int:
     return sum(entry["taken"].get("cars", 0) for entry in run.monitor.entries())
 
 
-def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallel: int) -> None:
     """Paused, stepped, left and resumed; a line that is no tuple is rejected; the end is said by a mark."""
     monkeypatch.setattr(execution, "REHEARSALS", 2)
     arriving = tmp_path / "arriving"
@@ -74,7 +75,7 @@ def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     columns = {"id": "vin", "time": "ts:ms"}
     feed = feed_of(str(arriving), CAR, columns=columns, follow=True)
     assert (feed.encoding, feed.header) == ("csv", "vin,ts,seg,spd")
-    run = Execution.on_feeds(tmp_path / "run", slow_segments(), {"cars": feed})
+    run = Execution.on_feeds(tmp_path / "run", slow_segments(), {"cars": feed}, parallel=parallel)
 
     def until(*steps: Callable[[], bool]) -> Callable[[], bool]:
         rest = iter(steps)
@@ -129,8 +130,8 @@ def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(entry["outputs"][name]["worst"] < 300 for entry in again.monitor.entries() for name in entry["outputs"])
 
 
-def rows_of(*rows: tuple[int, int, int, int, bytes]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["source", "seq", "what", "arrived", "chunk"])
+def rows_of(*rows: tuple[int, int, int, int, bytes]) -> list[Row]:
+    return [Row(0, *row) for row in rows]
 
 
 def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
@@ -145,10 +146,12 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
     rejects = as_stream(pa.table({"reason": ["json"], "line": ["x"]}))
     found = intake.take(
         made,
-        [
-            rows_of((0, 5, CHUNK, 200, train(3, 4)), (1, 0, CHUNK, 150, train(2))),
-            rows_of((0, 1, CHUNK, 100, train(1)), (1, 9, REJECTED, 150, rejects)),
-        ],
+        rows_of(
+            (0, 5, CHUNK, 200, train(3, 4)),
+            (1, 0, CHUNK, 150, train(2)),
+            (0, 1, CHUNK, 100, train(1)),
+            (1, 9, REJECTED, 150, rejects),
+        ),
         batch=7,
     )
     first = 7 << 40
@@ -158,7 +161,7 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
     assert found.trains["left"].ts.tolist() == [100_000, 200_000, 200_000]
     assert found.rejects is not None
     assert found.counts == {"taken": {"left": 3, "right": 1, "rejects": 1}, "dropped": {}}
-    assert intake.take(made, [rows_of((0, -1, OPENING, 0, b""))], 0).is_opening
+    assert intake.take(made, rows_of((0, -1, OPENING, 0, b"")), 0).is_opening
 
 
 def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> None:
@@ -166,14 +169,15 @@ def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> No
     net.source("cars", n="integer").filter("n >= 0", name="all").to("out")
     network = net.build()
     made, marker = plan(check(network, None)), Marker(str(tmp_path), network)
-    row = rows_of((0, 0, CHUNK, 100, as_stream(pa.table({"n": pa.array(range(1000), pa.int64())}))))
-    assert not intake.take(made, [row], 1, marker).trains["cars"].shed.any()
+    rows = rows_of((0, 0, CHUNK, 100, as_stream(pa.table({"n": pa.array(range(1000), pa.int64())}))))
+    assert not intake.take(made, rows, 1, marker).trains["cars"].shed.any()
     (tmp_path / "shed.json").write_text(json.dumps({str(places(network)[0]): 0.25}))
-    found = intake.take(made, [row], 1, marker)
+    assert intake.load_of(made, rows[0], marker)[1].dropped, "where tuples are read it is the same"
+    found = intake.take(made, rows, 1, marker)
     lost = int((found.trains["cars"].shed & 1).sum())
     assert 200 < lost < 300
     assert found.counts["dropped"] == {"cars": {str(places(network)[0]): lost}}
-    again = intake.take(made, [row], 1, marker)
+    again = intake.take(made, rows, 1, marker)
     assert (again.trains["cars"].shed == found.trains["cars"].shed).all(), "a batch that is repeated drops the same"
 
 
@@ -191,7 +195,7 @@ def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     from slipstream.io.lines import LineReader, Lines
 
     (tmp_path / "cars.csv").write_text("ts,vin\n")
-    reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header, decoding=other.decoding))
+    reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header))
     end = reader.latestOffset(reader.initialOffset(), None)
     with pytest.raises(BadInput, match="line 1: not the header"):
         [list(reader.read(part)) for part in reader.partitions(reader.initialOffset(), end)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from slipstream.errors import BadInput
-from slipstream.network import TUP, Builder, Order, Stream
+from slipstream.network import TUP, Builder, Order, ScalarFunction, Stream, register
 from slipstream.network.algebra import Arc, Filter, Network, Node, Output, Source
 from slipstream.network.schemas import check
 
@@ -59,7 +59,36 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
         "left order takes no group_by",
         "column",
     ),
+    (lambda c, t, f: c.latest(t, "plat"), "box latest_1 (latest): column 'plat'", "'plate'"),
+    (lambda c, t, f: c.latest(t.map({"time": "place"}), "time"), "integer on the left and text on the right", "map"),
+    (lambda c, t, f: c.latest(f, "plate"), "firms is a stored table", "joined"),
+    (lambda c, t, f: c.running({"m": "stddev(speed)"}), "would have to keep them", "avg"),
+    (lambda c, t, f: c.running({"m": "max(plate)"}), "column m: it is text", "number"),
+    (lambda c, t, f: c.running({"speed": "max(speed)"}), "there is a column 'speed' already", "Name"),
+    (lambda c, t, f: c.running({"n": "count(*)"}, "plat"), "group_by column 'plat'", "'plate'"),
+    (
+        lambda c, t, f: c.join(t, "left.time = right.time", size=1, left=ORDER, right=ORDER, outer=True),
+        "outer is for stored tables",
+        "latest",
+    ),
+    (
+        lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("speed"), size=1, clock=t),
+        "the clock's column 'speed' is not there",
+        "time",
+    ),
+    (
+        lambda c, t, f: c.aggregate({"n": "count(*)"}, Order(TUP), size=1, clock=t),
+        "a clock goes with neither Tup# nor a timeout",
+        "Leave",
+    ),
+    (
+        lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("speed"), size=1, clock=t.map({"speed": "time"})),
+        "'speed' is float in the input and integer in the clock",
+        "map",
+    ),
+    (lambda c, t, f: c.map({"x": "fare_of(time)"}), "fare_of looks things up in the stored table 'fares'", "firms"),
 ]
+register(ScalarFunction("fare_of", lambda time, fares: time, "integer", tables=("fares",)))
 
 
 @pytest.mark.parametrize(("build", "complaint", "hint"), MISTAKES, ids=[m[1][:30] for m in MISTAKES])

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slipstream.cli.network.options import register
 from slipstream.errors import BadInput
 from slipstream.network import algebra, drawing, files
 from slipstream.network.algebra import Arc, ConnectionPoint, Network, Node, Order, Output, Source, Table
 from slipstream.network.qos import Graph, Quality
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
+register(NETWORKS / "braking.py")  # the operator of an example
 
 names = st.from_regex(r"[a-z][a-z_0-9]{0,8}", fullmatch=True)
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), max_size=20)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from oracles.network import interpret
 from oracles.network_engines import Feed, by_output, merged, run_available, write_feed
-from slipstream.network import TUP, Builder, Network, Order, compiler
+from slipstream.network import TUP, Builder, Network, Order, translation
+from slipstream.network.algebra import Schema
 from slipstream.network.values import Untranslatable
+from slipstream.network.vector import Expression, translate
 
 SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}
 
@@ -77,15 +79,19 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(sorted(row.items())) for row in rows)
 
 
-def untranslatable(*_: Any) -> NoReturn:
-    raise Untranslatable
+def only_columns(text: str, schema: Schema, _: Any = None) -> Expression:
+    """A translator that leaves all to Spark that it can."""
+    if text not in schema:
+        raise Untranslatable(text)
+    return translate(text, schema)
 
 
-@pytest.mark.parametrize("stages", ["one", "levels"])
-def test_cuts_and_restarts_change_nothing(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stages: str) -> None:
+@pytest.mark.parametrize(("parallel", "translator"), [(1, translate), (3, translate), (2, only_columns)])
+def test_cuts_and_restarts_change_nothing(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallel: int, translator: Any
+) -> None:
     """Two copies of the network in one query: one gets its feed at once, the other cut, with a restart between."""
-    if stages == "levels":
-        monkeypatch.setattr(compiler, "Superbox", untranslatable)
+    monkeypatch.setattr(translation, "translate", translator)
     network, feed = everything(), random_feed(11)
     copies = merged({"once": network, "cut": network})
     tables = {f"{copy}_names": NAMES for copy in ("once", "cut")}
@@ -97,7 +103,9 @@ def test_cuts_and_restarts_change_nothing(spark, tmp_path: Path, monkeypatch: py
         for train in (train for number in part for train in tmp_path.glob(f"all/*/train-{number:08d}.parquet")):
             (tmp_path / "in" / train.parent.name).mkdir(parents=True, exist_ok=True)
             train.rename(tmp_path / "in" / train.parent.name / train.name)
-        delivered += run_available(spark, copies, tmp_path / "in", tmp_path / "checkpoint", tables=tables, buckets=3)
+        delivered += run_available(
+            spark, copies, tmp_path / "in", tmp_path / "checkpoint", tables=tables, parallel=parallel
+        )
     got = by_output(copies, delivered)
     for name, events in interpret(network, feed, {"names": NAMES}).items():
         assert events, f"{name}: the test says nothing"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from slipstream.errors import BadInput
-from slipstream.network.tables import FLOAT, INTEGER, TEXT, Log, Table, packed, unpack
+from slipstream.network.tables import FLOAT, INTEGER, TEXT, Log, Table, take_over
 from slipstream.runtime.store import MemoryStore
 
 COLUMNS = {"number": INTEGER, "share": FLOAT, "name": TEXT, "other": TEXT}
@@ -94,12 +94,6 @@ class Tables(RuleBasedStateMachine):
         self.log.load(self.store)
         self.model = [dict(rows) for rows in self.saved]
 
-    @rule()
-    def pack(self) -> None:
-        again = tables()
-        unpack(again, packed(self.tables))
-        assert [content(table) for table in again] == self.model
-
     @invariant()
     def tables_hold_what_the_model_holds(self) -> None:
         assert [content(table) for table in self.tables] == self.model
@@ -150,4 +144,4 @@ def test_texts_that_are_gone_give_their_memory_back() -> None:
 
 def test_a_damaged_delta_is_refused() -> None:
     with pytest.raises(BadInput, match="damaged"):
-        unpack(tables(), b"\x00\x00\x00")
+        take_over(tables(), b"\x00\x00\x00")

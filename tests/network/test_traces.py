@@ -146,7 +146,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         found = interpret(network, feed)
         return {name: [{"_ts": e.ts, **e.values} for e in events] for name, events in found.items()}
     spark = request.getfixturevalue("spark")
-    return stream(spark, network, feed, [75], tmp_path_factory.mktemp("traces"), buckets=1)
+    return stream(spark, network, feed, [75], tmp_path_factory.mktemp("traces"))
 
 
 def only(results: Results, output: str, *columns: str) -> list[tuple]:

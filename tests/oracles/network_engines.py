@@ -63,10 +63,10 @@ def write_feed(network: Network, feed: Feed, cuts: Iterable[int], folder: Path, 
             write_train(folder / source.name, first + number, table)
 
 
-def compiled(spark, network: Network, folder: Path, out: Path, tables=None, buckets: int = 3) -> Compiled:
+def compiled(spark, network: Network, folder: Path, out: Path, tables=None, parallel: int = 1) -> Compiled:
     inputs = {s.name: open_trains(spark, folder / s.name, s.schema) for s in network.sources}
     frames = {name: spark.createDataFrame(pd.DataFrame(rows)) for name, rows in (tables or {}).items()}
-    return compile_network(check(network, spark), inputs, frames, folder=out, buckets=buckets)
+    return compile_network(check(network, spark), inputs, frames, folder=out, parallel=parallel)
 
 
 def run_available(spark, network: Network, folder: Path, checkpoint: Path, **options: Any) -> list[dict[str, Any]]:

@@ -33,8 +33,8 @@ SCHEMA = pa.schema([("vid", pa.int32()), ("xway", pa.int32()), ("dir", pa.int32(
 #: the same for Spark
 COLUMNS = f"vid int, xway int, dir int, Trip {types.MPOINT.sql}"
 
-#: columns with few different values; a Parquet dictionary of the others would only be thrown away
-FEW = ["xway", "dir", "Trip.t.list.element", "Trip.y.list.element", "Trip.starts.list.element"]
+#: columns whose values repeat; places do not
+REPEATED = ["xway", "dir", "Trip.t.list.element", "Trip.y.list.element", "Trip.starts.list.element"]
 
 
 class Trips(NamedTuple):

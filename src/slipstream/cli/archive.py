@@ -21,6 +21,7 @@ from slipstream.cli.jobs import (
     check_pace,
     mapped,
     named,
+    rejects_of,
     run_job,
 )
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
@@ -57,9 +58,10 @@ def archive(
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
     start: Start = "2007-05-28 00:00:00",
+    text: Annotated[bool, typer.Option(help="Write rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
     compact_every: Annotated[
-        int, typer.Option(min=0, help="Merge old trips, so many batches to a file; 0 leaves them.")
+        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
     ] = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
@@ -69,11 +71,11 @@ def archive(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make trajectories of position reports: OUT/trips with vid, xway, dir and a moving point each.
+    """Make trajectories of position reports: OUT/outputs/trips with vid, xway, dir and a moving point each.
 
     This is `slipstream toll --archive` without the tolls: the same inputs, the same reports accepted, the same trips. A
-    trip is written once, when it is over; when the input ends, all are. What was rejected and why is in rejects.csv,
-    counts are in summary.json. After a crash or Ctrl-C the same command resumes where it was.
+    trip is written once, when it is over; when the input ends, all are. What was rejected and why is in rejects.csv and
+    OUT/outputs/rejects, counts are in summary.json. After a crash or Ctrl-C the same command resumes where it was.
 
     Examples:
 
@@ -103,7 +105,7 @@ def archive(
         kafka=read_settings(kafka_config or []),
         definition=Definition(message_schema, schema_registry),
         follow=live,
-        text=False,
+        text=text,
         compact_every=compact_every,
         parallel=parallel,
         outputs=TRIPS,
@@ -111,4 +113,4 @@ def archive(
     )
     summary = run_job(source, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, out / "rejects.csv")
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))

@@ -98,6 +98,14 @@ def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
             raise BadArgument(message, hint=hint)
 
 
+def rejects_of(out: Path, *, text: bool) -> Path:
+    """Where people find what a job rejected."""
+    from slipstream.io.outputs import FOLDER, REJECTS
+    from slipstream.linear_road.text import REJECTED
+
+    return out / REJECTED if text else out / FOLDER / REJECTS
+
+
 def run_job(
     input_: str, multiply: int, out: Path, settings: Settings, master: str, conf: list[str] | None
 ) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from slipstream.cli.jobs import (
     check_pace,
     mapped,
     named,
+    rejects_of,
     run_job,
 )
 from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects, show
@@ -61,10 +62,11 @@ def toll(
         Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
     ] = None,
     sink: Annotated[
-        list[str] | None, typer.Option(help="Besides the files: console, or kafka:HOST:PORT/TOPIC. May be repeated.")
+        list[str] | None,
+        typer.Option(help="Send the lines of output.csv on: console, or kafka:HOST:PORT/TOPIC. May be repeated."),
     ] = None,
     archive: Annotated[
-        bool, typer.Option("--archive", help="Make trajectories too: OUT/trips, as `slipstream archive` does.")
+        bool, typer.Option("--archive", help="Make trajectories too: OUT/outputs/trips, as `slipstream archive` does.")
     ] = False,
     start: Start = "2007-05-28 00:00:00",
     snapshot: Annotated[
@@ -73,10 +75,10 @@ def toll(
     queries: Annotated[
         Path | None, typer.Option(help="A file of CREATE PATTERN and CREATE QUERY over car, asked at every report.")
     ] = None,
-    text: Annotated[bool, typer.Option(help="Write output.csv beside the Parquet files.")] = True,
+    text: Annotated[bool, typer.Option(help="Write output.csv and rejects.csv beside the tables.")] = True,
     batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
     compact_every: Annotated[
-        int, typer.Option(min=0, help="Merge old answers, so many batches to a file in compacted/; 0 leaves them.")
+        int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")
     ] = 500,
     parallel: Annotated[
         int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
@@ -88,13 +90,14 @@ def toll(
 ) -> None:
     """Toll a stream of position reports: notifications, alerts, balances, expenditures and travel times.
 
-    Everything goes to the folder --out: answers in output.csv (the paper's plain form) and output/ (Parquet), with
-    --archive trajectories in trips/ (Parquet), what was rejected and why in rejects.csv, counts and response times in
-    summary.json, and in status.json whether the engine is starting, ready, running or stopped. After a crash or Ctrl-C,
-    the same command resumes where it was; no answer and no trip is lost or doubled.
+    Everything goes to the folder --out: one Delta Lake table for each kind of answer in outputs/ (notifications,
+    alerts, balances, expenditures, travel_times), with --archive another for trajectories (trips), and one for what was
+    rejected (rejects); the answers again as text in output.csv, the paper's plain form; counts and response times in
+    summary.json; and in status.json whether the job is starting, ready, running or stopped. After a crash or Ctrl-C,
+    the same command resumes where it was; no answer and no trip is lost or doubled. `slipstream job` pauses it.
 
-    A live feed (--follow, tcp:) is connected when the engine is warm; a line on standard error says so. A topic, a file
-    or a port that is not there yet is waited for.
+    A live feed (--follow, tcp:) is connected when the job is warm; a line on standard error says so. The job waits for
+    a topic, a file or a port that does not exist yet.
 
     Examples:
 
@@ -139,12 +142,12 @@ def toll(
         queries=_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        topics=tuple(Topic.parse(name) for name in sink or [] if name != "console"),
+        topics=tuple(_topic(name, kafka_config) for name in sink or [] if name != "console"),
         show=_printed if "console" in (sink or []) else None,
     )
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, out / "rejects.csv")
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
 
 
 def _check(rules: str) -> None:
@@ -158,6 +161,10 @@ def _script(file: Path | None) -> str:
     if file is not None and not file.is_file():
         raise BadArgument(f"--queries {file}: no such file.", hint="See docs/cuboids.md for what stands in it.")
     return file.read_text(encoding="utf-8") if file is not None else ""
+
+
+def _topic(name: str, settings: list[str] | None) -> Topic:
+    return Topic.parse(name).with_settings(read_settings(settings or []))
 
 
 def _printed(lines: list[bytes]) -> None:

@@ -56,12 +56,22 @@ class ComplaintModel(BaseModel):
     column: str
 
 
+class StageModel(BaseModel):
+    """A stateful operator of the streaming query: its boxes, what it is partitioned by, and into how many parts."""
+
+    stage: int
+    boxes: list[str]
+    keys: list[list[str]]
+    partitions: int
+
+
 class Verdict(BaseModel):
     """What the library says of a sketch."""
 
     complaints: list[ComplaintModel]
     warnings: list[str]
     schemas: dict[str, dict[str, str]] = Field(description="Of each arc: columns and types.")
+    stages: list[StageModel] = Field(description="How a network without complaints runs; empty otherwise.")
 
 
 class Start(Wish):
@@ -144,7 +154,8 @@ def check(request: Request, drawn: Sketch) -> Verdict:
     """Everything that is wrong with a sketch, and the schemas of what is right."""
     found = sketch.examine(drawn.document, _works(request).spark())
     complaints = [ComplaintModel(**vars(complaint)) for complaint in found.complaints]
-    return Verdict(complaints=complaints, warnings=found.warnings, schemas=found.schemas)
+    stages = [StageModel.model_validate(stage, from_attributes=True) for stage in found.stages]
+    return Verdict(complaints=complaints, warnings=found.warnings, schemas=found.schemas, stages=stages)
 
 
 @router.get("/run")

@@ -14,11 +14,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.documents import fitted, json_of
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import MINUTE
-from slipstream.io import outputs
-from slipstream.io.outputs import CHECKPOINT, JOURNAL
+from slipstream.io.outputs import CHECKPOINT, JOURNAL, Tail
 from slipstream.linear_road.answers import NAMES
 from slipstream.linear_road.journal import Batch
 
@@ -57,8 +55,7 @@ class Journal:
     """The committed batches of an engine's folder, read as they come, and found by minute."""
 
     def __init__(self, out: Path) -> None:
-        self._out, self._file = out, out / JOURNAL
-        self._read = 0
+        self._out, self._file, self._tail = out, out / JOURNAL, Tail(out)
         self.batches: list[Batch] = []
         self._minutes: dict[int, list[Batch]] = {}
 
@@ -84,14 +81,8 @@ class Journal:
         return self.batches[first:]
 
     def refresh(self) -> list[Batch]:
-        """Read what was committed since the last time; an unfinished last line waits."""
-        if not self._file.exists():
-            return []
-        with self._file.open("rb") as file:
-            file.seek(self._read)
-            whole = file.read().rpartition(b"\n")[0]
-        fresh = [Batch.of(fitted(outputs.Batch, json_of(line)), self._out) for line in whole.splitlines()]
-        self._read += len(whole) + 1 if whole else 0
+        """Read what was committed since the last time."""
+        fresh = [Batch.of(line, self._out) for line in self._tail.batches()]
         self.batches += fresh
         for batch in fresh:
             for minute in {time // MINUTE for _, time, *_ in batch.answers}:

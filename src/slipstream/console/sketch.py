@@ -19,7 +19,10 @@ from slipstream.console.refusals import NotNow
 from slipstream.errors import BadInput
 from slipstream.network import files
 from slipstream.network.algebra import Network
+from slipstream.network.plan import plan
 from slipstream.network.schemas import check
+from slipstream.network.stages import Stage
+from slipstream.network.superbox import Superbox
 from slipstream.staging import beside
 
 if TYPE_CHECKING:
@@ -48,11 +51,15 @@ class Complaint:
 
 @dataclass
 class Examined:
-    """What the library says of a sketch: complaints, warnings, and the schemas of all arcs that have one."""
+    """What the library says of a sketch: complaints, warnings, the schemas of all arcs that have one, and the stages.
+
+    Only a network without complaints has stages.
+    """
 
     complaints: list[Complaint] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     schemas: dict[str, dict[str, str]] = field(default_factory=dict)
+    stages: list[Stage] = field(default_factory=list)
 
 
 def read(path: Path) -> Sketch:
@@ -104,6 +111,7 @@ def examine(sketch: Sketch, spark: SparkSession) -> Examined:
         else:
             found.warnings = [warning for warning in checked.warnings if not warning.startswith(_PROBE)]
             found.schemas = {str(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
+            found.stages = [] if found.complaints else Superbox(plan(checked)).stages.listed
             return found
 
 

@@ -70,12 +70,12 @@ def check_start(script: Script, out: Path, how: Filling) -> dict[str, Query]:
         raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.")
     _schemas(queries)
     stream.check_bounds(how.bounds)
-    job.check(out, KIND, STATE_VERSION, {})
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != {name: schema}:
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
+    job.check(out, KIND, STATE_VERSION, {})
     return queries
 
 
@@ -118,7 +118,8 @@ def _commit(committed: Outputs, watch: Callable[[int], None], batch: DataFrame, 
     written = [Written.of(row) for row in batch.collect()]
     kept = sum(one.note["kept"] for one in written if not one.output)
     rejected = sum(one.rows for one in written if one.output == REJECTS)
-    committed.commit(number, written, tuples=kept, rejects=rejected)
+    if committed.commit(number, written, tuples=kept, rejects=rejected) and (kept or rejected):
+        job.control(committed.folder).step_done()
     watch(number)
 
 

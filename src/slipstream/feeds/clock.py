@@ -5,7 +5,7 @@ the clock says which second it is, at any speed; of a live feed the clock is the
 files stamp arrivals. Without a clock a tuple arrives at the start of its second, and is answered at the end of the
 newest second of its batch.
 
-A clock is kept in a file, because those who read it (source, sink, driver) are processes of their own, and because it
+A clock is kept in a file, because those who read it (source and driver) are processes of their own, and because it
 starts when everything is ready, not when it is made: until then there is no file.
 """
 

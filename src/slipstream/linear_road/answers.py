@@ -1,4 +1,4 @@
-"""The five kinds of answers, as one table: what the sinks write and the validator reads.
+"""The five kinds of answers as they travel between stages; ``tables`` has them as users read them.
 
 ====  ===========  ====  ===================  ==============
 kind  answer       id    a                    b
@@ -25,7 +25,7 @@ NAMES = ("toll", "alert", "balance", "expenditure", "travel_time")
 #: seconds within which each kind must be answered, in the 2004 edition
 LIMITS = (5, 5, 5, 10, 30)
 
-#: one answer as it travels; vid and qid are -1 where they do not apply, ``arrived`` is when its question did
+#: one answer as it travels; qid is -1 where it does not apply, ``arrived`` is when its question did
 ANSWER = np.dtype(
     [("kind", "u1"), ("time", "<i4"), ("vid", "<i4"), ("qid", "<i4"), ("a", "<i8"), ("b", "<i8"), ("arrived", "<i8")]
 )
@@ -39,8 +39,3 @@ def table(kind: int, time: Any, arrived: Any, *, vid: Any = -1, qid: Any = -1, a
     rows["kind"], rows["time"], rows["vid"], rows["qid"], rows["a"], rows["b"] = kind, time, vid, qid, a, b
     rows["arrived"] = arrived
     return rows
-
-
-def in_order(answers: Answers) -> Answers:
-    """By time, kind, vehicle and request: the order in which they are written, whatever the batches."""
-    return answers[np.lexsort((answers["qid"], answers["vid"], answers["kind"], answers["time"]))]

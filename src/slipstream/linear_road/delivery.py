@@ -8,7 +8,7 @@ and a few counts travel to the driver. There ``Delivery`` commits the tables, th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,9 +68,10 @@ class _Taken:
 def write_batch(folder: Path, hops: Iterable[Hop], batch: int, start: int) -> Iterator[Written]:
     """Write what a task has of a batch; second 0 of trips is ``start`` seconds after 1970."""
     taken = _Taken.of(hops)
-    for table, answers in tables.split(np.concatenate(taken.answers)):
-        note = {"counts": tables.counts_of(answers)}
-        yield outputs.write(folder, table.name, tables.as_table(answers, table), batch, note)
+    for table, rows in tables.split(np.concatenate(taken.answers)):
+        note = {"counts": tables.counts_of(rows)}
+        repeated = [name for name in rows.column_names if name not in ("vid", "qid")]
+        yield outputs.write(folder, table.name, rows, batch, note, dictionary=repeated, ascending=["vid"])
     if taken.trips:
         yield _write_trips(folder, taken.trips, batch, start)
     if taken.rejects:
@@ -84,7 +85,7 @@ def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int) -> W
     reports, newest = sum(piece.time.size for piece in pieces), max(int(piece.time.max()) for piece in pieces)
     rows = (trajectories.as_table(piece, start) for piece in pieces)
     note = {"reports": reports, "newest": newest}
-    return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.FEW)
+    return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.REPEATED)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Delivery:
     out: Path
     outputs: Outputs
     clock: Path  # its file
-    text: bool = True
+    texts: Collection[str] = (text.TEXT, text.REJECTED)  # the text files that it fills
     publishers: Sequence[Publisher] = ()
     show: Callable[[list[bytes]], None] | None = None  # gets the lines of a batch once it is committed
     delivered: Callable[[], None] = lambda: None  # called after every commit
@@ -151,7 +152,7 @@ class Delivery:
         """Commit a batch; False if it was committed before."""
         told = _Told.of(written)
         # before the commit: of a repeated batch it deletes the second set of files
-        rows = self._rows(written) if self.text or self.publishers or self.show else {}
+        rows = self._rows(written) if self.texts or self.publishers or self.show else {}
         made: list[_Finished] = []
 
         def finish(committed_ms: int) -> Mapping[str, Any]:
@@ -181,17 +182,21 @@ class Delivery:
         clock = Clock.read(self.clock) or Clock.starting(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
         lines = text.lines_of(rows, emitted_ms)
-        sizes = self._append(lines, text.reject_lines(rows)) if self.text else (0, 0)
+        sizes = self._append(lines, text.reject_lines(rows))
         for publisher in self.publishers:
             publisher.publish(batch, lines)
         responses, irregular = told.responses(emitted_ms), list(astuple(told.irregular))
         return _Finished(Detail(newest, emitted_ms, responses, irregular, told.reports, *sizes), lines)
 
     def _append(self, lines: list[bytes], rejects: list[bytes]) -> tuple[int, int]:
-        failpoint("text.before-append")
-        size = text.append(self.out / text.TEXT, self._last.text_bytes, lines)
-        failpoint("text.between-files")
-        return size, text.append(self.out / text.REJECTED, self._last.rejects_bytes, rejects)
+        sizes = []
+        for name, length, more in (
+            (text.TEXT, self._last.text_bytes, lines),
+            (text.REJECTED, self._last.rejects_bytes, rejects),
+        ):
+            failpoint("text.before-append")
+            sizes.append(text.append(self.out / name, length, more) if name in self.texts else length)
+        return sizes[0], sizes[1]
 
 
 class _Finished(NamedTuple):

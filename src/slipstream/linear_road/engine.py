@@ -46,7 +46,7 @@ from slipstream.linear_road.schedule import Irregular
 from slipstream.linear_road.stages import account_stage, by_fragment, ends, toll_stage, trip_stage
 from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
-from slipstream.linear_road.text import check_texts
+from slipstream.linear_road.text import REJECTED, TEXT, check_texts
 from slipstream.linear_road.travel import Past
 from slipstream.progress import bar, say
 from slipstream.runtime import job, state_cache
@@ -308,11 +308,16 @@ class _Life(job.Life):
             self.out,
             Outputs(self.out, layout.id, made),
             self._clock,
-            text=self.settings.text,
+            texts=self._texts(layout),
             publishers=[Publisher(topic, layout.id) for topic in self.settings.topics],
             show=self.settings.show,
             delivered=self._count_step,
         )
+
+    def _texts(self, layout: Layout) -> tuple[str, ...]:
+        if not self.settings.text:
+            return ()
+        return (TEXT, REJECTED) if layout.makes_answers else (REJECTED,)
 
     def _count_step(self) -> None:
         if self._connected:

@@ -17,7 +17,7 @@ from slipstream.cuboid.log import DeltaLog
 from slipstream.errors import BadInput
 from slipstream.feeds.trains import Train
 from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
-from slipstream.kernels import Bools, Ints, Longs
+from slipstream.kernels import Bools, Bytes, Ints, Longs
 from slipstream.linear_road.accidents import Stops, cells_with_accident
 from slipstream.linear_road.cars import (
     CAR,
@@ -141,6 +141,13 @@ class TollFragment:
             np.concatenate([getattr(train, name) for train in trains])
             for name in ("vid", "xway", "spd", "lane_dir", "pos")
         )
+        arrived = np.repeat([train.arrived for train in trains], [train.vid.size for train in trains])
+        return self.take_minute(time, vid, xway, spd, lane_dir, pos, arrived)
+
+    def take_minute(
+        self, time: Ints, vid: Ints, xway: Ints, spd: Bytes, lane_dir: Bytes, pos: Ints, arrived: Longs
+    ) -> tuple[Entries, Charges]:
+        """Process reports of one minute, whole seconds in the order of time."""
         local = self._local(xway)
         reports = Reports(time, vid, local, spd, lane_dir, pos)
         self.first = int(time[0]) if self.first < 0 else self.first
@@ -169,7 +176,6 @@ class TollFragment:
         )
         at = answers.entry[:entered]
         cell = local[at] * CELLS + lane_dir[at] // 8 * SEGMENTS + pos[at] // MILE
-        arrived = np.repeat([train.arrived for train in trains], [train.vid.size for train in trains])
         entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
         self.irregular.append(Irregular(*answers.irregular.tolist()))
         return entries, Charges(answers.charge_vid[:charged], answers.charge_time[:charged], answers.charge[:charged])

@@ -1,6 +1,6 @@
 """The stages of the toll engine and what travels between them; no Spark here.
 
-    trains --> tolls, by fragment (expressway modulo fragments) --> accounts, by shard (vehicle modulo shards) --> sink
+    trains --> tolls, by fragment (expressway modulo fragments) --> accounts, by shard (vehicle modulo shards) --> files
                trips, by fragment
 
 Everything travels in rows of one form, ``Hop``, so that one query carries trains, answers, charges, requests, trips and
@@ -94,7 +94,7 @@ def trains_of(hops: Iterable[Hop]) -> list[trains.Train]:
 
 
 def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
-    """Rejected lines on their way to the sink."""
+    """Rejected lines on their way to the files."""
     if rejects:
         yield Hop(key, REJECTS, second, 0, len(rejects), 0, reject_lines(rejects))
 
@@ -130,7 +130,7 @@ def _counted(hops: list[Hop], key: int, irregular: Irregular) -> Iterator[Hop]:
 def trip_stage(state: OpenTrips, hops: Iterable[Hop], key: int, *, alone: bool = False) -> Iterator[Hop]:
     """Take trains into the open trips; pass on those that are over, to ``key``.
 
-    Only a stage that is ``alone`` passes on what else there is for the sink: beside tolls, they do.
+    Only a stage that is ``alone`` passes on what else there is to be written: beside tolls, they do.
     """
     hops = list(hops)
     last = max(hop.second for hop in hops)
@@ -175,7 +175,7 @@ def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: Labels
 
 
 def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
-    """Book charges and answer requests; pass on all answers as one, and what is for the sink as it is."""
+    """Book charges and answer requests; pass on all answers as one, and what else is to be written as it is."""
     hops = list(hops)
     booked = _gather(hops, CHARGES, CHARGE)
     asked = _gather(hops, REQUESTS, REQUEST)

@@ -5,9 +5,9 @@ kind  table           columns                                                of
 ====  ==============  =====================================================  ===========================
 0     notifications   time, vid, lav, toll                                   every segment entered
 1     alerts          time, vid, seg                                         accidents ahead
-2     balances        time, qid, result_time, balance                        account balance requests
-3     expenditures    time, qid, expenditure                                 daily expenditure requests
-4     travel_times    time, qid, travel_time, toll                           travel time requests
+2     balances        time, vid, qid, result_time, balance                   account balance requests
+3     expenditures    time, vid, qid, expenditure                            daily expenditure requests
+4     travel_times    time, vid, qid, travel_time, toll                      travel time requests
 \\     trips           vid, xway, dir, Trip                                   trips that are over
 \\     rejects         reason, line                                           lines that were not accepted
 ====  ==============  =====================================================  ===========================
@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 from slipstream.archive.trajectories import SCHEMA as TRIP_SCHEMA
 from slipstream.io import outputs
 from slipstream.io.outputs import BATCH
+from slipstream.kernels import Ints
 from slipstream.linear_road.answers import ALERT, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Answers
 from slipstream.linear_road.journal import journal
 
@@ -45,11 +46,11 @@ REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("line", pa.string())])
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """The table of one kind of answer: whose it is, and what ``a`` and ``b`` of an answer are called there."""
+    """The table of one kind of answer: whether it has ``vid`` or also ``qid``, and what ``a`` and ``b`` are there."""
 
     kind: int
     name: str
-    id: str
+    id: str  # by which an answer is known: its vehicle, or the request that it answers
     a: str
     b: str = ""
     paper: tuple[str, ...] = ()  # the columns in the order of the paper's text; Emit stands for itself
@@ -58,13 +59,14 @@ class AnswerTable:
     def columns(self) -> dict[str, str]:
         """The columns, each with the field of an answer that it holds."""
         values = {self.a: "a", self.b: "b"} if self.b else {self.a: "a"}
-        return {"time": "time", self.id: self.id, **values}
+        return {"time": "time", "vid": "vid", self.id: self.id, **values}
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that tasks write."""
-        wide = [(self.a, pa.int64()), *([(self.b, pa.int64())] if self.b else []), ("delay_ms", pa.int64())]
-        return pa.schema([("time", pa.int32()), (self.id, pa.int32()), *wide])
+        types = {"a": pa.int64(), "b": pa.int64()}
+        columns = [(name, types.get(field, pa.int32())) for name, field in self.columns.items()]
+        return pa.schema([*columns, ("delay_ms", pa.int64())])
 
 
 #: by kind
@@ -87,29 +89,28 @@ def schemas(*, answers: bool, trips: bool) -> dict[str, pa.Schema]:
     return {**tables, **({TRIPS: TRIP_SCHEMA} if trips else {}), REJECTS: REJECT_SCHEMA}
 
 
-def split(answers: Answers) -> Iterator[tuple[AnswerTable, Answers]]:
-    """The answers of each kind there is, by time and vehicle or request, whatever the batches."""
+def split(answers: Answers) -> Iterator[tuple[AnswerTable, pa.Table]]:
+    """The answers of each kind there is as rows of their table, sorted by time, vehicle and request."""
+    kinds = answers["kind"]
     for table in ANSWER_TABLES:
-        mine = answers[answers["kind"] == table.kind]
+        mine = np.flatnonzero(kinds == table.kind)
         if mine.size:
-            yield table, mine[np.argsort(mine["time"].astype(np.int64) << 32 | mine[table.id], kind="stable")]
+            order = mine[_sorted(table, *(answers[name][mine] for name in ("time", "vid", "qid")))]
+            columns = [answers[field][order] for field in table.columns.values()]
+            # how long before its Time the question arrived: the instant of a commit plus that is Emit
+            delays = 1000 * answers["time"][order].astype(np.int64) - answers["arrived"][order]
+            yield table, pa.table([*columns, delays], schema=table.schema)
 
 
-def delays_of(answers: Answers) -> npt.NDArray[np.int64]:
-    """How long before its Time each answer's question arrived: the instant of a commit plus that is Emit."""
-    return np.asarray(1000 * answers["time"].astype(np.int64) - answers["arrived"])
+def _sorted(table: AnswerTable, time: Ints, vid: Ints, qid: Ints) -> npt.NDArray[np.intp]:
+    """The order by time, vehicle and request; a vehicle is notified once in a second, but may ask twice."""
+    return np.argsort(time.astype(np.int64) << 32 | vid) if table.id == "vid" else np.lexsort((qid, vid, time))
 
 
-def as_table(answers: Answers, table: AnswerTable) -> pa.Table:
-    """Answers of one kind as the rows of their table."""
-    found = [np.ascontiguousarray(answers[field]) for field in table.columns.values()]
-    return pa.table([*found, delays_of(answers)], schema=table.schema)
-
-
-def counts_of(answers: Answers) -> list[list[int]]:
+def counts_of(rows: pa.Table) -> list[list[int]]:
     """How many answers there are of each Time and delay."""
-    delays, which = _distinct(delays_of(answers))
-    keys, counts = np.unique(which.astype(np.int64) << 32 | answers["time"], return_counts=True)
+    delays, which = _distinct(rows["delay_ms"].to_numpy())
+    keys, counts = np.unique(which << 32 | rows["time"].to_numpy(), return_counts=True)
     found = zip((keys & 0xFFFFFFFF).tolist(), delays[keys >> 32].tolist(), counts.tolist(), strict=True)
     return [list(row) for row in found]
 
@@ -141,7 +142,7 @@ _ROWS = pa.schema(
 def rows_of(out: Path, kinds: Sequence[int] = KINDS, first: int = 0, last: int | None = None) -> pa.Table:
     """Committed answers of some kinds, of the batches from ``first`` to ``last``: kind, time, vid, qid, a, b and delay.
 
-    ``vid``, ``qid`` and ``b`` are -1 where a kind has none.
+    ``qid`` and ``b`` are -1 where a kind has none.
     """
     return pa.concat_tables([_ROWS.empty_table(), *(_rows(out, ANSWER_TABLES[kind], first, last) for kind in kinds)])
 

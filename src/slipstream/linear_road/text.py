@@ -25,7 +25,7 @@ _PLAIN = pc.WriteOptions(include_header=False, quoting_style="none")
 
 
 def lines_of(tables: Mapping[str, pa.Table], emitted_ms: int) -> list[bytes]:
-    """The answers of a batch in the paper's form, by time, kind and vehicle or request."""
+    """The answers of a batch in the paper's form, by time, kind, vehicle and request."""
     there = [(table, tables[table.name]) for table in ANSWER_TABLES if table.name in tables]
     if not there:
         return []
@@ -41,7 +41,7 @@ def _lines_of(table: AnswerTable, rows: pa.Table, emitted_ms: int) -> tuple[npt.
     given = rows.append_column("emit", emit).append_column("kind", kind)
     sink = pa.BufferOutputStream()
     pc.write_csv(given.select(["kind", *table.paper]), sink, _PLAIN)
-    keys = np.stack([given[name].to_numpy() for name in ("time", "kind", table.id)])
+    keys = np.stack([given[name].to_numpy() for name in ("time", "kind", "vid", table.id)])
     return keys, sink.getvalue().to_pybytes().splitlines(keepends=True)
 
 

@@ -26,7 +26,8 @@ from slipstream.cuboid.keeper import Keeper, no_rows
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.cuboid.sql import Part, Query
 from slipstream.cuboid.views import Arrivals, held_as
-from slipstream.errors import BadArgument, BadInput
+from slipstream.errors import BadInput
+from slipstream.io.outputs import JOURNAL
 from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network import operators
 from slipstream.network.flow import Array, Train
@@ -109,8 +110,9 @@ class KeptCuboid:
 def latest_of(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
     """For each row that is wanted at a moment: its latest arrival by then, and its first of all; -1 if there is none.
 
-    >>> latest_of(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.array([0, 2, 2, 2]))
-    (array([-1,  0,  1, -1]), array([0, 0, 1, -1]))
+    >>> latest, first = latest_of(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
+    >>> latest.tolist(), first.tolist()
+    ([0, 0, 1, -1], [0, 0, 1, -1])
     """
     _, codes = np.unique(np.concatenate([rows, wanted]), return_inverse=True)
     codes = codes.reshape(-1)
@@ -197,6 +199,10 @@ class Keep(Operator):
     def key(self) -> tuple[str, ...]:
         """The cuboid's key."""
         return (self.schema.key,)
+
+    def published(self) -> dict[str, Schema]:
+        """The cuboid."""
+        return {self.cuboid_name: self.schema}
 
     def outputs(self, tuples: operators.Schema) -> dict[str, operators.Schema]:
         """The tuples as they are; of rejects, also why."""
@@ -371,13 +377,13 @@ def _is_keep(box: Any) -> Keep:
 
 
 def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
-    """The cuboids that the boxes of a network keep, for readers; None if there are none."""
-    keeps = [box for box in boxes if isinstance(box, Keep)]
-    names = [box.cuboid_name for box in keeps]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadArgument(f"two boxes keep a cuboid {name!r}.", hint="Rename one.")
-    if not keeps:
-        return None
-    patterns = {name: pattern for box in keeps for name, pattern in box.patterns.items()}
-    return Catalogue({box.cuboid_name: box.schema for box in keeps}, patterns, checkpoint="../checkpoint")
+    """The cuboids that readers see of a network's boxes; None if there are none."""
+    found: dict[str, Schema] = {}
+    patterns: dict[str, Pattern] = {}
+    for box in boxes:
+        for name, schema in box.published().items() if isinstance(box, Operator) else ():
+            if name in found:
+                raise BadInput(f"two boxes keep a cuboid {name!r}.", hint="Rename one.")
+            found[name] = schema
+        patterns |= box.patterns if isinstance(box, Keep) else {}
+    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None

@@ -30,7 +30,7 @@ WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 176, 52, 64, 30, 32
 _COLOURS = {
     "source": "#d9e8f5", "table": "#e8e2d4", "output": "#dcefdc",
     "filter": "#fdf3d7", "map": "#fdf3d7", "union": "#fdf3d7",
-    "operator": "#d5ece8", "keep": "#d5ece8", "query": "#d5ece8", "lookup": "#d5ece8",
+    "operator": "#d5ece8", "keep": "#d5ece8", "query": "#d5ece8", "lookup": "#d5ece8", "toll": "#d5ece8",
     "bsort": "#f6dfd5", "aggregate": "#f6dfd5", "running": "#f6dfd5",
     "join": "#ead9f0", "resample": "#ead9f0", "latest": "#ead9f0",
 }  # fmt: skip

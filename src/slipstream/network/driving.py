@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from slipstream.io.outputs import Tail
 from slipstream.network import shedding
 from slipstream.network.execution import ALL, Execution
 from slipstream.network.failures import query_errors
+from slipstream.network.monitor import entries_of
 from slipstream.runtime import job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+#: batches by which load is judged at most
+_RECENT = 1000
 
 
 def _pause() -> bool:
@@ -54,6 +60,8 @@ class _NetworkLife(job.Life):
 
     def __init__(self, execution: Execution, controller: shedding.Controller | None, rest: Callable[[], bool]) -> None:
         self._execution, self._controller, self._rest = execution, controller, rest
+        self._journal = Tail(execution.folder, from_now_on=True)
+        self._recent = deque[dict[str, Any]](maxlen=_RECENT)
         self.source, self.doing = execution.source, execution.network.name
 
     def is_warm(self, query: StreamingQuery) -> bool:
@@ -69,9 +77,10 @@ class _NetworkLife(job.Life):
         return not self._execution.is_coming(query)
 
     def look(self, query: StreamingQuery) -> None:  # noqa: ARG002
-        """Shed load."""
-        if self._controller:
-            _shed(self._execution, self._controller)
+        """Shed load, by what the batches since the last look say."""
+        if self._controller and (fresh := entries_of(self._journal.batches())):
+            self._recent.extend(fresh)
+            _shed(self._execution, self._controller, list(self._recent))
 
     def finish(self, query: StreamingQuery) -> None:
         """Wait for what was let in."""
@@ -97,8 +106,7 @@ class _AttachedLife(_NetworkLife):
         return False
 
 
-def _shed(execution: Execution, controller: shedding.Controller) -> None:
-    entries = execution.monitor.entries()
+def _shed(execution: Execution, controller: shedding.Controller, entries: list[dict[str, Any]]) -> None:
     if execution.feeds:
         controller.rates = shedding.rates_of(entries, controller.rates)
     shares = controller.adjust(entries)

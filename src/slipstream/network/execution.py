@@ -52,7 +52,7 @@ from slipstream.network.monitor import Monitor
 from slipstream.network.points import History
 from slipstream.network.schemas import Checked, check
 from slipstream.network.trains import arriving, last_arrival, open_trains, write_train
-from slipstream.runtime.job import CONTROL, Job
+from slipstream.runtime.job import CONTROL, Job, alone
 from slipstream.staging import appearing, check_new
 
 if TYPE_CHECKING:
@@ -64,13 +64,17 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: how ``job.json`` calls a network, and the version of what boxes keep in the state store
-KIND, STATE_VERSION = "network", 4
+KIND, STATE_VERSION = "network", 5
+#: in the layout of a job: its partitions
+PARALLEL = "parallel"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
 SMALL = 100_000
+#: recordings of more tuples are processed on all cores
+LONG = 2_000_000
 
 
 @dataclass
@@ -82,13 +86,21 @@ class Execution:
     known: Checked | None = None
     kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
+    parallel: int = 1  # partitions of every stage; fixed when the folder is laid out
 
     @classmethod
     def prepare(
-        cls, folder: Path, network: Network, inputs: Mapping[str, Path], *, train: int = 1000, rate: float | None = None
+        cls,
+        folder: Path,
+        network: Network,
+        inputs: Mapping[str, Path],
+        *,
+        train: int = 1000,
+        rate: float | None = None,
+        parallel: int = 1,
     ) -> Execution:
         """Lay out a folder: the network and its recorded inputs as waiting trains."""
-        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate)
+        return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate, parallel=parallel)
 
     @classmethod
     def record(
@@ -99,9 +111,10 @@ class Execution:
         *,
         train: int = 1000,
         rate: float | None = None,
+        parallel: int = 1,
     ) -> Execution:
         """Lay out a folder with inputs that have been read already."""
-        made = cls._begun(folder, network)
+        made = cls._begun(folder, network, parallel)
         for name, table in tables.items():
             write_trains(folder / "waiting" / name, table, train, 0, rate)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
@@ -117,20 +130,20 @@ class Execution:
         return made
 
     @classmethod
-    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed]) -> Execution:
+    def on_feeds(cls, folder: Path, network: Network, feeds: Mapping[str, Feed], *, parallel: int = 1) -> Execution:
         """Lay out a folder for feeds, one for each source."""
-        made = cls._begun(folder, network)
+        made = cls._begun(folder, network, parallel)
         made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
-    def _begun(cls, folder: Path, network: Network) -> Execution:
+    def _begun(cls, folder: Path, network: Network, parallel: int = 1) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        Job(KIND, STATE_VERSION, {}).write(folder)
-        return cls(folder, network)
+        Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel}).write(folder)
+        return cls(folder, network, parallel=parallel)
 
     @classmethod
     def open(cls, folder: Path) -> Execution:
@@ -140,8 +153,9 @@ class Execution:
                 f"{folder}: no network runs here.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
-        Job.read(folder).check_is(folder, KIND, STATE_VERSION)
-        return cls(folder, files.load(folder / FILE))
+        job = Job.read(folder)
+        job.check_is(folder, KIND, STATE_VERSION)
+        return cls(folder, files.load(folder / FILE), parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
 
@@ -352,9 +366,9 @@ class Execution:
             tables,
             folder=self.folder,
             taps=taps,
+            parallel=self.parallel,
             drops=drops,
             shared=shared,
-            live=bool(self.feeds),
         )
 
     def _readers(self, spark: SparkSession, source: str) -> int:
@@ -387,8 +401,7 @@ class Execution:
         committed = Outputs(self.folder, Job.read(self.folder).id, self._schemas(spark, made))
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
-        partitions = 1 if self.recording.get("tuples", SMALL) < SMALL else None
-        return made.start(partial(self._deliver, committed), self.folder / CHECKPOINT, partitions=partitions)
+        return made.start(partial(self._deliver, committed), self.folder / CHECKPOINT)
 
     def _schemas(self, spark: SparkSession, made: Compiled) -> dict[str, pa.Schema]:
         """How the outputs are stored; taps may change, so their tables come with their first tuples."""
@@ -410,8 +423,8 @@ class Execution:
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        query = self.start(spark, tables, trains=trains)
-        with query_errors(self.network, self.folder):
+        with alone(self.folder), query_errors(self.network, self.folder):
+            query = self.start(spark, tables, trains=trains)
             try:
                 query.processAllAvailable()
             finally:

@@ -169,6 +169,8 @@ def _operator(box: Operator) -> dict[str, Any]:
             return {"query": box.select}
         case CuboidLookup():
             return {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
+    if box.kind == "toll":
+        return {"toll": operators.parameters(box)}
     return {"operator": box.name, "parameters": operators.parameters(box) or None}
 
 
@@ -313,6 +315,7 @@ class _Reader:
             "keep": lambda: Keep(self._cuboid(f"{where}, keep", fields["keep"])),
             "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
             "lookup": lambda: self._lookup(where, fields),
+            "toll": lambda: self._toll(f"{where}, toll", fields["toll"]),
         }
         return read[kind]()
 
@@ -348,6 +351,11 @@ class _Reader:
         name = where.removesuffix(", keep").rpartition(".")[2]
         forms = ", ".join(f"{attribute} {form}" for attribute, form in self._texts(where, value).items())
         return f"CREATE CUBOID {name} ({forms})"
+
+    def _toll(self, where: str, body: Any) -> Operator:
+        from slipstream.network.toll import Toll  # it brings the toll engine's kernels
+
+        return self._parameters(where, Toll, body if body is not None and body is not True else {})
 
     def _lookup(self, where: str, fields: dict[str, Any]) -> CuboidLookup:
         columns = self._texts(f"{where}, lookup", fields["lookup"])
@@ -456,4 +464,5 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "keep": (set(), set()),
     "query": (set(), set()),
     "lookup": ({"key"}, {"outer"}),
+    "toll": (set(), set()),
 }

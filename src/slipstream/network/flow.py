@@ -36,6 +36,10 @@ class Train:
 
     def take(self, which: Longs | Bools) -> Train:
         """Some of the tuples."""
+        if which.dtype == np.bool_:  # places are found once, not for every column
+            which = np.flatnonzero(which)
+            if which.size == len(self):
+                return self
         columns = {name: values[which] for name, values in self.columns.items()}
         return Train(self.ts[which], self.shed[which], self.order[which], columns)
 

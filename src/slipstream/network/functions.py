@@ -156,6 +156,16 @@ def scalars() -> frozenset[str]:
     return frozenset(_scalars)
 
 
+def with_tables() -> frozenset[str]:
+    """The names of the user's scalar functions that look things up in stored tables."""
+    return frozenset(name for name, function in _scalars.items() if function.tables)
+
+
+def tables_of(name: str) -> tuple[str, ...]:
+    """The stored tables that a scalar function of the user's looks things up in."""
+    return _scalars[name].tables
+
+
 def install(spark: SparkSession, names: Iterable[str], tables: Stored | None = None) -> None:
     """Make some of the user's scalar functions known to a Spark session, with the tables they look things up in.
 

@@ -8,11 +8,11 @@ the row says, and are numbered by the batch, in the order of their arrival.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
 
@@ -23,45 +23,46 @@ from slipstream.io.outputs import REJECTS
 from slipstream.network.algebra import TYPES, Arc, Schema
 from slipstream.network.arrivals import first_number
 from slipstream.network.flow import Train
+from slipstream.network.parcels import PARCELS, Load, Row
 from slipstream.network.plan import Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import Tuples
-from slipstream.network.trains import SEQ, SHED, TS, arrow_schema
+from slipstream.network.superbox import Parcel
+from slipstream.network.trains import SEQ, SHED, TS
 from slipstream.network.windows import encoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: the columns of a row, besides those of a chunk: the number of the source
-_COLUMNS = ("key", "source", "seq", "what", "arrived", "chunk")
 #: the columns of what is rejected
 REJECT_TYPES = {"source": "text", "reason": "text", "line": "text"}
 #: bits for the number of a tuple in its batch
 _TUPLE = 40
 
 
-class Arrived(NamedTuple):
-    """What a batch brought: a train for each source, and what was rejected, if anything was."""
+@dataclass(frozen=True)
+class Arrived:
+    """What a batch brought: a train for each source or parcels, and what was rejected, if anything was."""
 
-    trains: dict[str, Train]
-    rejects: Tuples | None
-    is_opening: bool
-    dropped: dict[str, dict[str, int]]  # of each source: how many tuples are to be dropped, by places
+    trains: dict[str, Train] = field(default_factory=dict)
+    parcels: list[Parcel] = field(default_factory=list)
+    rejects: Tuples | None = None
+    is_opening: bool = False
+    taken: dict[str, int] = field(default_factory=dict)  # how many tuples each source brought
+    dropped: dict[str, dict[str, int]] = field(default_factory=dict)  # of each source: how many go, by places
 
     @property
     def counts(self) -> dict[str, Any]:
         """How many tuples each source brought, how many lines were rejected, and how many tuples are dropped where."""
-        taken = {name: len(train) for name, train in self.trains.items()}
-        if self.rejects is not None:
-            taken[REJECTS] = len(self.rejects.ts)
-        return {"taken": taken, "dropped": self.dropped}
+        rejected = {} if self.rejects is None else {REJECTS: len(self.rejects.ts)}
+        return {"taken": self.taken | rejected, "dropped": self.dropped}
 
 
 def numbered(feed: DataFrame, source: int) -> DataFrame:
     """A stream of chunks, decoded, as the rows of a source."""
     from pyspark.sql import functions as sf
 
-    return feed.withColumn("source", sf.lit(source)).select(*_COLUMNS)
+    return feed.withColumn("source", sf.lit(source)).select(*Row._fields)
 
 
 def packed(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
@@ -88,52 +89,94 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             first += batch.num_rows
 
 
-def unpacked(rows: DataFrame, source: int, schema: Schema) -> DataFrame:
-    """The tuples of a source as rows, with arrival numbers, times and marks."""
-    wanted = pa.schema([*arrow_schema(schema), (SHED, pa.int64())])
-    ddl = ", ".join(f"`{n}` {t}" for n, t in {SEQ: "bigint", TS: "bigint", **_spark(schema), SHED: "bigint"}.items())
-
-    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for data in batch.column("chunk").to_pylist():
-                table = from_stream(data)
-                if SHED not in table.column_names:
-                    table = table.append_column(SHED, pa.nulls(table.num_rows, pa.int64()))
-                yield from table.select(wanted.names).cast(wanted).to_batches()
-
-    return rows.where(f"source = {source} AND what = {CHUNK}").select("chunk").mapInArrow(unpack, ddl)
+def take(plan: Plan, rows: Iterable[Row], batch: int, marker: Marker | None = None) -> Arrived:
+    """What the rows of a batch bring to the first stage; tuples of feeds are numbered in the order of their arrival."""
+    found = _Taking(plan, batch, marker)
+    for row in sorted(rows, key=lambda row: (row.arrived, row.source, row.seq)):
+        found.take(row)
+    return found.arrived()
 
 
-def _spark(schema: Schema) -> dict[str, str]:
-    return {name: TYPES[type_] for name, type_ in schema.items()}
+class _Taking:
+    """Takes the rows of a batch in their order."""
+
+    def __init__(self, plan: Plan, batch: int, marker: Marker | None) -> None:
+        self._plan = plan
+        self._batch = batch
+        self._marker = marker
+        self._sources = plan.checked.network.sources
+        self._trains: dict[str, list[Train]] = {source.name: [] for source in self._sources}
+        self._parcels: list[Parcel] = []
+        self._rejects: list[pa.Table] = []
+        self._is_opening = False
+        self._taken: Counter[str] = Counter()
+        self._dropped: dict[str, Counter[str]] = {source.name: Counter() for source in self._sources}
+        self._next = batch << _TUPLE  # the number of the next tuple
+        self._first = self._next  # of the first one in the row of a feed that is being taken
+        self._row: tuple[int, int, int] | None = None  # which that is
+
+    def take(self, row: Row) -> None:
+        """Take one row."""
+        if row.what == CHUNK:
+            self._take_tuples(row)
+        elif row.what == PARCELS:
+            self._take_parcels(row)
+        elif row.what == REJECTED:
+            table, name = from_stream(row.chunk), self._sources[row.source].name
+            named = table.add_column(0, "source", pa.array([name] * table.num_rows))
+            self._rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, row.arrived * 1000))))
+        elif row.what == OPENING:
+            self._is_opening = True
+
+    def _take_tuples(self, row: Row) -> None:
+        name, tuples = self._sources[row.source].name, from_stream(row.chunk)
+        if SEQ not in tuples.column_names:
+            tuples, lost = marked(_arrived(tuples, row.arrived, self._next), self._marker)
+            self._dropped[name].update(lost)
+        self._trains[name].append(train_of(self._plan, name, row.source, tuples))
+        self._next += tuples.num_rows
+        self._taken[name] += tuples.num_rows
+
+    def _take_parcels(self, row: Row) -> None:
+        load, name = Load.from_bytes(row.chunk, len(self._plan.keys)), self._sources[row.source].name
+        if self._row != (row.arrived, row.source, row.seq):
+            self._row, self._first = (row.arrived, row.source, row.seq), self._next
+            self._next += load.count
+            self._taken[name] += load.count
+        self._dropped[name].update(load.dropped)
+        for parcel in load.parcels:
+            if not load.is_numbered:
+                parcel.train.order[:, 0] += self._first
+            self._parcels.append(parcel)
+
+    def arrived(self) -> Arrived:
+        """Everything that was taken."""
+        trains = {name: Train.concat(found) for name, found in self._trains.items() if found}
+        taken = {name: count for name, count in self._taken.items() if count or name in trains}
+        rejects = _rejected(self._plan, self._rejects, self._batch) if self._rejects else None
+        dropped = {name: dict(counts) for name, counts in self._dropped.items() if counts}
+        return Arrived(trains, self._parcels, rejects, self._is_opening, taken, dropped)
 
 
-def take(plan: Plan, frames: Sequence[pd.DataFrame], batch: int, marker: Marker | None = None) -> Arrived:
-    """The trains in the rows of a batch; tuples of feeds get marks from the ``marker``, if load is to be shed."""
-    rows = pd.concat(list(frames), ignore_index=True) if len(frames) > 1 else frames[0]
-    rows = rows.sort_values(["arrived", "source", "seq"], kind="stable")
-    sources = plan.checked.network.sources
-    parts: dict[str, list[Train]] = {source.name: [] for source in sources}
-    dropped: dict[str, Counter[str]] = {source.name: Counter() for source in sources}
-    rejects, count = [], batch << _TUPLE
-    for place, what, arrived, data in zip(rows["source"], rows["what"], rows["arrived"], rows["chunk"], strict=True):
-        if what == CHUNK:
-            source, tuples = sources[place].name, from_stream(data)
-            if SEQ not in tuples.column_names:
-                tuples = _arrived(tuples, int(arrived), count)
-                if marker is not None:
-                    tuples, lost = marker.mark(tuples)
-                    dropped[source].update(lost)
-            parts[source].append(_train(plan, source, place, tuples))
-            count += tuples.num_rows
-        elif what == REJECTED:
-            table = from_stream(data)
-            named = table.add_column(0, "source", pa.array([sources[place].name] * table.num_rows))
-            rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, int(arrived) * 1000))))
-    trains = {name: Train.concat(found) for name, found in parts.items() if found}
-    opening = bool((rows["what"] == OPENING).any())
-    shed = {name: dict(counts) for name, counts in dropped.items() if counts}
-    return Arrived(trains, _rejected(plan, rejects, batch) if rejects else None, opening, shed)
+def marked(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str, int]]:
+    """Numbered tuples with the marks of those that are to be dropped, and how many go at each place."""
+    return (tuples, {}) if marker is None else marker.mark(tuples)
+
+
+def load_of(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
+    """The tuples in the row of a source, and what is to be said of the row; tuples of feeds get their numbers later."""
+    tuples, name = from_stream(row.chunk), plan.checked.network.sources[row.source].name
+    if SEQ in tuples.column_names:
+        return train_of(plan, name, row.source, tuples), Load([], tuples.num_rows)
+    tuples, lost = marked(_arrived(tuples, row.arrived, _lot(row)), marker)
+    train = train_of(plan, name, row.source, tuples)
+    train.order[:, 0] = np.arange(len(train))
+    return train, Load([], len(train), False, lost)
+
+
+def _lot(row: Row) -> int:
+    """A number by which tuples of a row are told from those of other rows, where load is shed by lot."""
+    return (row.arrived * 1_000_003 + row.source * 8_191 + row.seq) * (1 << 20) % (1 << 62)
 
 
 def _arrived(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
@@ -142,7 +185,8 @@ def _arrived(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
     return tuples.add_column(0, SEQ, pa.array(numbers)).add_column(1, TS, pa.array(times))
 
 
-def _train(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
+def train_of(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
+    """The tuples of a source as they travel between boxes."""
     layout, count = plan.origins[Arc(source)], tuples.num_rows
     order = np.zeros((count, len(plan.keys)), np.int64)
     order[:, 0], order[:, -1] = tuples[SEQ].to_numpy(), place

@@ -8,7 +8,7 @@ that of the values, each also by itself. For a tapped arc or a connection point 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream.io.outputs import REJECTS, journal
+from slipstream.io.outputs import REJECTS, Batch, journal
 from slipstream.network.algebra import Output
 from slipstream.network.qos import Graph
 
@@ -102,11 +102,7 @@ class Monitor:
 
     def entries(self) -> list[dict[str, Any]]:
         """The batches so far that brought something, each with its number and the microsecond of its commit."""
-        return [
-            {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
-            for line in journal(self.folder)
-            if "outputs" in line.detail
-        ]
+        return entries_of(journal(self.folder))
 
     def rejected(self) -> tuple[int, int]:
         """How many lines of feeds were rejected, and how many there were in all."""
@@ -121,6 +117,15 @@ class Monitor:
             for name, line in entry["outputs"].items():
                 totals[name] = _added(totals[name], line)
         return totals
+
+
+def entries_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
+    """What the monitor says of those batches that brought something."""
+    return [
+        {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
+        for line in batches
+        if "outputs" in line.detail
+    ]
 
 
 def _counts(measured: Measured, now: int) -> dict[str, Any]:

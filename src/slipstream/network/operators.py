@@ -36,11 +36,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.cuboid.schema import Schema as CuboidSchema
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Longs, compiled
 from slipstream.network.flow import Train, sorted_train, tied
@@ -51,7 +52,9 @@ from slipstream.runtime.store import Store
 Array: TypeAlias = npt.NDArray[Any]
 Schema: TypeAlias = dict[str, str]
 
+#: of an expression, as long as Spark has not been asked
 UNKNOWN = "unknown"
+_ORDINAL = "#"
 _NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object}
 
 
@@ -118,11 +121,53 @@ class KeyedTable:
         self._groups.restore()
 
 
+class RowTable:
+    """Rows of integers without a key, in the order in which they came: tuples that wait for something.
+
+    >>> waiting = RowTable(("time", "vid"))
+    >>> waiting.add({"time": np.array([1, 2, 3]), "vid": np.array([7, 8, 9])})
+    >>> slots = waiting.slots()
+    >>> waiting.pop(slots[waiting.table.take("time", slots) < 3])["vid"].tolist()
+    [7, 8]
+    >>> len(waiting.table)
+    1
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self.table = Table(dict.fromkeys((_ORDINAL, *columns), INTEGER))
+        self._next = 0
+
+    def add(self, columns: Mapping[str, Array]) -> None:
+        """Add rows behind those that are there."""
+        count = len(next(iter(columns.values())))
+        ordinal = np.arange(self._next, self._next + count)
+        self._next += count
+        self.table.add({_ORDINAL: ordinal, **columns}, count)
+
+    def slots(self) -> Longs:
+        """All rows, in order."""
+        slots = self.table.slots()
+        return slots[np.argsort(self.table.take(_ORDINAL, slots))]
+
+    def pop(self, slots: Longs) -> dict[str, Array]:
+        """Take rows out."""
+        found = {name: self.table.take(name, slots) for name in self.columns}
+        self.table.remove(slots)
+        return found
+
+    def restore(self) -> None:
+        """Number on from rows that were loaded."""
+        self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
+
+
 def _kind(type_: str) -> str:
     return type_ if type_ in (FLOAT, TEXT) else INTEGER
 
 
-@runtime_checkable
+_TABLES = (KeyedTable, RowTable)
+
+
 class Kept(Protocol):
     """State with a form of its own, such as a cuboid's fragment, that rests in stores of its own."""
 
@@ -140,7 +185,7 @@ class Kept(Protocol):
         """Write what readers see of it, if they see anything."""
 
 
-State: TypeAlias = Mapping[str, Any]  # of KeyedTable or Kept
+State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
 
 
 @dataclass
@@ -152,17 +197,17 @@ class OperatorState:
     @property
     def tables(self) -> list[Table]:
         """What goes into the log that all boxes share."""
-        return [part.table for part in self.parts.values() if isinstance(part, KeyedTable)]
+        return [part.table for part in self.parts.values() if isinstance(part, _TABLES)]
 
     @property
     def kept(self) -> dict[str, Kept]:
         """What rests in stores of its own."""
-        return {name: part for name, part in self.parts.items() if not isinstance(part, KeyedTable)}
+        return {name: part for name, part in self.parts.items() if not isinstance(part, _TABLES)}
 
     def restore(self) -> None:
         """Make again what follows from tables that were loaded."""
         for part in self.parts.values():
-            if isinstance(part, KeyedTable):
+            if isinstance(part, _TABLES):
                 part.restore()
 
 
@@ -202,6 +247,10 @@ class Operator:
     def step(self, *args: Any, **kwargs: Any) -> Mapping[str, Train]:
         """Take a train of every input into the state; returns the trains of the outputs that get something."""
         raise NotImplementedError(f"{type(self).__name__}.step")
+
+    def published(self) -> Mapping[str, CuboidSchema]:
+        """The cuboids that readers see of its state, by name."""
+        return {}
 
     def port(self, output: str) -> int:
         """The number of an output."""

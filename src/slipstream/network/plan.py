@@ -1,16 +1,14 @@
-"""The plan of a network: which boxes run together, and how tuples travel between them.
+"""The plan of a network: its order-sensitive boxes, and the ways on which tuples get from one to the next.
 
-Order-sensitive boxes and look-ups in stored tables are put in *levels*: a level is one stage of the streaming query
-(the paper's superbox), and a network has as many stages as its longest chain of such boxes, however wide it is.
-Between levels every tuple is a row of one common shape, whose *slots* hold whatever columns the tuple's arc has; the
-order-agnostic boxes on the way are *paths* of plain expressions.
+Order-sensitive boxes and look-ups in stored tables have *levels*: one runs after all of a lower level that it hears
+of, and has a place of its own in the order key. The order-agnostic boxes between them are *ways* of plain expressions.
+Which boxes share a stateful operator is for ``stages`` to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from slipstream.network import expressions, functions
@@ -40,30 +38,14 @@ from slipstream.network.running import RunningKernel
 from slipstream.network.schemas import Checked, beside, joined
 from slipstream.network.windows import Function
 
-_KINDS = {"integer": "i", "boolean": "i", "float": "f", "text": "s"}
-#: slots of each kind -> Spark's type
-SLOT_TYPES = {"i": "bigint", "f": "double", "s": "string"}
-
 
 @dataclass(frozen=True)
 class Layout:
-    """How the tuples of one place travel: each column's expression, type and slot."""
+    """How the tuples of one place travel: each column's expression and type."""
 
     id: int
     columns: dict[str, str]
     types: dict[str, str]
-
-    @cached_property
-    def slots(self) -> dict[str, str]:
-        """Column -> slot; columns with one expression share a slot."""
-        counts: dict[str, int] = {}
-        by_text: dict[str, str] = {}
-        for name, text in self.columns.items():
-            if text not in by_text:
-                kind = _KINDS[self.types[name]]
-                by_text[text] = f"{kind}{counts.get(kind, 0)}"
-                counts[kind] = counts.get(kind, 0) + 1
-        return {name: by_text[text] for name, text in self.columns.items()}
 
 
 @dataclass(frozen=True)
@@ -93,7 +75,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Runner:
-    """A box of a level: its kernel, its sides and the columns of its results, by the names the kernel gives them.
+    """An order-sensitive box: its kernel, its sides and the columns of its results, by the kernel's names.
 
     Where one side alone releases tuples, it is ``leading``: the kernel goes by the numbers of arrivals, and the sides
     need not be brought into one order.
@@ -105,6 +87,11 @@ class Runner:
     origin: Layout
     results: tuple[str, ...]
     leading: int | None = None
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether it keeps something; a look-up in a stored table does not."""
+        return self.kernel is not None or isinstance(self.node.box, Operator)
 
 
 @dataclass
@@ -119,7 +106,7 @@ class Plan:
 
     @property
     def depth(self) -> int:
-        """How many stages a tuple passes."""
+        """The highest level."""
         return max(self.levels.values(), default=0)
 
     @property
@@ -131,15 +118,6 @@ class Plan:
     def keys(self) -> list[str]:
         """The order key: arrival number, one place a level, one for the outputs."""
         return [f"q{i}" for i in range(self.depth + 2)]
-
-    @property
-    def row(self) -> list[tuple[str, str]]:
-        """The common shape of all tuples between the stages."""
-        layouts = [*self.origins.values(), *(delivery.layout for delivery in self.deliveries)]
-        slots = sorted({slot for layout in layouts for slot in layout.slots.values()})
-        head = [("arc", "int"), ("bucket", "int"), ("ts", "bigint"), ("shed", "bigint")]
-        head += [(key, "bigint") for key in self.keys]
-        return head + [(slot, SLOT_TYPES[slot[0]]) for slot in slots]
 
 
 def plan(checked: Checked, taps: dict[str, Arc] | None = None) -> Plan:
@@ -260,7 +238,7 @@ class _Planner:
 
     def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        # where a network runs in levels, all groups are in one bucket: the clock is told once
+        # the clock closes windows of all groups, so they are in one partition
         side, clock = (
             self._side(node, 0, _ordered(box.order) | arguments, ()),
             self._side(node, 1, {ON: box.order.on}, ()),

@@ -479,6 +479,7 @@ class _Checker:
         for text in wanted.values():
             for qualifier, column in _named(where, expressions.columns, text):
                 _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
+            self._stored_tables(where, text)
         asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
         found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
@@ -487,6 +488,13 @@ class _Checker:
             if found[name] == "text":
                 self._longest = max(self._longest, growth(text, schema))
         return found
+
+    def _stored_tables(self, where: str, text: str) -> None:
+        """What functions of the user's look things up in must be among the network's tables."""
+        stored = [table.name for table in self._checked.network.tables]
+        for name in expressions.calls(text) & functions.with_tables():
+            for table in functions.tables_of(name):
+                _known(f"{where}: {name} looks things up in the stored table", table, stored)
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
         """What Spark says, asked once for all; when it refuses, one by one to learn which."""

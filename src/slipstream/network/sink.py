@@ -29,7 +29,7 @@ from slipstream.network.algebra import ConnectionPoint, Network, Schema
 from slipstream.network.monitor import Measured
 from slipstream.network.points import History
 from slipstream.network.trains import SEQ, TS
-from slipstream.network.windows import nulls
+from slipstream.network.windows import arrow_array
 
 __all__ = ["COLUMNS", "Sink", "Tuples", "discard", "key_columns", "measured", "remember", "stored_schema"]
 
@@ -51,11 +51,7 @@ class Tuples:
 
     def arrays(self) -> dict[str, pa.Array]:
         """The columns with their nulls."""
-        return {name: _arrow(values, self.types[name]) for name, values in self.columns.items()}
-
-
-def _arrow(values: Array, type_: str) -> pa.Array:
-    return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
+        return {name: arrow_array(values, self.types[name]) for name, values in self.columns.items()}
 
 
 def key_columns(keys: Iterable[str]) -> list[str]:

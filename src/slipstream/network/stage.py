@@ -1,67 +1,98 @@
-"""Boxes as stateful operators of Structured Streaming: all of a network in one, or those of one level.
+"""Boxes as stateful operators of Structured Streaming, and what tasks do before the first of them.
 
-An operator is keyed by bucket, not by group: a call takes all tuples of a bucket's groups in one batch, so its cost is
-spread over many tuples. All boxes in one operator write what changed in their tables. The boxes of a level, which only
-networks have with an expression that Spark must compute, are one value of the state store each, read and written whole.
+An operator is keyed by partition, not by group: a call takes all tuples of a partition's groups in one batch, so its
+cost is spread over many tuples. The boxes in it write what changed in their tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+import pyarrow as pa
 
 from slipstream.cuboid.files import FOLDER
 from slipstream.io import outputs
-from slipstream.io.outputs import REJECTS, Row, Written
+from slipstream.io.chunks import CHUNK, OPENING
+from slipstream.io.decoding import TYPES
+from slipstream.io.outputs import REJECTS, Written
 from slipstream.network import intake
-from slipstream.network.flow import Train, ordinals
-from slipstream.network.groups import Columns
-from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Kernel, Released, State
+from slipstream.network.flow import Train
+from slipstream.network.intake import Arrived
+from slipstream.network.kernels import State
 from slipstream.network.operators import Kept, OperatorState, stores_of
-from slipstream.network.plan import Layout, Plan
+from slipstream.network.parcels import (
+    DELIVERED,
+    PARCELS,
+    WORD,
+    Load,
+    Row,
+    Sorter,
+    frame,
+    record_batch,
+    rows_in,
+)
+from slipstream.network.plan import Plan
 from slipstream.network.shedding import Marker
 from slipstream.network.sink import Sink, Tuples
-from slipstream.network.superbox import Superbox
-from slipstream.network.tables import Log, packed, unpack
+from slipstream.network.superbox import Cargo, Parcel, Released, Superbox
+from slipstream.network.tables import Log
+from slipstream.network.windows import arrow_array
+from slipstream.runtime.partitions import labels
 from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
 
 
 @dataclass(frozen=True)
-class StagedBox:
-    """A box of a stage: its kernel, the slots its columns travel in, and where its results go."""
+class Carrier:
+    """Takes tuples to the first stage: what needs no state is done where they were read, before they are exchanged."""
 
-    name: str
-    kernel: Kernel
-    ports: tuple[int, ...]
-    columns: tuple[dict[str, str], ...]
-    origin: int
-    results: dict[str, str]
+    superbox: Superbox
+    marker: Marker | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a task."""
+        return (record_batch(self._carried(row)) for row in rows_in(batches))
+
+    def _carried(self, row: Row) -> Iterator[Row]:
+        """Every partition hears of every row, so that all number tuples alike."""
+        keys = labels(self.superbox.parallel)
+        if row.what == CHUNK:
+            train, load = intake.load_of(self.superbox.plan, row, self.marker)
+            source = self.superbox.plan.checked.network.sources[row.source].name
+            parcels = self.superbox.carry(1, Cargo(sources={source: train}))
+            sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
+            for key, mine in zip(keys, sorter.sort(parcels, row.seq % len(keys)), strict=True):
+                said = load.with_parcels(mine, dropped=load.dropped)
+                yield row._replace(key=key, what=PARCELS, chunk=said.to_bytes())
+        elif row.what == OPENING:
+            yield from (row._replace(key=key) for key in keys)
+        else:
+            yield row._replace(key=keys[0])
 
 
 @dataclass
 class Boxes:
-    """What the boxes of a network keep, and the log in which it rests."""
+    """What the boxes of a stage keep, and the log in which it rests."""
 
     states: dict[str, State | OperatorState]
     log: Log
 
     @classmethod
-    def fresh(cls, superbox: Superbox) -> Boxes:
+    def fresh(cls, superbox: Superbox, stage: int = 1) -> Boxes:
         """Empty boxes."""
-        states = superbox.fresh()
+        states = superbox.fresh(stage)
         return cls(states, Log([table for state in states.values() for table in state.tables]))
 
     @classmethod
-    def load(cls, superbox: Superbox, stores: Sequence[Store]) -> Boxes:
+    def load(cls, superbox: Superbox, stores: Sequence[Store], stage: int = 1) -> Boxes:
         """The boxes as they were saved."""
-        boxes = cls.fresh(superbox)
+        boxes = cls.fresh(superbox, stage)
         boxes.log.load(stores[0])
         for state in boxes.states.values():
             state.restore()
@@ -89,140 +120,124 @@ class Boxes:
 
 
 class SuperboxStage(FrameStage[Boxes]):
-    """All boxes of a network in one operator."""
+    """The boxes of a network that run in one operator."""
 
-    name = "network"
-
-    def __init__(self, engine: str, superbox: Superbox, sink: Sink | None) -> None:
+    def __init__(self, engine: str, superbox: Superbox, sink: Sink | None, number: int) -> None:
         super().__init__(engine)
-        self.maps = Boxes.fresh(superbox).stores
+        self.name = f"network-{number}"
+        self.maps = Boxes.fresh(superbox, number).stores
         self._superbox = superbox
         self._sink = sink
+        self._number = number
         self._snapshot = Path(sink.folder) / FOLDER if sink else None
         self._marker = Marker(sink.folder, sink.network) if sink else None
 
     def fresh(self) -> Boxes:
         """Empty boxes."""
-        return Boxes.fresh(self._superbox)
+        return Boxes.fresh(self._superbox, self._number)
 
     def load(self, stores: list[Store]) -> Boxes:
         """The boxes as they were saved."""
-        return Boxes.load(self._superbox, stores)
-
-    def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Tuples of the sources in; what the outputs get is passed on, or written, and then a word of it passed on."""
-        plan, batch = self._superbox.plan, batch_number()
-        arrived = intake.take(plan, rows, batch, self._marker)
-        if arrived.is_opening:
-            return
-        released = self._superbox.step(state.states, arrived.trains)
-        if self._sink is None:
-            yield from (_rows(train, plan.outputs[name].layout, plan) for name, train in released)
-        else:
-            written = [self._write(name, train, self._sink) for name, train in released]
-            if arrived.rejects is not None:
-                written.append(self._sink.write(REJECTS, arrived.rejects, batch))
-            yield _rows_of([outputs.note(arrived.counts), *written])
-
-    def _write(self, name: str, train: Train, sink: Sink) -> Written:
-        plan = self._superbox.plan
-        keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
-        return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch_number())
+        return Boxes.load(self._superbox, stores, self._number)
 
     def save(self, state: Boxes, stores: list[Store]) -> None:
         """Write what changed."""
         state.save(stores, batch_number(), self._snapshot)
 
+    def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Tuples in; what outputs get is passed on, or written, and then a word of it passed on."""
+        came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
+        passing = [row for row in came if row.what in (WORD, DELIVERED)]
+        arrived = self._arrived(came)
+        if arrived.is_opening:
+            passing += [row for row in came if row.what == OPENING]
+        else:
+            passing += self._passed_on(state, arrived)
+        if passing:
+            yield from self._out(passing)
 
-def _rows(train: Train, layout: Layout, plan: Plan) -> pd.DataFrame:
-    """Tuples as rows of the common shape; slots that others use are empty."""
-    columns: dict[str, Any] = {"arc": layout.id, "bucket": 0, TS: train.ts, "shed": train.shed}
-    columns |= {key: train.order[:, place] for place, key in enumerate(plan.keys)}
-    columns |= {slot: train.columns[name] for name, slot in layout.slots.items()}
-    empty = {"string": None, "double": 0.0}
-    return pd.DataFrame({name: columns.get(name, empty.get(type_, 0)) for name, type_ in plan.row})
+    @property
+    def _keys(self) -> Sequence[int]:
+        return labels(self._superbox.parallel)
+
+    def _arrived(self, rows: list[Row]) -> Arrived:
+        if self._number == 1:
+            return intake.take(self._superbox.plan, rows, batch_number(), self._marker)
+        loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
+        keys = len(self._superbox.plan.keys)
+        parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]
+        return Arrived(parcels=parcels, is_opening=any(row.what == OPENING for row in rows))
+
+    def _passed_on(self, state: Boxes, arrived: Arrived) -> Iterator[Row]:
+        inboxes: dict[int, list[Train]] = {}
+        for parcel in arrived.parcels:
+            if parcel.stage == self._number:
+                inboxes.setdefault(parcel.address, []).append(parcel.train)
+        if self._number == 1:
+            # of one feed they come in their order, so that nothing need be merged
+            inboxes = {address: [Train.concat(trains)] for address, trains in inboxes.items()}
+        released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes))
+        yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
+        yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
+
+    def _parcels(self, parcels: list[Parcel]) -> Iterator[Row]:
+        """What goes to later stages."""
+        here = self._keys.index(self.key)
+        sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel)
+        # what was on its way to a later stage is in its partition already
+        for key, mine in zip(self._keys, sorter.sort(parcels, here), strict=True):
+            if mine:
+                yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
+
+    def _delivered(self, released: Released) -> Iterator[Row]:
+        for name, train in released.outputs:
+            parcel = Parcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
+            yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
+
+    def _written(self, released: Released, arrived: Arrived, sink: Sink) -> Iterator[Row]:
+        """Write what outputs get; the first partition also says what the batch took."""
+        batch = batch_number()
+        written = [self._write(name, train, sink, batch) for name, train in released.outputs]
+        if arrived.rejects is not None:
+            written.append(sink.write(REJECTS, arrived.rejects, batch))
+        if self._number == 1 and self.key == self._keys[0]:
+            written.append(outputs.note(arrived.counts))
+        yield from (Row(self.key, 0, 0, WORD, 0, json.dumps(one.row).encode()) for one in written)
+
+    def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
+        plan = self._superbox.plan
+        keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
+        return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
+
+    def _out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
+        if self._number < self._superbox.stages.count or self._sink is None:
+            yield frame(rows)
+        elif words := [json.loads(row.chunk) for row in rows if row.what == WORD]:
+            yield pd.DataFrame(words, columns=list(outputs.Row._fields))
 
 
-def write_outputs(plan: Plan, sink: Sink, batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Write rows of the common shape that have reached outputs."""
-    parts = list(batches)
-    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"arc": []})
-    written = []
-    for name, delivery in plan.outputs.items():
-        layout = delivery.layout
-        mine = rows[rows["arc"].to_numpy() == layout.id]
-        if len(mine):
-            keys = {key: mine[key].to_numpy() for key in plan.keys}
-            columns = {column: mine[slot].to_numpy() for column, slot in layout.slots.items()}
-            tuples = Tuples(mine[TS].to_numpy(), keys, columns, layout.types)
-            written.append(sink.write(name, tuples, batch_number()))
-    yield _rows_of([outputs.note({"taken": {}, "dropped": {}}), *written] if parts else [])
+@dataclass(frozen=True)
+class Unpacker:
+    """Makes rows of tuples from what the stages deliver."""
 
+    plan: Plan
 
-def _rows_of(written: list[Written]) -> pd.DataFrame:
-    return pd.DataFrame([one.row for one in written], columns=list(Row._fields))
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a task."""
+        names = {delivery.layout.id: name for name, delivery in self.plan.outputs.items()}
+        for row in rows_in(batches):
+            if row.what == DELIVERED:
+                for parcel in Load.from_bytes(row.chunk, len(self.plan.keys)).parcels:
+                    yield self._tuples(names[parcel.address], parcel.train)
 
-
-class Stage(StatefulProcessor):
-    """Runs the boxes of one level on each bucket's tuples; lets all others pass."""
-
-    def __init__(
-        self, boxes: Sequence[StagedBox], row: Sequence[tuple[str, str]], keys: Sequence[str], key: str
-    ) -> None:
-        self._boxes = tuple(boxes)
-        self._row = tuple(row)
-        self._keys = tuple(keys)
-        self._key = key
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state: one value a box."""
-        self._states = handle.getMapState("boxes", "box string", "state binary")
-
-    def handleInputRows(  # type: ignore[override]  # noqa: N802
-        self,
-        key: Any,  # noqa: ARG002
-        rows: Iterator[pd.DataFrame],
-        timerValues: Any,  # noqa: N803, ARG002
-    ) -> Iterator[pd.DataFrame]:
-        """One bucket of one batch."""
-        batch = pd.concat(list(rows), ignore_index=True)
-        mine = np.zeros(len(batch), dtype=bool)
-        for box in self._boxes:
-            here = np.isin(batch["arc"].to_numpy(), box.ports)
-            mine |= here
-            if here.any():
-                yield self._run(box, batch[here])
-        if not mine.all():
-            yield batch[~mine]
-
-    def _run(self, box: StagedBox, batch: pd.DataFrame) -> pd.DataFrame:
-        order = np.lexsort((batch["arc"].to_numpy(), *(batch[key].to_numpy() for key in reversed(self._keys))))
-        batch = batch.take(order).reset_index(drop=True)
-        inputs = [self._input(batch, port, columns) for port, columns in zip(box.ports, box.columns, strict=True)]
-        kept = self._states.getValue((box.name,))
-        state = box.kernel.fresh()
-        if kept:
-            unpack(state.tables, kept[0])
-            state.restore()
-        released = box.kernel.step(state, inputs)
-        self._states.updateValue((box.name,), (packed(state.tables),))
-        return self._rows(box, batch, released)
-
-    @staticmethod
-    def _input(batch: pd.DataFrame, port: int, columns: dict[str, str]) -> Columns:
-        here = np.flatnonzero(batch["arc"].to_numpy() == port)
-        part = batch.take(here)
-        arrays = {name: part[slot].to_numpy() for name, slot in columns.items()}
-        return {TS: part[TS].to_numpy(), ARRIVAL: here, INSTANT: part["q0"].to_numpy(), **arrays}
-
-    def _rows(self, box: StagedBox, batch: pd.DataFrame, released: Released) -> pd.DataFrame:
-        """What a box released as rows again; the order key is the trigger's, with the ordinal under that trigger."""
-        rows = batch[["shed", *self._keys]].take(released[TRIGGER]).reset_index(drop=True)
-        rows[self._key] += ordinals(released[TRIGGER])
-        rows["arc"], rows["bucket"], rows[TS] = box.origin, 0, released[TS]
-        for column, slot in box.results.items():
-            rows[slot] = released[column]
-        for name, type_ in self._row:
-            if name not in rows:
-                rows[name] = {"string": None, "double": 0.0}.get(type_, 0)
-        return rows[[name for name, _ in self._row]]
+    def _tuples(self, output: str, train: Train) -> pa.RecordBatch:
+        columns: dict[str, Any] = {"output": pa.array([output] * len(train)), "ts": train.ts}
+        columns |= {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(self.plan.keys)}
+        for name, delivery in self.plan.outputs.items():
+            types = delivery.layout.types
+            fields = pa.struct([(column, TYPES[type_]) for column, type_ in types.items()])
+            columns[name] = pa.nulls(len(train), fields)
+            if name == output:
+                arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]
+                columns[name] = pa.StructArray.from_arrays(arrays, fields=list(fields))
+        return pa.record_batch(columns)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from slipstream.network import functions
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream.network.flow import Train
 from slipstream.network.groups import Columns
@@ -91,8 +92,19 @@ class _Meter:
         self._checked = checked
         self._tables = tables
         self._runners = {runner.node.name: runner for runner in plan(checked).runners}
+        functions.install(spark, functions.with_tables(), self._stored())
         self._arcs: dict[Arc, pa.Table] = {}
         self._states: dict[str, State] = {}
+
+    def _stored(self) -> functions.Stored:
+        """The tables that functions of the user's look things up in."""
+        wanted = {name for function in functions.with_tables() for name in functions.tables_of(function)}
+        found: dict[str, dict[str, Any]] = {}
+        for table in self._checked.network.tables:
+            if table.name in wanted and table.name in self._tables:
+                rows = self._tables[table.name].orderBy(*table.schema).toArrow()
+                found[table.name] = {name: encoded(rows[name], type_) for name, type_ in table.schema.items()}
+        return found
 
     def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
         for name, frame in samples.items():

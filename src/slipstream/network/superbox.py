@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from slipstream.kernels import Longs
+from slipstream.kernels import Bools, Longs
 from slipstream.network import expressions
 from slipstream.network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream.network.flow import Train, merging, no_tuples, ordinals, sorted_train
@@ -24,9 +24,9 @@ from slipstream.network.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
 from slipstream.network.operators import Operator, OperatorState, run
 from slipstream.network.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream.network.schemas import joined
+from slipstream.network.stages import stages_of
 from slipstream.network.stored import StoredTable
-from slipstream.network.values import Untranslatable
-from slipstream.network.vector import Expression, translate
+from slipstream.network.translation import Prefix, Translations, asked_by
 from slipstream.network.windows import NULL_INTEGER, expand
 
 Array = npt.NDArray[Any]
@@ -34,62 +34,78 @@ States: TypeAlias = Mapping[str, State | OperatorState]
 
 #: the n-th path by which a tuple reaches a box is so much later there than the first
 PATHS = 1 << 40
+#: the address of tuples of which Spark computes something
+SPARK = 0
+#: of pairs of an outer look-up that Spark is still to check: which tuple it was, and which row, -1 for none
+_TUPLE, _ROW = "tuple of the pair", "row of the pair"
+
+
+class Parcel(NamedTuple):
+    """Tuples on their way to another stage, or to Spark, which computes something of them and gives them back."""
+
+    stage: int  # SPARK, or the number of a stage
+    address: int  # of the delivery that takes them, or of the prefix at the end of which they are
+    train: Train
+
+
+@dataclass
+class Cargo:
+    """Tuples that came to a stage: from sources, for sides of boxes and outputs, or back from Spark."""
+
+    sources: dict[str, Train] = field(default_factory=dict)
+    inboxes: dict[int, list[Train]] = field(default_factory=dict)
+    computed: dict[Prefix, Train] = field(default_factory=dict)
+
+
+@dataclass
+class _Passage:
+    """What is known of one pass through a stage."""
+
+    number: int  # of the stage
+    between: bool  # whether it is the way to it, where no box keeps anything
+    inboxes: dict[int, list[Train]]
+    computed: Mapping[Prefix, Train]
+    trains: dict[Arc, Train]  # released in this pass
+    ways: dict[Prefix, Train | None] = field(default_factory=dict)
+    asked: dict[Prefix, Train] = field(default_factory=dict)
+    parcels: list[Parcel] = field(default_factory=list)
+
+
+class Released(NamedTuple):
+    """What leaves a stage: tuples that outputs get, and those that go elsewhere."""
+
+    outputs: list[tuple[str, Train]]
+    parcels: list[Parcel]
 
 
 @dataclass(repr=False)
 class Superbox:
-    """A network that was translated: ``step`` takes trains of its sources through all of its boxes."""
+    """A network that was translated: ``step`` takes trains of its sources through all of its boxes.
+
+    Laid out in several stages, ``visit`` takes what came to one of them through its boxes.
+    """
 
     plan: Plan
     tables: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     drops: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
+    parallel: int = 1
 
     def __post_init__(self) -> None:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
-        self._expressions: dict[tuple[str, Arc], Expression] = {}
         self._look_ups: dict[Any, LookUp] = {}
-        self._translate_all()
-
-    # --- expressions, translated before anything runs
-
-    def _translate_all(self) -> None:
-        """Translate every expression; ``Untranslatable`` if there is one that only Spark can compute."""
-        for node in self.plan.checked.nodes:
-            if isinstance(node.box, Filter | Map):
-                texts = node.box.predicates if isinstance(node.box, Filter) else node.box.columns.values()
-                for text in texts:
-                    self._expression(text, node.inputs[0])
-        for delivery in self.plan.deliveries:
-            for name, text in delivery.layout.columns.items():
-                if self._expression(text, delivery.paths[0].arcs[-1]).type != delivery.layout.types[name]:
-                    raise Untranslatable(text)
-        for runner in self.plan.runners:
-            if isinstance(runner.node.box, Join):
-                self._predicate(runner)
-
-    def _expression(self, text: str, arc: Arc) -> Expression:
-        """An expression over an arc's columns."""
-        if (text, arc) not in self._expressions:
-            self._expressions[text, arc] = translate(text, self.plan.checked.schemas[arc], self.tables)
-        return self._expressions[text, arc]
-
-    def _predicate(self, runner: Runner) -> Expression:
-        """What a join asks, over the columns of both sides."""
-        key = (runner.node.box.predicate, Arc(runner.node.name))  # type: ignore[union-attr]
-        if key not in self._expressions:
-            left, right = self.plan.checked.inputs(runner.node)
-            schema = {f"left.{name}": type_ for name, type_ in left.items()}
-            schema |= {f"right.{name}": type_ for name, type_ in right.items()}
-            self._expressions[key] = translate(key[0], schema, self.tables)
-        return self._expressions[key]
+        self.translations = Translations(self.plan, self.tables)
+        self.stages = stages_of(self.plan, self.translations, self.parallel)
+        self._numbers = {prefix: number for number, prefix in enumerate(self.translations.prefixes)}
 
     # --- a batch
 
-    def fresh(self) -> dict[str, State | OperatorState]:
-        """What the order-sensitive boxes keep before anything has come, by their names."""
+    def fresh(self, stage: int = 1) -> dict[str, State | OperatorState]:
+        """What the order-sensitive boxes of a stage keep before anything has come, by their names."""
         states: dict[str, State | OperatorState] = {}
         for runner in self.plan.runners:
             box = runner.node.box
+            if self.stages.of.get(runner.node.name) != stage:
+                continue
             if runner.kernel:
                 states[runner.node.name] = runner.kernel.fresh()
             elif isinstance(box, Operator) and not box.borrows:
@@ -104,25 +120,47 @@ class Superbox:
         return state
 
     def step(self, states: States, sources: Mapping[str, Train]) -> Iterator[tuple[str, Train]]:
-        """Take what arrived through the boxes, level by level; yields what each output and tap gets.
+        """Take what arrived through a network of one stage; yields what each output and tap gets.
 
         ``states`` is what the order-sensitive boxes keep: it is brought up to date.
         """
-        trains: dict[Arc, Train] = {Arc(name): train for name, train in sources.items() if len(train)}
-        inboxes: dict[int, list[Train]] = {}
+        return iter(self.visit(1, states, Cargo(sources=dict(sources))).outputs)
+
+    def carry(self, number: int, cargo: Cargo) -> list[Parcel]:
+        """Take tuples on the way to a stage as far as they get without boxes that keep something."""
+        return self._passed(number, {}, cargo, between=True).parcels
+
+    def visit(self, number: int, states: States, cargo: Cargo) -> Released:
+        """Take what came to a stage through its boxes, level by level; ``states`` is brought up to date."""
+        done = self._passed(number, states, cargo)
+        found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
+        return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
+
+    def _passed(self, number: int, states: States, cargo: Cargo, *, between: bool = False) -> _Passage:
+        trains = {Arc(name): train for name, train in cargo.sources.items() if len(train)}
+        inboxes = {address: list(parts) for address, parts in cargo.inboxes.items()}
+        now = _Passage(number, between, inboxes, self._matched(cargo.computed), trains)
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
-                for port, released in enumerate(self._run(runner, states, inboxes)):
-                    if len(released):
-                        trains[Arc(runner.node.name, port)] = released
-            ways: dict[tuple[Arc, ...], Train | None] = {}
+                if not runner.is_stateful or (not between and self.stages.of[runner.node.name] == number):
+                    for port, released in enumerate(self._run(runner, states, now.inboxes)):
+                        if len(released):
+                            now.trains[Arc(runner.node.name, port)] = released
             for delivery, place, way in self._deliveries[level]:
-                found = self._follow(way.arcs, trains, ways)
+                found = self._before(way.arcs, delivery, now)
                 if found is not None and len(found):
-                    inboxes.setdefault(delivery.layout.id, []).append(self._delivered(found, delivery, place, way))
-        for name, delivery in self.plan.outputs.items():
-            if delivery.layout.id in inboxes:
-                yield name, Train.concat(inboxes[delivery.layout.id])
+                    self._send(self._delivered(found, delivery, place, way), delivery, now)
+        now.parcels += [Parcel(SPARK, self._numbers[prefix], train) for prefix, train in now.asked.items()]
+        return now
+
+    def _send(self, train: Train, delivery: Delivery, now: _Passage) -> None:
+        """Put tuples where they are taken: here, or into a parcel."""
+        address = delivery.layout.id
+        home = self.stages.homes.get(address)
+        if home is None or (not now.between and (home.anywhere or home.stage == now.number)):
+            now.inboxes.setdefault(address, []).append(train)
+        elif len(train):
+            now.parcels.append(Parcel(now.number if home.anywhere else home.stage, address, train))
 
     @cached_property
     def _runners(self) -> list[list[Runner]]:
@@ -142,39 +180,69 @@ class Superbox:
 
     # --- order-agnostic boxes
 
-    def _follow(
-        self, arcs: tuple[Arc, ...], trains: Mapping[Arc, Train], ways: dict[tuple[Arc, ...], Train | None]
-    ) -> Train | None:
+    def _before(self, prefix: Prefix, target: Arc | Delivery, now: _Passage) -> Train | None:
+        """The tuples at the end of a prefix as the next box or a delivery wants them; Spark may have to see them."""
+        found = self._follow(prefix, now)
+        if (prefix, target.layout.id if isinstance(target, Delivery) else target) not in self._spark:
+            return found
+        if found is not None and len(found):
+            now.asked[prefix] = found
+        return now.computed.get(prefix)
+
+    @cached_property
+    def _spark(self) -> set[tuple[Prefix, Arc | int]]:
+        """The steps of ways before which tuples pass Spark: where they are, and the next arc or the delivery."""
+        return {
+            (prefix, way.arcs[len(prefix)] if len(prefix) < len(way.arcs) else delivery.layout.id)
+            for delivery in self.plan.deliveries
+            for way in delivery.paths
+            for prefix in self.translations.cuts(delivery, way)
+        }
+
+    def _follow(self, arcs: Prefix, now: _Passage) -> Train | None:
         """The tuples that come along a way; what ways have in common is computed once."""
         if len(arcs) == 1:
-            return trains.get(arcs[0])
-        if arcs not in ways:
-            before = self._follow(arcs[:-1], trains, ways)
-            ways[arcs] = self._pass(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
-        return ways[arcs]
+            return now.trains.get(arcs[0])
+        if arcs not in now.ways:
+            before = self._before(arcs[:-1], arcs[-1], now)
+            now.ways[arcs] = self._pass(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
+        return now.ways[arcs]
+
+    def _matched(self, computed: Mapping[Prefix, Train]) -> dict[Prefix, Train]:
+        """Tuples back from Spark; of pairs that a join found, those that it lets through."""
+        found = dict(computed)
+        for prefix, train in computed.items():
+            if len(prefix) == 1 and self.translations.is_filtered(prefix[0]):
+                box = self._nodes[prefix[0].origin].box
+                assert isinstance(box, Join)
+                found[prefix] = train.take(_met(train, box))
+        return found
 
     def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
         """Tuples through one box to one of its outputs."""
         node = self._nodes[arc.origin]
         train = self._left(train, (node.name, node.inputs.index(before), False))
         if isinstance(node.box, Filter):
-            return self._filter(train, node.box, before, arc.port)
+            return self._filter(train, node, before, arc.port)
         if isinstance(node.box, Map):
             return train.with_columns(
                 {name: self._column(train, text, before) for name, text in node.box.columns.items()}
             )
         return train
 
-    def _filter(self, train: Train, box: Filter, before: Arc, port: int) -> Train:
-        for place, predicate in enumerate(box.predicates[: port + 1]):
-            train = train.take((self._column(train, predicate, before) == 1) == (place == port))
+    def _filter(self, train: Train, node: Node, before: Arc, port: int) -> Train:
+        assert isinstance(node.box, Filter)
+        for place, predicate in enumerate(node.box.predicates[: port + 1]):
+            asked = asked_by(node, predicate)
+            found = train.columns[asked] if asked in train.columns else self._column(train, predicate, before)
+            train = train.take((found == 1) == (place == port))
         return train
 
     def _column(self, train: Train, text: str, arc: Arc) -> Array:
         return (
             train.columns[text]
             if text in train.columns
-            else self._expression(text, arc).over(train.columns, len(train))
+            else self.translations.expression(text, arc).over(train.columns, len(train))
         )
 
     def _left(self, train: Train, place: tuple[str, int, bool]) -> Train:
@@ -228,18 +296,23 @@ class Superbox:
         order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
         released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
-        keys = order[trigger]
-        keys[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
+        # a box that gives one tuple for each that it takes says so by giving the arrivals back
+        if not any(trigger is side[ARRIVAL] for side in inputs):
+            order, shed = order[trigger], shed[trigger]
+            order[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
         columns = {name: released[old] for name, old in zip(runner.origin.columns, runner.results, strict=True)}
-        train = Train(released[TS], shed[trigger], keys, columns)
+        train = Train(released[TS], shed, order, columns)
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
 
     def _matching(self, runner: Runner, train: Train) -> Train:
         """What a join asks beyond the window and the equalities that its kernel has seen to."""
+        predicate = self.translations.predicate(runner)
+        if predicate is None:
+            return train  # Spark says it
         sides = ("left.", "right.")
         names = joined(*self.plan.checked.inputs(runner.node))
         columns = {sides[side] + column: train.columns[out] for out, (side, column) in names.items()}
-        return train.take(self._predicate(runner).over(columns, len(train)) == 1)
+        return train.take(predicate.over(columns, len(train)) == 1)
 
     def _look_up(self, runner: Runner, train: Train) -> Train:
         """Join with a stored table: every match of the whole table, in the order of the table's rows."""
@@ -255,21 +328,26 @@ class Superbox:
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
         columns |= {sides[1 - side] + name: values[two] for name, values in table.items()}
-        met = self._predicate(runner).over(columns, one.size) == 1
+        predicate = self.translations.predicate(runner)
+        met = np.ones(one.size, np.bool_) if predicate is None else predicate.over(columns, one.size) == 1
         if node.box.outer:
-            return self._with_all(runner, train, table, one[met], two[met])
+            every = np.arange(len(train))
+            alone = every if predicate is None else np.setdiff1d(every, one[met])
+            return self._with_all(runner, train, table, (one[met], two[met]), alone)
         order = train.order[one[met]]
         order[:, self.plan.levels[node.name]] += two[met]
         names = joined(*self.plan.checked.inputs(node))
         found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
 
-    def _with_all(self, runner: Runner, train: Train, table: Mapping[str, Array], one: Longs, two: Longs) -> Train:
-        """Tuples beside their rows of a table, those without any beside nulls."""
+    def _with_all(
+        self, runner: Runner, train: Train, table: Mapping[str, Array], pairs: tuple[Longs, Longs], alone: Longs
+    ) -> Train:
+        """Tuples beside their rows of a table, and those that are ``alone`` beside nulls."""
         node, side = runner.node, runner.sides[0].side
-        alone = np.setdiff1d(np.arange(len(train)), one)
-        order = np.argsort(np.r_[one, alone], kind="stable")
-        one, two = np.r_[one, alone][order], np.r_[two, np.full(alone.size, -1)][order]
+        one, two = np.r_[pairs[0], alone], np.r_[pairs[1], np.full(alone.size, -1)]
+        order = np.argsort(one, kind="stable")
+        one, two = one[order], two[order]
         keys = train.order[one]
         keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
         names = joined(*self.plan.checked.inputs(node))
@@ -277,7 +355,19 @@ class Superbox:
             out: train.columns[column][one] if where == side else _or_null(table[column], two)
             for out, (where, column) in names.items()
         }
+        if self.translations.is_filtered(Arc(node.name)):
+            found |= {_TUPLE: one, _ROW: two}
         return Train(train.ts[one], train.shed[one], keys, found)
+
+
+def _met(train: Train, box: Join) -> Bools:
+    """Which pairs a join lets through, now that Spark has checked its predicate."""
+    met = np.asarray(train.columns[box.predicate] == 1)
+    if not box.outer:
+        return met
+    met &= train.columns[_ROW] >= 0
+    with_some = np.isin(train.columns[_TUPLE], train.columns[_TUPLE][met])
+    return np.asarray(met | ((train.columns[_ROW] < 0) & ~with_some))
 
 
 def _or_null(values: Array, places: Longs) -> Array:

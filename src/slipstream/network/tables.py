@@ -542,16 +542,3 @@ def take_over(tables: Sequence[Table], blob: bytes) -> None:
             parts.append(blob[begin : begin + length])
             begin += length
         table.apply(*parts)
-
-
-def packed(tables: Sequence[Table]) -> bytes:
-    """All rows of tables as one value, for state that is read and written whole."""
-    sections = (table.encoded(number, table.slots(), _NOTHING) for number, table in enumerate(tables) if len(table))
-    return b"".join(section for parts in sections for section in parts)
-
-
-def unpack(tables: Sequence[Table], blob: bytes) -> None:
-    """Bring empty tables to what ``packed`` made."""
-    take_over(tables, bytes(blob))
-    for table in tables:
-        table.finish()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from slipstream.network import expressions
+from slipstream.network import expressions, functions
 from slipstream.network.algebra import TYPES, Arc, Filter, Join, Map, Node
 from slipstream.network.plan import Delivery, Plan, Runner, Way
 from slipstream.network.schemas import joined
@@ -36,8 +36,9 @@ class Program:
 class Translations:
     """The expressions of a plan, translated before anything runs."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, tables: functions.Stored | None = None) -> None:
         self._plan = plan
+        self._tables = tables or {}
         self._nodes = {node.name: node for node in plan.checked.nodes}
         self._runners = {runner.node.name: runner for runner in plan.runners}
         self._expressions: dict[tuple[str, Arc], Expression | None] = {}
@@ -67,7 +68,7 @@ class Translations:
     def _cached(self, text: str, arc: Arc, schema: dict[str, str]) -> Expression | None:
         if (text, arc) not in self._expressions:
             try:
-                self._expressions[text, arc] = translate(text, schema)
+                self._expressions[text, arc] = translate(text, schema, self._tables)
             except Untranslatable:
                 self._expressions[text, arc] = None
         return self._expressions[text, arc]
@@ -90,6 +91,17 @@ class Translations:
         """Whether tuples come from a join whose predicate only Spark can check."""
         runner = self._runners.get(arc.origin)
         return runner is not None and isinstance(runner.node.box, Join) and self.predicate(runner) is None
+
+    def asks_spark(self, node: Node) -> bool:
+        """Whether Spark computes something for a box."""
+        if self.is_filtered(Arc(node.name)):
+            return True
+        sides = self._runners[node.name].sides if node.name in self._runners else ()
+        texts = node.box.predicates if isinstance(node.box, Filter) else ()
+        texts = tuple(node.box.columns.values()) if isinstance(node.box, Map) else texts
+        return any(self._found(text, node.inputs[0]) is None for text in texts) or any(
+            self.needs_spark(way.arcs, side) for side in sides for way in side.paths
+        )
 
     def cuts(self, delivery: Delivery, way: Way) -> list[Prefix]:
         """The places on a way at which tuples pass Spark."""
@@ -119,10 +131,11 @@ class Translations:
                     if self._found(text, arc) is None:
                         asked[text] = (_in_tuple(text), delivery.layout.types[name])
         if self.is_filtered(arc):
-            # what comes behind the join is computed of tuples that it lets through
             box, condition = self._runners[arc.origin].node.box, self._condition(self._runners[arc.origin])
             assert isinstance(box, Join)
-            asked = {text: (f"if({condition}, {sql}, null)", type_) for text, (sql, type_) in asked.items()}
+            if not box.outer:
+                # what comes behind the join is computed of tuples that it lets through
+                asked = {text: (f"if({condition}, {sql}, null)", type_) for text, (sql, type_) in asked.items()}
             asked[box.predicate] = (condition, "boolean")
         texts = tuple((text, f"cast({sql} as {TYPES[type_]})", type_) for text, (sql, type_) in asked.items())
         return Program(arc, self._plan.checked.schemas[arc], texts)

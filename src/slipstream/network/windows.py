@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from slipstream.io.decoding import TYPES
 from slipstream.kernels import Bools, Longs
 from slipstream.network.functions import VectorFunction, WindowFunction
 
@@ -51,6 +52,11 @@ def encoded(values: pa.ChunkedArray, type_: str) -> Values:
     if type_ == "float":
         return np.asarray(values.cast(pa.float64()).to_numpy())
     return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
+
+
+def arrow_array(values: Values, type_: str) -> pa.Array:
+    """A column as it is in files and in Spark's rows, with its nulls; ``encoded`` is the way back."""
+    return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
 
 
 def expand(first: Longs, last: Longs) -> tuple[Longs, Longs]:

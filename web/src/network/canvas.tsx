@@ -270,6 +270,8 @@ const GLYPHS: Record<string, string> = {
   aggregate: "M1 4h4v8H1zM6 2h4v10H6zM11 7h4v5h-4z",
   join: "M6 8m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0M10 8m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0",
   resample: "M2 14V9M6 14V4M10 14v-7M14 14V2M1 15h14",
+  latest: "M1 4h8M1 12h8M12 4v8M9 9l3 3 3-3",
+  running: "M1 14h3v-3h4V7h4V3h3",
   source: "M1 8h9M7 4l4 4-4 4M14 2v12",
   table: "M2 3h12v10H2zM2 7h12M7 3v10",
   output: "M2 2v12M5 8h9M11 4l4 4-4 4",

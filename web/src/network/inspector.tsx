@@ -203,6 +203,22 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
       {box.map && <Pairs title="Column" values={box.map} wrong={wrong} onChange={(map, field) => set({ map }, `map${field}`)} />}
       {box.aggregate && <Pairs title="Result" values={box.aggregate} wrong={wrong} onChange={(aggregate, field) => set({ aggregate }, `aggregate${field}`)} />}
       {box.resample && <Pairs title="Result" values={box.resample} wrong={wrong} onChange={(resample, field) => set({ resample }, `resample${field}`)} />}
+      {box.running && <Pairs title="Result" values={box.running} wrong={wrong} onChange={(running, field) => set({ running }, `running${field}`)} />}
+      {box.running && (
+        <Row label="Group by">
+          <Words label="Group by" words={box.group_by ?? []} onChange={(group_by) => set({ group_by: group_by.length ? group_by : undefined }, "group_by")} />
+        </Row>
+      )}
+      {box.latest && (
+        <Row label="Same values in">
+          <Words label="Same values in" words={box.latest} onChange={(latest) => set({ latest }, "latest")} />
+        </Row>
+      )}
+      {box.latest && (
+        <Row label="Earlier arrivals only">
+          <input type="checkbox" aria-label="Earlier arrivals only" checked={box.before ?? false} onChange={(event) => set({ before: event.target.checked || undefined }, "before")} />
+        </Row>
+      )}
       {box.join !== undefined && <Text label="Predicate" mono value={box.join} wrong={wrong(box.join)} placeholder="left.pos = right.pos" onChange={(join) => set({ join }, "join")} />}
       {(box.bsort || box.aggregate) && order("order", 0, "Order")}
       {((box.join !== undefined && !lookup) || box.resample) && [order("left", 0, "Left order"), order("right", 1, "Right order")]}
@@ -411,6 +427,11 @@ function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
       {verdict?.warnings.map((one) => (
         <p key={one} className="dim">
           {one}
+        </p>
+      ))}
+      {verdict?.stages.map((one) => (
+        <p key={one.stage} className="dim">
+          Stage {one.stage}: {one.boxes.join(", ")}
         </p>
       ))}
       <p className="dim">Choose a box to see and change it. Drag from one dot to another to connect; Delete removes what is chosen.</p>

@@ -9,7 +9,7 @@ export interface Order {
   group_by?: string[];
 }
 
-/** One of the seven boxes: its own field names it, the others are its arguments. */
+/** A box: its own field names it, the others are its arguments. */
 export interface Box {
   filter?: string[];
   map?: Columns;
@@ -18,6 +18,8 @@ export interface Box {
   aggregate?: Columns;
   join?: string;
   resample?: Columns;
+  latest?: string[];
+  running?: Columns;
   order?: Order;
   left?: Order;
   right?: Order;
@@ -25,6 +27,13 @@ export interface Box {
   advance?: number;
   timeout?: number;
   lag?: number;
+  /** of an aggregate: the arc that says how far the order has come */
+  clock?: string;
+  /** of a join with a stored table: tuples without a match stay */
+  outer?: boolean;
+  /** of a latest box: only what arrived earlier */
+  before?: boolean;
+  group_by?: string[];
   from: string | string[];
   group?: string;
   note?: string;
@@ -58,7 +67,7 @@ export interface Doc {
   points?: Record<string, Point>;
 }
 
-export const KINDS = ["filter", "map", "union", "bsort", "aggregate", "join", "resample"] as const;
+export const KINDS = ["filter", "map", "union", "bsort", "aggregate", "join", "resample", "latest", "running"] as const;
 export type Kind = (typeof KINDS)[number];
 export type Part = "sources" | "tables" | "boxes" | "outputs" | "points";
 /** What the palette offers. */
@@ -72,6 +81,8 @@ export const TITLES: Record<Piece, [string, string]> = {
   aggregate: ["Aggregate", "functions over windows"],
   join: ["Join", "pairs tuples of two streams"],
   resample: ["Resample", "one stream at the moments of another"],
+  latest: ["Latest", "each tuple beside the newest of another stream"],
+  running: ["Running", "totals of everything so far"],
   source: ["Source", "a stream from outside"],
   table: ["Table", "a stored table to join with"],
   output: ["Output", "a stream that leaves, and its worth"],
@@ -104,13 +115,14 @@ export function inputsOf(doc: Doc, id: string): string[] {
   if (part === "outputs" || part === "points") return [doc[part]?.[name]?.from ?? ""];
   const box = doc.boxes[name];
   if (part !== "boxes" || !box) return [];
-  const arcs = Array.isArray(box.from) ? box.from : [box.from];
+  const taken = Array.isArray(box.from) ? box.from : [box.from];
+  const arcs = box.clock === undefined ? taken : [taken[0] ?? "", box.clock];
   if (box.union) return arcs.filter(Boolean);
   const wanted = sides(box);
   return Array.from({ length: wanted }, (_, i) => arcs[i] ?? "");
 }
 
-export const sides = (box: Box): number => (box.join !== undefined || box.resample ? 2 : 1);
+export const sides = (box: Box): number => (box.join !== undefined || box.resample || box.latest || box.clock !== undefined ? 2 : 1);
 
 /** All arcs one can take tuples from. */
 export function arcsOf(doc: Doc): string[] {
@@ -121,6 +133,7 @@ export function arcsOf(doc: Doc): string[] {
 export function setInputs(doc: Doc, id: string, arcs: string[]): Doc {
   const [part, name] = split(id);
   const from = arcs.length === 1 ? (arcs[0] ?? "") : arcs;
+  if (part === "boxes" && doc.boxes[name]?.clock !== undefined) return change(doc, id, { from: arcs[0] || [], clock: arcs[1] ?? "" });
   if (part === "boxes") return change(doc, id, { from: arcs.every((arc) => !arc) ? [] : from });
   return change(doc, id, { from: arcs[0] ?? "" }, name);
 }
@@ -231,6 +244,8 @@ const SAMPLE: Record<Piece, () => object> = {
   aggregate: () => ({ aggregate: { n: "count(*)" }, order: { on: "" }, size: 1, from: [] }),
   join: () => ({ join: "", size: 0, left: { on: "" }, right: { on: "" }, from: [] }),
   resample: () => ({ resample: {}, size: 1, left: { on: "" }, right: { on: "" }, from: [] }),
+  latest: () => ({ latest: [], from: [] }),
+  running: () => ({ running: { n: "count(*)" }, from: [] }),
   source: () => ({}),
   table: () => ({}),
   output: () => ({ from: "", delay: [[0, 1], [5, 1], [30, 0]] }),
@@ -260,6 +275,8 @@ export function summary(box: Box): string {
   if (box.bsort) return `${order(box.order) || "no order yet"}${box.order?.slack ? `, slack ${box.order.slack}` : ""}`;
   if (box.aggregate) return `${pairs(box.aggregate)} ${order(box.order)}, size ${box.size ?? "?"}`;
   if (box.join !== undefined) return box.join || "no predicate yet";
+  if (box.latest) return `by ${box.latest.join(", ") || "nothing"}${box.before ? ", before it" : ""}`;
+  if (box.running) return `${pairs(box.running)}${box.group_by?.length ? ` for each ${box.group_by.join(", ")}` : ""}`;
   if (box.resample) return `${pairs(box.resample)}, size ${box.size ?? "?"}`;
   return "";
 }

@@ -18,6 +18,13 @@ export interface Verdict {
   complaints: Complaint[];
   warnings: string[];
   schemas: Record<string, Columns>;
+  stages: Stage[];
+}
+export interface Stage {
+  stage: number;
+  boxes: string[];
+  keys: string[][];
+  partitions: number;
 }
 export interface Flow {
   tuples: number;

@@ -1,4 +1,4 @@
-"""``slipstream network pause|resume|step|stop|shed|monitor|inspect``: a hand on a running network, and an eye."""
+"""``slipstream network shed|tap|monitor|inspect``: a hand on a running network, and an eye."""
 
 from __future__ import annotations
 
@@ -13,40 +13,6 @@ from slipstream.cli.network.options import Folder
 from slipstream.cli.options import Json, show
 from slipstream.errors import BadArgument
 from slipstream.progress import say
-
-
-def pause_network(folder: Folder) -> None:
-    """Let no more trains arrive; the batch under way ends normally."""
-    from slipstream.network.execution import Execution
-
-    Execution.open(folder).pause()
-    say("paused: `slipstream network resume` or `step` continues")
-
-
-def resume_network(folder: Folder) -> None:
-    """Let trains arrive again."""
-    from slipstream.network.execution import Execution
-
-    Execution.open(folder).resume()
-    say("running")
-
-
-def stop_network(folder: Folder) -> None:
-    """End the run after the batch under way; `slipstream network run` without --input resumes."""
-    from slipstream.network.execution import Execution
-
-    Execution.open(folder).stop()
-    say("stopping after the batch under way")
-
-
-def step_network(
-    folder: Folder, trains: Annotated[int, typer.Option(min=1, help="How many trains to let in.")] = 1
-) -> None:
-    """Let one train of each source arrive, then pause."""
-    from slipstream.network.execution import Execution
-
-    Execution.open(folder).step(trains)
-    say(f"{trains} to come, then paused")
 
 
 def shed_network(
@@ -142,10 +108,6 @@ def tap_network(
 
 def add_to(app: typer.Typer) -> None:
     """Put these commands on the command line."""
-    app.command("pause")(pause_network)
-    app.command("resume")(resume_network)
-    app.command("step")(step_network)
-    app.command("stop")(stop_network)
     app.command("shed")(shed_network)
     app.command("monitor")(monitor_network)
     app.command("inspect")(inspect_network)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from slipstream.cli.network.options import (
     File,
     Functions,
     Inputs,
+    Parallel,
     Tables,
     load_network,
     measured,
@@ -31,11 +33,11 @@ from slipstream.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream.network.algebra import Network
+    from slipstream.network.algebra import Network, Node
     from slipstream.network.analysis import Analysis
-    from slipstream.network.plan import Plan
     from slipstream.network.schemas import Checked
     from slipstream.network.statistics import Statistics
+    from slipstream.network.superbox import Superbox
 
 
 def check_network(
@@ -177,12 +179,13 @@ def describe_network(
     file: File,
     inputs: Inputs = None,
     tables: Tables = None,
+    parallel: Parallel = None,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Say how the network will run: which boxes share a stage of the streaming query, and in what order.
+    """Say how the network will run: which boxes share a stage of the streaming query, and by which keys.
 
     What the file leaves out is shown, too: an aggregate's advance is its size unless given.
 
@@ -191,6 +194,7 @@ def describe_network(
     """
     from slipstream.network.plan import plan
     from slipstream.network.schemas import check
+    from slipstream.network.superbox import Superbox
 
     network = load_network(file, functions)
     recorded = recordings(network, inputs) if inputs else {}
@@ -200,50 +204,50 @@ def describe_network(
     if inputs:
         _optimised(spark, checked, recorded, stored, as_json)
         return
-    made = plan(checked)
-    stages = _stages(made)
+    made = Superbox(plan(checked), parallel=parallel or 1)
     if as_json:
+        stages = [asdict(stage) for stage in made.stages.listed]
         print(json.dumps({"network": network.name, "stages": stages, "boxes": _rows(made)}))
         return
-    Console().print(_boxes(made, f"{network.name}: {stages} {'stage' if stages == 1 else 'stages'}"))
+    count = made.stages.count
+    Console().print(_boxes(made, f"{network.name}: {count} {'stage' if count == 1 else 'stages'}"))
+    for stage in made.stages.listed if count > 1 or parallel else ():
+        say(stage.said)
 
 
-def _stages(made: Plan) -> int:
-    """How many operators of Spark's the boxes run in."""
-    from slipstream.network.compiler import superbox_of
-
-    return made.depth if superbox_of(made) is None else 1
-
-
-def _rows(made: Plan) -> list[dict[str, Any]]:
+def _rows(made: Superbox) -> list[dict[str, Any]]:
     """Every box, in the order of the stages: how it runs and what it does."""
     from slipstream.network import drawing
-    from slipstream.network.plan import is_agnostic
 
-    def runs_as(node: Any) -> str:
-        if is_agnostic(node):
-            return "expression"
-        return "table join" if made.checked.is_lookup(node) else "stateful"
-
-    together = _stages(made) == 1
-    ordered = sorted(made.checked.nodes, key=lambda node: made.levels[node.name])
+    levels, places = made.plan.levels, made.stages.places
+    ordered = sorted(made.plan.checked.nodes, key=lambda node: (places[node.name], levels[node.name]))
     return [
         {
-            "stage": 1 if together else made.levels[node.name],
-            "level": made.levels[node.name],
+            "stage": places[node.name],
+            "level": levels[node.name],
             "box": node.name,
             "kind": node.box.kind,
-            "runs_as": runs_as(node),
+            "runs_as": _runs_as(made, node),
             "what": drawing.what(node.box),
         }
         for node in ordered
     ]
 
 
-def _boxes(made: Plan, title: str) -> Table:
+def _runs_as(made: Superbox, node: Node) -> str:
+    from slipstream.network.plan import is_agnostic
+
+    if made.translations.asks_spark(node):
+        return "in Spark" if is_agnostic(node) else "stateful, and in Spark"
+    if is_agnostic(node):
+        return "expression"
+    return "table join" if made.plan.checked.is_lookup(node) else "stateful"
+
+
+def _boxes(made: Superbox, title: str) -> Table:
     table = Table("stage", "level", "box", "kind", "runs as", "what", title=title, title_justify="left")
     for row in _rows(made):
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*(str(value) for value in ({**row, "stage": row["stage"] or "source"}).values()))
     return table
 
 
@@ -254,6 +258,7 @@ def _optimised(
     from slipstream.network.optimiser import optimise
     from slipstream.network.plan import plan
     from slipstream.network.schemas import check
+    from slipstream.network.superbox import Superbox
 
     before = measured(spark, checked, inputs, tables)
     better = optimise(checked, before, lambda network: check(network, spark))
@@ -261,8 +266,8 @@ def _optimised(
     after = measured_again(spark, again, inputs, tables, before)
     costs = [_cost(one, figures, _cores(spark)) for one, figures in ((checked, before), (again, after))]
     if not as_json:
-        Console().print(_boxes(plan(checked), "before"))
-        Console().print(_boxes(plan(again), "after"))
+        Console().print(_boxes(Superbox(plan(checked)), "before"))
+        Console().print(_boxes(Superbox(plan(again)), "after"))
     result = {"boxes_before": len(checked.nodes), "boxes_after": len(again.nodes), "steps": list(better.steps)}
     result |= {"microseconds_before": round(costs[0], 3), "microseconds_after": round(costs[1], 3)}
     result["gain"] = round(costs[0] / costs[1], 2) if costs[1] else 1.0

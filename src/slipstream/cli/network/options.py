@@ -55,6 +55,17 @@ Columns = Annotated[
         "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
     ),
 ]
+Parallel = Annotated[
+    int | None,
+    typer.Option(
+        "--parallel",
+        min=1,
+        max=1000,
+        help="Partitions in which the boxes run, fixed when a network begins. By default one, or as many as there are "
+        "cores for a long recording and for a topic with several partitions that is read to its end.",
+        show_default=False,
+    ),
+]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
 
 #: tuples of each source that are looked at to measure the boxes

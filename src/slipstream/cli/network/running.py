@@ -20,6 +20,7 @@ from slipstream.cli.network.options import (
     Follow,
     Functions,
     Inputs,
+    Parallel,
     Tables,
     feeds,
     frames,
@@ -72,6 +73,7 @@ def run_network(
         bool, typer.Option("--optimise", help="Measure the boxes first and run the cheaper network. Needs --input.")
     ] = False,
     follow: Follow = False,
+    parallel: Parallel = None,
     encoding: Encoding = "",
     columns: Columns = None,
     fields: Fields = "",
@@ -87,8 +89,9 @@ def run_network(
     """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
 
     A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream network pause`, `resume`, `step` and `stop` steer it from
-    another terminal, `inspect` shows what came out. What a feed brings that is no tuple goes to the output `rejects`.
+    comes, else when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` steer it from another
+    terminal, `slipstream network inspect` shows what came out. What a feed brings that is no tuple goes to the output
+    `rejects`.
 
     Examples:
 
@@ -141,12 +144,15 @@ def run_network(
     )
     recorded = {} if before or live else recordings(network, inputs)
     stored = stored_tables(before.network if before else network, tables)
-    spark = spark_session(f"network {network.name}", master, conf, quick=_is_small(before, recorded, live=live))
+    _check_parallel(parallel, before)
+    small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
+    spark = spark_session(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
     if optimised:
         checked = _better(spark, checked, recorded, stored)
     controller = _controller(spark, checked, rate, recorded, stored) if shed else None
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate)
+    partitions = parallel or _partitions(spark, found, recorded, rate)
+    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions)
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
@@ -233,12 +239,35 @@ def _laid_out(
     recorded: dict[str, pa.Table],
     train: int,
     rate: float | None,
+    parallel: int,
 ) -> Execution:
     from slipstream.network.execution import Execution
 
     if found:
-        return Execution.on_feeds(out, checked.network, found)
-    return Execution.record(out, checked.network, recorded, train=train, rate=rate)
+        return Execution.on_feeds(out, checked.network, found, parallel=parallel)
+    return Execution.record(out, checked.network, recorded, train=train, rate=rate, parallel=parallel)
+
+
+def _check_parallel(parallel: int | None, before: Execution | None) -> None:
+    """A network that has begun keeps its partitions: its state lies in them."""
+    if before is not None and parallel not in (None, before.parallel):
+        raise BadArgument(
+            f"--parallel {parallel}: {before.folder} was begun with {before.parallel}.",
+            hint="Leave it out to resume, or run the network afresh in another folder.",
+        )
+
+
+def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], rate: float | None) -> int:
+    """How many partitions pay: one where a batch's fixed cost matters more than what one core can do."""
+    from slipstream.io.topic import watermarks
+    from slipstream.network.execution import LONG
+
+    cores: int = spark.sparkContext.defaultParallelism
+    if any(feed.has_no_end for feed in found.values()) or rate:
+        return 1
+    partitions = [len(watermarks(feed.topic) or ()) for feed in found.values() if feed.is_topic]
+    is_long = sum(table.num_rows for table in recorded.values()) >= LONG
+    return cores if is_long else max(min(max(partitions, default=1), cores), 1)
 
 
 def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:

@@ -13,7 +13,7 @@ A batch that is repeated after a crash skips the tables that already have it and
 """
 
 from slipstream.io.outputs.commit import Outputs
-from slipstream.io.outputs.committed import CHECKPOINT, JOURNAL, RESCUE, Batch, check_journal, journal, last_batch
+from slipstream.io.outputs.committed import CHECKPOINT, JOURNAL, RESCUE, Batch, Tail, check_journal, journal, last_batch
 from slipstream.io.outputs.files import BATCH, COLUMNS, Row, Written, note, stored, write
 from slipstream.io.outputs.maintenance import COMPACT_EVERY, compact, compacting
 from slipstream.io.outputs.reading import frame, names, newest, read, visible
@@ -31,6 +31,7 @@ __all__ = [
     "Batch",
     "Outputs",
     "Row",
+    "Tail",
     "Written",
     "check_journal",
     "compact",

@@ -33,7 +33,7 @@ class Outputs:
     """
 
     def __init__(self, folder: Path, job: str, schemas: Mapping[str, pa.Schema] | None = None) -> None:
-        self._folder, self._job = folder, job
+        self.folder, self._job = folder, job
         folder.mkdir(parents=True, exist_ok=True)
         batches = committed.journal(folder)
         self.last: Batch | None = batches[-1] if batches else None
@@ -65,10 +65,10 @@ class Outputs:
         """
         parts = [one for one in written if one.file]
         if batch <= self.last_batch:
-            discard(self._folder, parts)
+            discard(self.folder, parts)
             return False
         if batch > self.last_batch + 1:
-            raise BadInput(f"{self._folder / JOURNAL}: ends with batch {self.last_batch} before {batch}.", hint=RESCUE)
+            raise BadInput(f"{self.folder / JOURNAL}: ends with batch {self.last_batch} before {batch}.", hint=RESCUE)
         failpoint("outputs.before-commit")
         rows = self._append(parts, batch)
         failpoint("outputs.after-tables")
@@ -76,7 +76,7 @@ class Outputs:
         more = before_journal(committed_ms) if before_journal else {}
         failpoint("outputs.before-journal")
         line = Batch(batch, committed_ms, rows, rejects, tuples, {**(detail or {}), **more})
-        committed.append(self._folder, line)
+        committed.append(self.folder, line)
         self.last = line
         failpoint("outputs.after-journal")
         return True
@@ -100,13 +100,13 @@ class Outputs:
     def _append_to(self, name: str, parts: list[Written], batch: int) -> int:
         table = self._tables.get(name) or self._create(name, parts[0])
         if table.last_batch(self._job) >= batch:
-            discard(self._folder, parts)
+            discard(self.folder, parts)
             return table.count(batch, batch)
         table.append(parts, self._job, batch)
         return sum(one.rows for one in parts)
 
     def _create(self, name: str, first: Written) -> Table:
-        file = self._folder / FOLDER / name / first.file
+        file = self.folder / FOLDER / name / first.file
         schema = pq.read_schema(file).remove_metadata()
         self._tables[name] = Table.create(file.parent, pa.schema(list(schema)[1:]))
         return self._tables[name]
@@ -115,7 +115,7 @@ class Outputs:
         wanted = stored(schema)
         table = self._tables.get(name)
         if table is None:
-            self._tables[name] = Table.create(self._folder / FOLDER / name, schema)
+            self._tables[name] = Table.create(self.folder / FOLDER / name, schema)
         elif not table.schema.equals(wanted):
             raise BadArgument(
                 f"{table.place}: has the columns {_described(table.schema)}, not {_described(wanted)}.",
@@ -123,7 +123,7 @@ class Outputs:
             )
 
     def _places(self) -> list[Path]:
-        return sorted(place for place in (self._folder / FOLDER).glob("*") if place.is_dir())
+        return sorted(place for place in (self.folder / FOLDER).glob("*") if place.is_dir())
 
     def _check(self, batches: list[Batch]) -> None:
         """Refuse tables that are not what the journal says."""
@@ -132,7 +132,7 @@ class Outputs:
             rows.update(line.outputs)
             newest.update({name: line.batch for name, number in line.outputs.items() if number})
         if lost := sorted(newest.keys() - self._tables.keys()):
-            raise BadInput(f"{self._folder / FOLDER / lost[0]}: no table, the journal says there is.", hint=RESCUE)
+            raise BadInput(f"{self.folder / FOLDER / lost[0]}: no table, the journal says there is.", hint=RESCUE)
         for name, table in self._tables.items():
             table.check(self._job, rows[name], newest.get(name, -1), self.last_batch)
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipstream.documents import fitted
+from slipstream.documents import fitted, json_of
 from slipstream.errors import MALFORMED, BadInput
-from slipstream.logs import add_lines, last_line, whole_lines
+from slipstream.logs import add_lines, last_line, whole_length, whole_lines
 
 JOURNAL = "batches.jsonl"
 #: Spark's own folder, in that of a job
@@ -46,6 +46,25 @@ def last_batch(folder: Path) -> Batch | None:
     with _readable(folder / JOURNAL) as file:
         last = last_line(file)
         return None if last is None else fitted(Batch, last)
+
+
+class Tail:
+    """The journal of a job, read as it grows: all of it, or what is committed from now on."""
+
+    def __init__(self, folder: Path, *, from_now_on: bool = False) -> None:
+        self._file = folder / JOURNAL
+        self._read = whole_length(self._file) if from_now_on else 0
+
+    def batches(self) -> list[Batch]:
+        """Return what was committed since the last call; an unfinished last line waits."""
+        if not self._file.exists():
+            return []
+        with self._file.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(end)
+        with _readable(self._file):
+            return [fitted(Batch, json_of(line)) for line in whole.splitlines()]
 
 
 def append(folder: Path, batch: Batch) -> None:
