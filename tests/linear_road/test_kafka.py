@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from slipstream.bench.encodings import ENCODINGS
 from slipstream.feeds.text import import_text
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.registry import wrapped
+from slipstream.linear_road.text import REJECTED
 
 pytestmark = pytest.mark.long
 
@@ -126,6 +128,8 @@ def test_all_partitions_are_read_at_once_and_no_secret_is_written(broker: str, e
         done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     expected = answers(feed, lanes=lanes)
+    rejected = Counter(line.partition(",")[0] for line in (out / REJECTED).read_text().splitlines())
+    assert rejected == Counter(reason for _, reason in expected.rejects)
     assert sorted(output_lines(out)) == sorted(expected.outputs)
     if encoding == "avro":
         assert {said for _, said in schemas.asked} == {"Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()}

@@ -264,18 +264,20 @@ def messages(topic: Topic, number: int, first: int, end: int) -> Messages:
     reader = consumer(topic)
     reader.assign([TopicPartition(topic.name, number, first)])
     try:
-        return _consume(reader, topic, first, end)
+        return _consume(reader, topic, number, first, end)
     finally:
         reader.unassign()
 
 
-def _consume(reader: Any, topic: Topic, first: int, end: int) -> Messages:
+def _consume(reader: Any, topic: Topic, number: int, first: int, end: int) -> Messages:
     times: list[int] = []
     values: list[bytes] = []
     place, patience = first, time.monotonic() + PATIENCE
     while place < end:
         # asking for more than there is would wait for it
-        found = reader.consume(num_messages=min(end - place, 20_000), timeout=0.5)
+        given = reader.consume(num_messages=min(end - place, 20_000), timeout=0.5)
+        # the client may still hold something of the partition that it was assigned before
+        found = [message for message in given if message.partition() == number or not _is_of_partition(message)]
         errors = [message for message in found if message.error() is not None]
         good = [message for message in found if message.error() is None] if errors else found
         if good:
@@ -284,16 +286,23 @@ def _consume(reader: Any, topic: Topic, first: int, end: int) -> Messages:
             times += [message.timestamp()[1] for message in wanted]
             values += [message.value() or b"" for message in wanted]
         for error in errors:
-            if _at_the_end(error):
-                return Messages(times, values)
+            if _is_end(error):
+                if (error.offset() or 0) >= end:
+                    return Messages(times, values)
+                continue
             raise Unavailable(f"{topic}: {error.error().str()}.", hint="Run the same command again.")
         if time.monotonic() > patience:
             raise Unavailable(f"{topic}: the broker went away.", hint="Start it and run the same command again.")
     return Messages(times, values)
 
 
-def _at_the_end(message: Any) -> bool:
+def _is_of_partition(message: Any) -> bool:
+    """Whether it is a message, or the word that a partition has no more; errors may be anybody's."""
+    return message.error() is None or _is_end(message)
+
+
+def _is_end(message: Any) -> bool:
     """Whether it is the word that a partition has no more: the last offsets may be marks of transactions."""
     from confluent_kafka import KafkaError
 
-    return bool(message.error().code() == KafkaError._PARTITION_EOF)
+    return message.error() is not None and bool(message.error().code() == KafkaError._PARTITION_EOF)
