@@ -29,7 +29,7 @@ BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
 #: parameters that name what a command writes; all other paths are read
 OUTPUTS = ("out", "png", "report")
 #: texts in which a path stands, {} in its place, beside those that are paths alone
-PATHS_IN_TEXT = {"input_": "{}", "source": "{}", "inputs": "soldiers={}"}
+PATHS_IN_TEXT = {"input_": "{}", "source": "{}", "words": "{}", "inputs": "soldiers={}"}
 #: what is given for texts and numbers that a command insists on
 SAID = {
     "to": "stdout",
