@@ -186,9 +186,14 @@ def test_a_mistake_of_the_user_has_nothing_to_do_with_sparks_log(
 
 def test_sparks_temporary_files_are_in_the_private_folder_unless_somebody_says_where() -> None:
     private = str(temporary.folder())
-    plain = session._in_private_folder(session.settings())
+    plain = session._in_private_folder(session.settings(), session.LOCAL)
     assert f'"-Djava.io.tmpdir={private}"' in plain[session.JAVA_OPTIONS]
     assert "log4j2" in plain[session.JAVA_OPTIONS]
     assert plain["spark.sql.warehouse.dir"].startswith(private)
     given = {session.JAVA_OPTIONS: "-Djava.io.tmpdir=/big", "spark.sql.warehouse.dir": "/tables"}
-    assert session._in_private_folder(given) == given
+    assert session._in_private_folder(given, "spark://elsewhere:7077") == given
+
+
+def test_workers_of_this_machine_are_reached_through_unix_sockets_where_their_paths_may_be_that_long() -> None:
+    assert session._sockets_in(Path("/tmp/short"))["spark.python.unix.domain.socket.dir"] == "/tmp/short"
+    assert session._sockets_in(Path("/" + "long" * 25)) == {}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: how ``job.json`` calls it, and the version of the bytes in its state store
-KIND, STATE_VERSION = "cuboid", 2
+KIND, STATE_VERSION = "cuboid", 3
 #: empty batches before a feed is connected: by then Spark has the query planned and compiled
 REHEARSALS = 5
 
