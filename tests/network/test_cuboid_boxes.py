@@ -20,13 +20,13 @@ from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import Feed, stream
 from slipstream.cuboid import declare, ticks
 from slipstream.cuboid.ask import ask
-from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.functions import atomic
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sources import reading
 from slipstream.errors import BadInput
 from slipstream.network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files, shedding
 from slipstream.network.execution import Execution
+from slipstream.network.filling import fill, network_of
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.superbox import Superbox
@@ -184,7 +184,7 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
     feed = reading(str(first), script.cuboids["stock"])
-    fill(spark, feed, script, tmp_path / "filled", Filling(fragments=2))
+    fill(spark, feed, network_of(script), tmp_path / "filled", fragments=2)
     job = Execution.prepare(tmp_path / "run", stocks(), {"ticks": first}, train=60)
     job.release()
     job.run(spark)

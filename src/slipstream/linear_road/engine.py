@@ -39,7 +39,6 @@ from slipstream.linear_road.fragment import TollFragment
 from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.journal import Detail, last_batch
 from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, ARCHIVE, TRIPS, Layout, check_job, kind_of
-from slipstream.linear_road.published import Watch, prepare
 from slipstream.linear_road.query import IntakeStage, WriteStage, assemble, stages_of
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.schedule import Irregular
@@ -48,6 +47,7 @@ from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
 from slipstream.linear_road.text import REJECTED, TEXT, check_texts
 from slipstream.linear_road.travel import Past
+from slipstream.linear_road.watched import Watch, prepare, queries_in, schemas_of
 from slipstream.progress import bar, say
 from slipstream.runtime import job, state_cache
 from slipstream.runtime.status import has_finished
@@ -166,6 +166,7 @@ def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
         second_of(settings.start)
     for topic in settings.topics:
         topic.check_broker()
+    queries_in(settings.queries)
     check_job(out, fixed)
     last = last_batch(out)
     check_texts(out, last.detail if last else Detail())
@@ -304,6 +305,7 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips)
+        made |= schemas_of(queries_in(self.settings.queries))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,

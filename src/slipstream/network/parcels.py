@@ -142,7 +142,12 @@ class Sorter:
         elif not home.keys or self.parallel == 1:
             yield 0, parcel.train
         else:
-            part = partitions([parcel.train.columns[name] for name in home.keys], len(parcel.train), self.parallel)
+            columns = [parcel.train.columns[name] for name in home.keys]
+            part = (
+                np.searchsorted(home.bounds, columns[0], side="right") % self.parallel
+                if home.bounds
+                else partitions(columns, len(parcel.train), self.parallel)
+            )
             for number in range(self.parallel):
                 mine = np.flatnonzero(part == number)
                 if mine.size:

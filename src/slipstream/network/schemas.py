@@ -177,7 +177,8 @@ def _check_types(where: str, schema: Schema) -> None:
 
 def _check_ends(checked: Checked) -> None:
     network = checked.network
-    if not network.outputs:
+    published = [node for node in network.nodes if isinstance(node.box, Operator) and node.box.published()]
+    if not network.outputs and not published:
         raise BadInput(f"network {network.name}: no output.", hint="Let a stream leave it.")
     for output in network.outputs:
         where = f"network {network.name}, output {output.name}"

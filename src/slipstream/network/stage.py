@@ -21,7 +21,7 @@ from slipstream.io import outputs
 from slipstream.io.chunks import CHUNK, LAST, OPENING
 from slipstream.io.decoding import TYPES
 from slipstream.io.outputs import REJECTS, Written
-from slipstream.network import intake
+from slipstream.network import intake, rejects
 from slipstream.network.flow import Train
 from slipstream.network.intake import Arrived
 from slipstream.network.kernels import State
@@ -102,13 +102,13 @@ class Boxes:
             kept.load(mine)
         return boxes
 
-    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None) -> None:
-        """Write what changed, and what readers see of it."""
+    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None, number: int = 0) -> None:
+        """Write what changed, and what readers see of it; ``number`` is that of the partition."""
         self.log.save(stores[0])
         for kept, mine in self._kept(stores):
             kept.save(mine, batch)
             if snapshot is not None:
-                kept.publish(snapshot, batch)
+                kept.publish(snapshot, number, batch)
 
     def end(self, sources: Sequence[int], of: int) -> bool:
         """Note that sources have ended; whether they are the last ``of`` all."""
@@ -151,7 +151,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def save(self, state: Boxes, stores: list[Store]) -> None:
         """Write what changed."""
-        state.save(stores, batch_number(), self._snapshot)
+        state.save(stores, batch_number(), self._snapshot, self._keys.index(self.key))
 
     def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples in; what outputs get is passed on, or written, and then a word of it passed on."""
@@ -218,6 +218,8 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
         plan = self._superbox.plan
+        if rejects.are(name):
+            return sink.write(REJECTS, rejects.of_box(name, train, plan), batch)
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
 
