@@ -209,7 +209,7 @@ class TollFragment:
         held = self.cars.parts.rows
         silent = rows[held["time"][rows] < self.horizon]
         for past in ("speed", "segment"):
-            held[f"{past}#"][silent] = 0
+            held[past][silent] = held[f"{past}#"][silent] = 0
 
     def _append_pasts(self, reports: Reports, xway: Ints) -> None:
         """Append reports to the pasts of their cars; queries see each with the past as it is then."""

@@ -31,7 +31,7 @@ from slipstream.errors import BadInput
 from slipstream.io.outputs import JOURNAL
 from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network import operators
-from slipstream.network.flow import Array, Train
+from slipstream.network.flow import LIST, Array, Train
 from slipstream.network.operators import Operator, require
 from slipstream.network.windows import NULL_INTEGER, nulls
 from slipstream.runtime.store import Store
@@ -280,9 +280,7 @@ def _types(query: Query) -> operators.Schema:
     """The columns of a query's result."""
     found = {}
     for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
-        if pa.types.is_list(type_):
-            raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
-        found[name] = "float" if pa.types.is_floating(type_) else "integer"
+        found[name] = LIST if pa.types.is_list(type_) else "float" if pa.types.is_floating(type_) else "integer"
     if len(found) < len(query.names):
         raise BadInput("two columns have one name.", hint="Rename one with AS.")
     return found
@@ -294,6 +292,8 @@ def _columns(part: Part, types: operators.Schema) -> dict[str, Array]:
 
 
 def _typed(column: Array, type_: str) -> Array:
+    if type_ == LIST:
+        return np.fromiter(column.astype(np.float64), object, len(column))
     if type_ == "integer" and column.dtype.kind == "f":
         return np.where(np.isnan(column), NULL_INTEGER, column).astype(np.int64)
     return column
@@ -370,7 +370,11 @@ class CuboidLookup(_Asking):
         for name in self.columns:
             if name in tuples:
                 raise BadInput(f"column {name!r}: the tuple has one of that name.", hint="Name the result otherwise.")
-        return {"out": tuples | _types(self._query(_is_keep(keep)))}
+        found = _types(self._query(_is_keep(keep)))
+        for name, type_ in found.items():
+            if type_ == LIST:
+                raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
+        return {"out": tuples | found}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train, tuples: Train) -> dict[str, Train]:
         """Look rows up as of each tuple's arrival."""

@@ -45,7 +45,7 @@ import numpy.typing as npt
 from slipstream.cuboid.schema import Schema as CuboidSchema
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Longs, compiled
-from slipstream.network.flow import Train, sorted_train, tied
+from slipstream.network.flow import LIST, Train, sorted_train, tied
 from slipstream.network.groups import Groups
 from slipstream.network.tables import FLOAT, INTEGER, TEXT, Table
 from slipstream.runtime.store import Store
@@ -56,7 +56,7 @@ Schema: TypeAlias = dict[str, str]
 #: of an expression, as long as Spark has not been asked
 UNKNOWN = "unknown"
 _ORDINAL = "#"
-_NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object}
+_NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object, LIST: object}
 
 
 # --- state

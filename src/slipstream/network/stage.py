@@ -19,7 +19,6 @@ import pyarrow as pa
 from slipstream.cuboid.files import FOLDER
 from slipstream.io import outputs
 from slipstream.io.chunks import CHUNK, LAST, OPENING
-from slipstream.io.decoding import TYPES
 from slipstream.io.outputs import REJECTS, Written
 from slipstream.network import intake, rejects
 from slipstream.network.flow import Train
@@ -42,7 +41,7 @@ from slipstream.network.shedding import Marker
 from slipstream.network.sink import Sink, Tuples
 from slipstream.network.superbox import Cargo, Parcel, Released, Superbox
 from slipstream.network.tables import Log
-from slipstream.network.windows import arrow_array
+from slipstream.network.windows import ARROW_TYPES, arrow_array
 from slipstream.runtime.partitions import labels
 from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
@@ -249,7 +248,7 @@ class Unpacker:
         columns |= {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(self.plan.keys)}
         for name, delivery in self.plan.outputs.items():
             types = delivery.layout.types
-            fields = pa.struct([(column, TYPES[type_]) for column, type_ in types.items()])
+            fields = pa.struct([(column, ARROW_TYPES[type_]) for column, type_ in types.items()])
             columns[name] = pa.nulls(len(train), fields)
             if name == output:
                 arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]
