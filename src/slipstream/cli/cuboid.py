@@ -130,6 +130,7 @@ def run(
     _add_functions(functions)
     script = declare.parse(_text(schema))
     _, cuboid = filling.declared(script)
+    settings = read_settings(kafka_config or [])
     mapped = parse_columns(columns or [], "", columns_of(cuboid), strict=True)
     given: Feed | pa.Table
     if is_run := filling.is_run(source):
@@ -142,7 +143,7 @@ def run(
             columns=mapped,
             fields=named(fields),
             follow=follow,
-            settings=read_settings(kafka_config or []),
+            settings=settings,
             definition=Definition(message_schema, schema_registry),
         )
         given = replace(feed, most_files=batch_files)
@@ -150,7 +151,9 @@ def run(
     filling.begun(out, network)
     small = not is_run and not follow and _bytes(source) < SMALL
     spark = spark_session("cuboid run", master, conf, quick=small)
-    result = filling.fill(spark, given, network, out, fragments=fragments, compact_every=compact_every)
+    result = filling.fill(
+        spark, given, network, out, fragments=fragments, settings=settings, compact_every=compact_every
+    )
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
     check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,12 +29,12 @@ from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS, POSITION
 from slipstream.io import outputs
 from slipstream.io.decoding import TYPES
-from slipstream.io.outputs import COMPACT_EVERY, REJECTS
+from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, JOURNAL, REJECTS
 from slipstream.io.sources import Feed
 from slipstream.network.algebra import Builder, Network
 from slipstream.network.cuboids import CuboidQuery, Keep
 from slipstream.network.driving import drive
-from slipstream.network.execution import KIND, STATE_VERSION, Execution
+from slipstream.network.execution import FILE, KIND, STATE_VERSION, Execution
 from slipstream.network.inputs import read_run
 from slipstream.network.schemas import check
 from slipstream.runtime import job
@@ -91,14 +92,20 @@ def _unused(name: str, names: Mapping[str, Any] | list[str]) -> str:
     return _unused(f"{name}_", names) if name in names else name
 
 
+def _keep_of(network: Network) -> Keep:
+    (keep,) = [node.box for node in network.nodes if isinstance(node.box, Keep)]
+    return keep
+
+
 def begun(out: Path, network: Network) -> Execution | None:
     """Return what was begun in a folder, or None if it is new; refuse a folder that holds something else."""
-    (keep,) = [node.box for node in network.nodes if isinstance(node.box, Keep)]
     snapshot = out / files.FOLDER
-    if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != keep.published():
+    if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
+    if (out / job.FILE).exists() and not any((out / name).exists() for name in (FILE, CHECKPOINT, JOURNAL)):
+        shutil.rmtree(out)  # a start that was killed while it laid the folder out
     if job.check(out, KIND, STATE_VERSION, {}) is None:
         return None
     found = Execution.open(out)
@@ -146,21 +153,21 @@ def fill(
     out: Path,
     *,
     fragments: int = 0,
+    settings: tuple[tuple[str, str], ...] = (),
     compact_every: int = COMPACT_EVERY,
 ) -> dict[str, Any]:
     """Fill a cuboid to the end of its source, or for as long as it is let run; returns what there is then.
 
-    What was begun in the folder resumes.
+    What was begun in the folder resumes. ``settings`` are for the brokers of a topic.
     """
     execution = begun(out, network)
     if execution is None:
-        (keep,) = [node.box for node in network.nodes if isinstance(node.box, Keep)]
-        parts = len(keep.ranges) + 1 if keep.ranges else fragments or spark.sparkContext.defaultParallelism
+        ranges = _keep_of(network).ranges
+        parts = len(ranges) + 1 if ranges else fragments or spark.sparkContext.defaultParallelism
         execution = lay_out(out, network, given, parts)
     elif isinstance(given, Feed):
         execution.read_from({network.sources[0].name: given})
-    if isinstance(given, Feed):
-        execution.kafka = given.settings
+    execution.kafka = settings
     drive(spark, execution, trains=1, compact_every=compact_every, again=RESUMES)
     return summary(execution)
 
