@@ -104,8 +104,8 @@ def begun(out: Path, network: Network) -> Execution | None:
         raise BadArgument(
             f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
         )
-    if (out / job.FILE).exists() and not any((out / name).exists() for name in (FILE, CHECKPOINT, JOURNAL)):
-        shutil.rmtree(out)  # a start that was killed while it laid the folder out
+    if _is_unfinished(out):
+        shutil.rmtree(out)
     if job.check(out, KIND, STATE_VERSION, {}) is None:
         return None
     found = Execution.open(out)
@@ -115,6 +115,12 @@ def begun(out: Path, network: Network) -> Execution | None:
             hint="Give another folder, or what it was begun with.",
         )
     return found
+
+
+def _is_unfinished(out: Path) -> bool:
+    """Whether a start of ours was killed while it laid the folder out."""
+    laid_out = any((out / name).exists() for name in (FILE, CHECKPOINT, JOURNAL))
+    return (out / job.FILE).exists() and not laid_out and job.Job.read(out).kind == KIND
 
 
 def is_run(where: str) -> bool:
