@@ -1,4 +1,4 @@
-"""A network with a box of every kind that a file can have, for tests of how it is drawn, checked and saved."""
+"""Networks for tests of how they are drawn, checked and saved: one has a box of every kind that a file can have."""
 
 from __future__ import annotations
 
@@ -45,4 +45,15 @@ outputs:
   trips: {from: speeds, archive: {id: vid, time: time, x: seg, y: speed, gap: 60}}
 points:
   counts: {from: counted, keep_seconds: 60, key: vid}
+"""
+
+#: boxes that need different keys, so they are in different stages when there are several partitions
+TWO_KEYS = """
+network: two_keys
+version: 1
+sources: {cars: {vid: integer, seg: integer, time: integer, speed: integer}}
+boxes:
+  by_car: {running: {reports: count(*)}, group_by: [vid], from: cars}
+  by_segment: {running: {speed_sum: sum(speed)}, group_by: [seg], from: by_car}
+outputs: {each: {from: by_car}, sums: {from: by_segment}}
 """

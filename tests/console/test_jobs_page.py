@@ -173,6 +173,17 @@ def test_metrics_are_those_of_the_last_time_a_batch_ran(page: TestClient, tmp_pa
     assert (found["commit_s"], found["state_bytes"]) == (0.25, 10)
 
 
+def test_what_a_job_reads_is_named_as_the_page_names_it(page: TestClient, tmp_path: Path) -> None:
+    begun(tmp_path / "cars")
+    for source, shown in (
+        (str(tmp_path / "runs" / "city"), "runs/city"),
+        ("/elsewhere/city", "city"),
+        ("kafka:localhost:9092/cars", "kafka:localhost:9092/cars"),
+    ):
+        Status(tmp_path / "cars", source).enter("running")
+        assert detail(page, "cars")["source"] == shown
+
+
 def test_only_toll_jobs_are_results_of_the_city(page: TestClient, tmp_path: Path, workspace: Path) -> None:
     shutil.copytree(workspace / "tolled", tmp_path / "tolled")
     for kind in ("network", "cuboid", "archive"):

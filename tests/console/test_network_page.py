@@ -13,7 +13,7 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
-from console.every_box import EVERY_BOX
+from console.every_box import EVERY_BOX, TWO_KEYS
 from slipstream.cli.network.options import register
 from slipstream.console.guard import Rules
 from slipstream.console.server import create
@@ -142,17 +142,6 @@ def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: P
     assert "by_car" in stages[1]["boxes"]
     assert "by_segment" in stages[2]["boxes"]
     assert stages[2]["said"] == "stage 2: 2 partitions by seg"
-
-
-TWO_KEYS = """
-network: two_keys
-version: 1
-sources: {cars: {vid: integer, seg: integer, time: integer, speed: integer}}
-boxes:
-  by_car: {running: {reports: count(*)}, group_by: [vid], from: cars}
-  by_segment: {running: {speed_sum: sum(speed)}, group_by: [seg], from: by_car}
-outputs: {sums: {from: by_segment}}
-"""
 
 
 @pytest.mark.parametrize(

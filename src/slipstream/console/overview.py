@@ -136,14 +136,15 @@ class Jobs:
         followed = self._follow(folder, found.id, problems)
         last, seen = (followed.recent[-1] if followed.recent else None), _status(folder)
         recent = list(_done(followed.recent, _costs(folder)))
-        costs = [done.commit_s for done in recent if done.commit_s is not None]
+        # a job warms up with batches that bring nothing
+        costs = [done.commit_s for done in recent if done.commit_s is not None and (done.tuples or done.rows)]
         return Detail(
             name=name,
             kind=found.kind,
             state=_state(folder, seen),
             why=str(seen.get("why") or ""),
             since=_number(seen.get("since")),
-            source=str(seen.get("source") or ""),
+            source=self._named(str(seen.get("source") or "")),
             settings=_shown({**found.settings, **found.layout}),
             batches=followed.batches,
             tuples=followed.counts["tuples"],
@@ -170,6 +171,13 @@ class Jobs:
             raise NotNow(f"{name} is not running.", hint="The command that started it starts it again.")
         job.control(folder).want({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[want])
         return self.detail(name)
+
+    def _named(self, source: str) -> str:
+        """What a job reads, by the name the page knows it by: the page gets no paths."""
+        path = Path(source)
+        if not path.is_absolute():
+            return source
+        return self._workspace.name(path) if path.is_relative_to(self._workspace.base) else path.name
 
     def _folder(self, name: str) -> Path:
         return pick(self._workspace.find(is_job), name, "job", "`slipstream toll RUN --out FOLDER` starts one.")
@@ -305,5 +313,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, datetime | date):
         return value.isoformat()
+    if isinstance(value, dict) and isinstance(times := value.get("t"), list):
+        span = f", {times[0]:%Y-%m-%d %H:%M:%S} to {times[-1]:%Y-%m-%d %H:%M:%S}" if times else ""
+        return f"{len(times)} {'point' if len(times) == 1 else 'points'}{span}"
     text = str(value)
     return text if len(text) <= 120 else f"{text[:119]}…"

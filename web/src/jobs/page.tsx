@@ -171,7 +171,7 @@ function Batches({ recent }: { recent: Done[] }) {
   if (busy.length < 3) return null;
   return (
     <div className="charts">
-      <Chart title="Tuples a batch" unit="" x={x} lines={[{ label: "tuples", colour: colour("accent") }]} values={[busy.map((one) => one.tuples)]} bare />
+      <Chart title="Tuples per batch" unit="" x={x} lines={[{ label: "tuples", colour: colour("accent") }]} values={[busy.map((one) => one.tuples)]} bare />
       <Chart title="Commit" unit="s" x={x} lines={[{ label: "commit", colour: colour("mark") }]} values={[busy.map((one) => one.commit_s)]} bare />
     </div>
   );
