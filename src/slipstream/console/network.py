@@ -158,7 +158,7 @@ def shelf_(request: Request) -> Shelf:
 
 
 def _operator(kind: type[Operator]) -> OperatorModel:
-    about = (kind.__doc__ or "").strip().partition("\n")[0]
+    about = (kind.__doc__ or "").strip().partition("\n")[0].replace("``", "")
     parameters = [_parameter(field) for field in dataclasses.fields(kind)]
     return OperatorModel(
         kind=kind.kind, name=kind.name, about=about, takes=kind.takes, ports=list(kind.ports), parameters=parameters

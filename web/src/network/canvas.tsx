@@ -97,11 +97,11 @@ export function Canvas(props: Props) {
         position: placed[spot.id] ?? { x: 0, y: 0 },
         selected: spot.id === selected,
         deletable: !isOutside(spot.id),
-        data: lookOf(doc, spot.id, shapes, verdict, run),
+        data: lookOf(doc, spot.id, shapes, inStage, verdict, run),
         ...(sizes.get(spot.id) ? { measured: sizes.get(spot.id) ?? {} } : {}),
       })) as Drawn[];
     });
-  }, [scene, placed, selected, shapes, verdict, run, doc]);
+  }, [scene, placed, selected, shapes, inStage, verdict, run, doc]);
   const frames = useMemo(() => (verdict?.stages.length ? framesOf(doc, stages, inStage, nodes, WIDTH) : []), [doc, stages, inStage, nodes, verdict]);
   const edges = useMemo(() => wiresOf(doc, scene, run, selected), [doc, scene, run, selected]);
   useEffect(() => {
@@ -261,13 +261,15 @@ function linesOf(doc: m.Doc, name: string, shapes: readonly m.Shape[]): DrawnLin
   return ports.length > 1 ? [{ text: m.summary(box) }, ...outputs] : [{ text: m.summary(box), port: "" }];
 }
 
-function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], verdict: Verdict | undefined, run: Working | undefined): Look {
+function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: StageOf, verdict: Verdict | undefined, run: Working | undefined): Look {
   const [part, name] = m.split(id);
   const plain = { complaints: [] as Complaint[], understood: true, inputs: ["i0"] };
   if (id.startsWith("group.")) {
     const inside = Object.keys(doc.boxes).filter((one) => doc.boxes[one]?.group === id.slice(6));
     const complaints = verdict?.complaints.filter((one) => inside.includes(m.split(one.place)[1]) && one.place.startsWith("boxes.")) ?? [];
-    return { ...plain, title: id.slice(6), kind: "group", complaints, lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: "", dim: true }] };
+    const stages = inside.flatMap((one) => inStage.get(`boxes.${one}`) ?? []);
+    const [first, last] = [Math.min(...stages), Math.max(...stages)];
+    return { ...plain, title: id.slice(6), kind: "group", complaints, ...(last > first ? { badge: `stages ${first} to ${last}` } : {}), lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: "", dim: true }] };
   }
   if (id.startsWith("outside.")) return { ...plain, title: m.split(id.slice(8))[1], kind: "outside", lines: [{ text: "outside this group", port: "", dim: true }] };
   const complaints = verdict?.complaints.filter((one) => one.place === id) ?? [];

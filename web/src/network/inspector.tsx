@@ -252,6 +252,11 @@ function ClassFields({ box, shelf, wrong, set }: { box: m.Box; shelf: Shelf | un
   return (
     <>
       {box.keep !== undefined && <Statement label="Cuboid" value={box.keep} placeholder="CREATE CUBOID car (vid INT KEY, speed AST(6))" onChange={(keep) => set({ keep }, "keep")} />}
+      {box.keep !== undefined && (
+        <Row label="Ranges from">
+          <Words label="Ranges from" words={(box.ranges ?? []).map(String)} onChange={(words) => set({ ranges: words.length ? words.map(Number).filter(Number.isInteger) : undefined }, "ranges")} />
+        </Row>
+      )}
       {box.query !== undefined && <Statement label="Query" value={box.query} placeholder="SELECT vid, avg(speed) AS mean FROM car" onChange={(query) => set({ query }, "query")} />}
       {box.lookup && <Pairs title="Column" values={box.lookup} wrong={wrong} onChange={(lookup, field) => set({ lookup }, `lookup${field}`)} />}
       {box.lookup && (

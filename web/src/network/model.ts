@@ -37,6 +37,8 @@ export interface Box {
   operator?: string;
   parameters?: Parameters;
   keep?: string;
+  /** of a keep box: the first key of each partition but the first */
+  ranges?: number[];
   query?: string;
   lookup?: Columns;
   /** of a lookup: the column whose row is looked up */
