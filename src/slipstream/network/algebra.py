@@ -271,6 +271,11 @@ class Network:
     points: tuple[ConnectionPoint, ...] = ()
     note: str = ""
 
+    def _repr_html_(self) -> str:
+        from slipstream.network.drawing import draw
+
+        return draw(self)
+
     def node(self, name: str) -> Node:
         """The box called ``name``."""
         for node in self.nodes:

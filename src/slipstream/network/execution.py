@@ -23,8 +23,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ from slipstream.errors import BadArgument
 from slipstream.io import outputs
 from slipstream.io.control import PAUSE, RUN, STOP, Control
 from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
-from slipstream.io.outputs.destinations import Destinations, Wheres
+from slipstream.io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
 from slipstream.io.trains import END, Folder
@@ -91,6 +91,7 @@ class Execution:
     kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
     parallel: int = 1  # partitions of every stage; fixed when the folder is laid out
+    own: Mapping[str, Sequence[Destination]] = field(default_factory=dict)  # destinations that are objects, by output
 
     @classmethod
     def prepare(
@@ -139,14 +140,15 @@ class Execution:
         cls,
         folder: Path,
         network: Network,
-        feeds: Mapping[str, Feed],
+        feeds: Mapping[str, Feed] | Callable[[], Mapping[str, Feed]],
         *,
         parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
-        """Lay out a folder for feeds, one for each source."""
+        """Lay out a folder for feeds, one for each source; a function is called when it may write to the folder."""
         made = cls._begun(folder, network, parallel, to)
-        made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
+        made.feeds = dict(feeds() if callable(feeds) else feeds)
+        made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in made.feeds.items()}, indent=2))
         made._replace(FILE, files.dumps(network))
         return made
 
@@ -168,9 +170,14 @@ class Execution:
                 f"{folder}: no network runs here.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
+        return cls.of(folder, files.load(folder / FILE))
+
+    @classmethod
+    def of(cls, folder: Path, network: Network) -> Execution:
+        """A folder that was laid out for this network, whose file need not be read then."""
         job = Job.read(folder)
         job.check_is(folder, KIND, STATE_VERSION)
-        return cls(folder, files.load(folder / FILE), parallel=int(job.layout.get(PARALLEL, 1)))
+        return cls(folder, network, parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
 
@@ -280,7 +287,7 @@ class Execution:
     @staticmethod
     def _have_ended(query: StreamingQuery) -> bool:
         places = places_of(query)
-        return bool(places) and all(place and has_ended(place) for place in places)
+        return bool(places) and all(map(has_ended, places))
 
     # --- the recording
 
@@ -411,7 +418,7 @@ class Execution:
             tasks = self._readers(spark, source.name)
             feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
-            return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
+            return numbered(feed.open(spark, received, openings=self._openings, alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
             return numbered(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
@@ -429,7 +436,9 @@ class Execution:
         job, schemas = Job.read(self.folder).id, self._schemas(spark, made)
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
-        sending = Destinations(self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own)
+        sending = Destinations(
+            self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own, own=self.own
+        )
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
@@ -450,8 +459,17 @@ class Execution:
         if (self.folder / ATTACHED).exists() and not self.feeds:
             return True
         places = places_of(query)
-        opened = is_open(REHEARSALS if self.feeds else OPENINGS)
-        return bool(places) and all(place and opened(place) for place in places)
+        opened = is_open(self._openings if self.feeds else OPENINGS)
+        return bool(places) and all(self._is_foreign(place) or (place and opened(place)) for place in places)
+
+    @property
+    def _openings(self) -> int:
+        """A feed with an end need not be answered in seconds, so Spark need not be warm for it."""
+        return REHEARSALS if any(feed.has_no_end for feed in self.feeds.values()) else OPENINGS
+
+    def _is_foreign(self, place: Mapping[str, Any]) -> bool:
+        """Whether an offset is that of somebody else's stream, which has no openings."""
+        return "openings" not in place and any(feed.is_frame for feed in self.feeds.values())
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""

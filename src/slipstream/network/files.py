@@ -173,7 +173,7 @@ def _operator(box: Operator) -> dict[str, Any]:
         case CuboidLookup():
             return {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
     if box.kind == "toll":
-        return {"toll": operators.parameters(box)}
+        return {"toll": {name: getattr(value, "name", value) for name, value in operators.parameters(box).items()}}
     return {"operator": box.name, "parameters": operators.parameters(box) or None}
 
 

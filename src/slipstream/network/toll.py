@@ -27,7 +27,7 @@ from slipstream.linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, An
 from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream.linear_road.intake import MOST_LATENESS
-from slipstream.linear_road.rules import RULES
+from slipstream.linear_road.rules import RULES, Rules
 from slipstream.linear_road.travel import past_of
 from slipstream.network.flow import Array, Train
 from slipstream.network.operators import KeyedTable, Operator, RowTable, Schema, State, require
@@ -92,14 +92,14 @@ class Toll(Operator):
 
     kind: ClassVar[str] = "toll"
     ports: ClassVar[tuple[str, ...]] = (*_COLUMNS, REJECTS)
-    rules: str = "2004"
+    rules: str | Rules = "2004"
     lateness: int = 0
     past: str = ""
     publish: bool = False
 
     def __post_init__(self) -> None:
         # a user's own function (module:function) would be loaded because a file names it
-        if self.rules not in RULES:
+        if not isinstance(self.rules, Rules) and self.rules not in RULES:
             raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(RULES)}.")
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
@@ -117,7 +117,7 @@ class Toll(Operator):
 
     def fresh(self, tuples: Schema) -> State:  # noqa: ARG002
         """An empty road."""
-        rules = RULES[self.rules]
+        rules = RULES[self.rules] if isinstance(self.rules, str) else self.rules
         return {
             "clock": KeyedTable({}, {LATEST: ("integer", -1)}),
             "waiting": RowTable((*FIELDS, TS)),
