@@ -36,8 +36,9 @@ REPORT: Mapping[str, str] = dict.fromkeys(
 
 #: tuples that a batch of a run has, roughly
 _PER_BATCH = 500_000
-#: where places of Linear City lie, from the columns of a report
-_X, _Y = "{pos} * " + repr(FOOT), f"{{xway}} * {APART!r} + if({{dir}} = 0, {LANE!r}, -{LANE!r}) * ({{lane}} + 1)"
+#: where places of Linear City lie, from the columns of a report; E0 makes a number a double, not a decimal
+_X = f"{{pos}} * {FOOT!r}E0"
+_Y = f"{{xway}} * {APART!r}E0 + if({{dir}} = 0, {LANE!r}E0, -{LANE!r}E0) * ({{lane}} + 1)"
 
 
 def toll_columns(schema: Schema) -> dict[str, str]:

@@ -43,9 +43,9 @@ from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
 from slipstream.io.trains import END, Folder
 from slipstream.logs import add_lines, whole_lines
-from slipstream.network import expressions, files, looking, shedding, sink
+from slipstream.network import expressions, files, looking, operators, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
-from slipstream.network.archive import Archive, archives, trip_schema
+from slipstream.network.archive import archives, trip_schema
 from slipstream.network.compiler import Compiled, compile_rows
 from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
@@ -68,7 +68,7 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: how ``job.json`` calls a network, and the version of what boxes keep in the state store
-KIND, STATE_VERSION = "network", 6
+KIND, STATE_VERSION = "network", 7
 #: in the layout of a job: its partitions, and where its outputs go
 PARALLEL, TO = "parallel", "to"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
@@ -253,7 +253,7 @@ class Execution:
 
     def end(self) -> None:
         """Tell boxes that hold something back that a recording is over."""
-        if self.recording and any(isinstance(node.box, Archive) for node in self.network.nodes):
+        if self.recording and any(operators.holds_back(node.box) for node in self.network.nodes):
             for source in self.network.sources:
                 (self.folder / "in" / source.name / END).touch()
 

@@ -376,6 +376,11 @@ def parameters(operator: Operator) -> dict[str, Any]:
     return found
 
 
+def holds_back(box: Any) -> bool:
+    """Whether a box has tuples that leave only when all input has come."""
+    return isinstance(box, Operator) and type(box).finish is not Operator.finish
+
+
 def stores_of(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
     """The state of boxes that rests in stores of its own, by names for these."""
     for box, state in states.items():

@@ -35,8 +35,10 @@ from slipstream.runtime.store import Store
 
 #: a tuple needs these; a missing ``type`` is a position report, a missing ``seg`` follows, other fields do not apply
 NEEDED = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
-TS, LATEST = "ts", "latest"
+TS, LATEST, ARRIVAL = "ts", "latest", "arrival"
 _LEAST = np.iinfo(np.int32).min
+#: a second after all others
+_END = 1 << 40
 
 #: output -> its columns, all integers, and where an answer of the accounts has them
 _COLUMNS = {
@@ -119,7 +121,7 @@ class Toll(Operator):
         """An empty road."""
         rules = RULES[self.rules] if isinstance(self.rules, str) else self.rules
         return {
-            "clock": KeyedTable({}, {LATEST: ("integer", -1)}),
+            "clock": KeyedTable({}, {LATEST: ("integer", -1), ARRIVAL: ("integer", 0)}),
             "waiting": RowTable((*FIELDS, TS)),
             "road": TollState(TollFragment(rules), Accounts(rules, past_of(self.past or None)), self.publish),
         }
@@ -130,6 +132,7 @@ class Toll(Operator):
         good = np.flatnonzero(verdicts == GOOD)
         clock = state["clock"]
         row = clock.rows({"": np.zeros(1)})
+        clock[ARRIVAL][row] = tuples.order[:, 0].max(initial=int(clock[ARRIVAL][row[0]]))
         # the newest second by each arrival
         newest = np.maximum.accumulate(np.maximum(given["time"][good], clock[LATEST][row[0]]))
         late = given["time"][good] < newest - self.lateness
@@ -140,11 +143,28 @@ class Toll(Operator):
             clock[LATEST][row] = newest[-1]
             whole = self._whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
             triggers = tuples.take(good)
-            whole, refused = _sifted(whole, triggers, newest, self.lateness)
-            answers = self._answers(state["road"], whole)
-            made = {name: _train(name, *part, triggers, newest, self.lateness) for name, part in answers.items()}
-            return {**made, REJECTS: Train.concat([*rejects, refused])}
+            made = self._answered(state["road"], whole, triggers, newest)
+            return {**made, REJECTS: Train.concat([*rejects, made[REJECTS]])}
         return {REJECTS: rejects[0]}
+
+    def finish(self, state: Mapping[str, Any], width: int) -> dict[str, Train]:
+        """Answer the seconds that nothing more can belong to; the answers leave after the last tuple."""
+        clock, waiting = state["clock"], state["waiting"]
+        slots = waiting.slots()
+        if not slots.size:
+            return {}
+        order = np.zeros((1, width), np.int64)
+        order[:, 0] = clock[ARRIVAL][0]
+        nothing = np.zeros(1, np.int64)
+        whole = _in_order_of_time(waiting.pop(slots))
+        return self._answered(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
+
+    def _answered(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
+        """The answers to tuples of whole seconds, and those that are refused."""
+        whole, refused = _sifted(whole, triggers, newest, self.lateness)
+        answers = self._answers(road, whole)
+        made = {name: _train(name, *part, triggers, newest, self.lateness) for name, part in answers.items()}
+        return {**made, REJECTS: refused}
 
     def _whole(self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int) -> Whole:
         """The tuples of seconds before ``until``; those of later ones wait."""
@@ -154,9 +174,7 @@ class Toll(Operator):
         now = new["time"] < until
         if not now.all():
             waiting.add({name: values[~now].astype(np.int64) for name, values in new.items()})
-        parts = {name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)}
-        order = np.argsort(parts["time"], kind="stable")
-        return Whole({name: parts[name][order].astype(np.int32) for name in FIELDS}, parts[TS][order])
+        return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
         """Of each output: the second and the arrival time behind every answer, and its columns."""
@@ -172,6 +190,11 @@ class Toll(Operator):
         requests = {name: whole.tuples[name][asks] for name in ("time", *REQUEST_FIELDS)}
         answers = road.accounts.take(charges, {**requests, "arrived": whole.ts[asks]})
         return found | {output: _of_kind(answers, output) for output in _ANSWERS}
+
+
+def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
+    order = np.argsort(columns["time"], kind="stable")
+    return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
 
 
 def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
