@@ -29,7 +29,12 @@ def test_a_csv_file_brings_its_columns(tmp_path: Path) -> None:
 def test_json_lines_bring_their_columns(tmp_path: Path) -> None:
     lines = [json.dumps({**row, "at": {"x": 1}}) for row in ROWS]
     (tmp_path / "cars.jsonl").write_text("\n".join(lines) + "\n")
-    assert ss.read(tmp_path / "cars.jsonl").schema == {"vin": "string", "ts": "bigint", "kmh": "double", "ok": "boolean"}
+    assert ss.read(tmp_path / "cars.jsonl").schema == {
+        "vin": "string",
+        "ts": "bigint",
+        "kmh": "double",
+        "ok": "boolean",
+    }
 
 
 def test_times_become_seconds(tmp_path: Path, spark: SparkSession) -> None:

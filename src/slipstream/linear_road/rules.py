@@ -18,7 +18,14 @@ TollFunction = Callable[[Longs, Longs], Longs]
 
 @dataclass(frozen=True)
 class Rules:
-    """One edition of Linear Road, or a user's own."""
+    """One edition of Linear Road, or rules of your own.
+
+    ``toll`` is a function from the average speeds and car counts of many segments to their tolls.
+
+    >>> flat = Rules("flat", toll=lambda lav, cars: np.where(cars > 10, 100, 0))
+    >>> flat.toll(np.array([30, 30]), np.array([5, 50])).tolist()
+    [0, 100]
+    """
 
     name: str
     toll: TollFunction

@@ -261,7 +261,13 @@ class Output:
 
 @dataclass(frozen=True)
 class Network:
-    """A loop-free graph of boxes from sources and tables to outputs."""
+    """A loop-free graph of boxes from sources and tables to outputs.
+
+    >>> net = Builder("fast")
+    >>> net.source("cars", speed="integer").filter("speed > 90").to("fast")
+    >>> [output.name for output in net.build().outputs]
+    ['fast']
+    """
 
     name: str
     sources: tuple[Source, ...]

@@ -35,7 +35,7 @@ from slipstream.network.algebra import (
     Union,
 )
 from slipstream.network.cuboids import cuboids_of
-from slipstream.network.operators import UNKNOWN, Operator
+from slipstream.network.operators import UNKNOWN, Operator, plain_type
 from slipstream.network.values import Untranslatable
 from slipstream.network.vector import translate
 from slipstream.sqlallowed import MOST_GROWTH, growth
@@ -286,7 +286,7 @@ class _Checker:
         try:
             lender = [self._lender(node)] if box.borrows else []
             found = box.outputs(*lender, *(dict(schema) for schema in inputs))
-            schemas = [dict(found[port]) for port in box.ports]
+            schemas = [{name: plain_type(type_) for name, type_ in found[port].items()} for port in box.ports]
         except SlipstreamError as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except Exception as error:

@@ -96,6 +96,17 @@ class Destination:
 
     It runs on the driver. After a crash the batch that was interrupted is sent again, with the same number and the
     same rows; skip it, or replace what the first attempt left.
+
+    >>> class Counted(Destination):
+    ...     def __init__(self):
+    ...         self.rows = {}
+    ...
+    ...     def send(self, batch, rows):
+    ...         self.rows[batch] = rows.num_rows
+    >>> destination = Counted()
+    >>> destination.send(0, pa.table({"id": [1, 2]}))
+    >>> destination.rows
+    {0: 2}
     """
 
     def send(self, batch: int, rows: pa.Table) -> None:
