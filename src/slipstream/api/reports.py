@@ -74,11 +74,6 @@ def _column(schema: Schema, field: str) -> str:
     return next((name for name in (field, PLAIN.get(field, "")) if name in schema), "")
 
 
-def is_run(where: str) -> bool:
-    """Return whether a folder holds a recorded run."""
-    return (Path(where) / "manifest.json").is_file()
-
-
 class RunSource(Source):
     """A recorded run, minute by minute; ``columns`` says which field each column holds."""
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from slipstream.api import types
-from slipstream.api.reports import PLAIN, REPORT, RunSource, is_run
+from slipstream.api.reports import PLAIN, REPORT, RunSource
 from slipstream.api.streams import Origin, Place, Stream, ship
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.tuples import FIELDS
@@ -23,6 +23,7 @@ from slipstream.io.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, encoding_of
 from slipstream.io.sources import KAFKA, TCP, Definition, Feed, feed_of
 from slipstream.io.user_sources import Source, UserFeed
 from slipstream.network.algebra import Schema
+from slipstream.network.filling import is_run
 from slipstream.network.frames import FrameFeed
 from slipstream.staging import staged
 
