@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 from pyspark.sql import SparkSession
+from slipstream.cuboid.fill import Filling, fill
 
 from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream.cuboid import declare, ticks
-from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.sources import reading
 from slipstream.feeds.run import Run
 from slipstream.feeds.tuples import FIELDS
