@@ -17,7 +17,7 @@ from linear_road.engine_in_memory import Engine, arrival
 from oracles.linear_road import answers
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.chunks import BEHIND, CAUGHT_UP, LAST, Chunk
-from slipstream.io.parcels import ARRIVED
+from slipstream.io.report_packing import ARRIVED
 from slipstream.linear_road.rules import RULES
 
 
@@ -116,6 +116,32 @@ def test_any_feed_cut_anywhere_gives_the_oracles_answers(
     marks = [0, *sorted(min(cut, len(feed)) for cut in cuts), len(feed)]
     batches = [feed[start:end] for start, end in pairwise(marks)]
     agree(feed, batches, lateness=lateness, rules=rules, fragments=fragments, shards=shards, restart=restart)
+
+
+@settings(max_examples=60)
+@given(
+    feed=worlds(),
+    cuts=st.lists(st.integers(0, 400), max_size=6),
+    fragments=st.integers(1, 3),
+    shards=st.integers(1, 3),
+    tasks=st.integers(1, 3),
+    again=st.sampled_from([{}, {"restart": True}, {"restart": 2}, {"crash": True}]),
+    lateness=st.sampled_from([0, 5, 60]),
+)
+def test_vehicles_that_are_known_by_text_get_the_same_answers(
+    feed: list[str],
+    cuts: list[int],
+    fragments: int,
+    shards: int,
+    tasks: int,
+    again: dict[str, int],
+    lateness: int,
+) -> None:
+    feed = [line for line in feed if line not in GARBAGE]  # CSV has other words for what is wrong there
+    marks = [0, *sorted(min(cut, len(feed)) for cut in cuts), len(feed)]
+    batches = [feed[start:end] for start, end in pairwise(marks)]
+    options = {"fragments": fragments, "shards": shards, "tasks": tasks, "named": True, **again}
+    agree(feed, batches, lateness=lateness, **options)
 
 
 @settings(max_examples=150)

@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slipstream import temporary
 from slipstream.errors import BadArgument, SlipstreamError
@@ -184,6 +184,34 @@ def _well_known() -> list[Any]:
         module.DESCRIPTOR.CopyToProto(file)
         files.append(file)
     return files
+
+
+def text_fields(encoding: str, text: str, message: str) -> list[str]:
+    """The fields that hold text."""
+    if encoding == PROTOBUF:
+        fields = _protobuf(text, message).DESCRIPTOR.fields
+        return [field.name for field in fields if field.type == field.TYPE_STRING and not _repeats(field)]
+    return [field["name"] for field in _avro_schema(text)["fields"] if "string" in _kinds(field["type"])]
+
+
+def _repeats(field: Any) -> bool:
+    return bool(field.is_repeated) if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
+
+
+def _kinds(type_: Any) -> list[Any]:
+    """The types that an Avro field may have: of a union, several."""
+    several = type_ if isinstance(type_, list) else [type_]
+    return [kind["type"] if isinstance(kind, dict) else kind for kind in several]
+
+
+def container_schema(file: IO[bytes]) -> str:
+    """The schema that an Avro file brings; nothing if it is none."""
+    from fastavro import block_reader
+
+    try:
+        return json.dumps(block_reader(file).writer_schema)
+    except Exception:  # whatever the reader says of bytes that are no Avro
+        return ""
 
 
 # --- readers

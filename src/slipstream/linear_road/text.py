@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.csv as pc
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from slipstream.io.outputs.text import check_length
 from slipstream.linear_road.journal import Detail
-from slipstream.linear_road.tables import ANSWER_TABLES, REJECTS, AnswerTable
+from slipstream.linear_road.tables import ANSWER_TABLES, REJECTS, VEHICLE, AnswerTable
 
 TEXT, REJECTED = "output.csv", "rejects.csv"
-_PLAIN = pc.WriteOptions(include_header=False, quoting_style="none")
+_PLAIN = csv.WriteOptions(include_header=False, quoting_style="none")
 
 
 def lines_of(tables: Mapping[str, pa.Table], emitted_ms: int) -> list[bytes]:
@@ -34,10 +35,21 @@ def _lines_of(table: AnswerTable, rows: pa.Table, emitted_ms: int) -> tuple[npt.
     emit = pa.array((rows["delay_ms"].to_numpy() + emitted_ms) // 1000)
     kind = pa.array(np.full(rows.num_rows, table.kind))
     given = rows.append_column("emit", emit).append_column("kind", kind)
-    sink = pa.BufferOutputStream()
-    pc.write_csv(given.select(["kind", *table.paper]), sink, _PLAIN)
     keys = np.stack([given[name].to_numpy() for name in ("time", "kind", "vid", table.id)])
+    if VEHICLE in rows.column_names:
+        return keys, _named_lines(given, ["kind", *table.paper])
+    sink = pa.BufferOutputStream()
+    csv.write_csv(given.select(["kind", *table.paper]), sink, _PLAIN)
     return keys, sink.getvalue().to_pybytes().splitlines(keepends=True)
+
+
+def _named_lines(rows: pa.Table, columns: list[str]) -> list[bytes]:
+    """Lines with the name of a vehicle for its number, in quotes where it has a comma or quotes."""
+    name = rows[VEHICLE]
+    quoted = pc.binary_join_element_wise('"', pc.replace_substring(name, '"', '""'), '"', "")
+    name = pc.if_else(pc.match_substring_regex(name, '[",]'), quoted, name)
+    values = [name if column == "vid" else rows[column].cast(pa.string()) for column in columns]
+    return [f"{line}\n".encode() for line in pc.binary_join_element_wise(*values, ",").to_pylist()]
 
 
 def reject_lines(tables: Mapping[str, pa.Table]) -> list[bytes]:
