@@ -212,10 +212,10 @@ class Delivery:
         newest = told.newest(self._last.newest)
         clock = Clock.read(self.clock) or Clock.starting(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
-        lines = text.lines_of(rows, emitted_ms)
+        lines, vehicles = text.lines_of(rows, emitted_ms)
         sizes = self._append(lines, text.reject_lines(rows))
         for publisher in self.publishers:
-            publisher.publish(batch, lines)
+            publisher.publish(batch, lines, vehicles)
         responses, irregular = told.responses(emitted_ms), list(astuple(told.irregular))
         return _Finished(Detail(newest, emitted_ms, responses, irregular, told.reports, *sizes), lines)
 

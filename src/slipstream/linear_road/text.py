@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,26 @@ TEXT, REJECTED = "output.csv", "rejects.csv"
 _PLAIN = csv.WriteOptions(include_header=False, quoting_style="none")
 
 
-def lines_of(tables: Mapping[str, pa.Table], emitted_ms: int) -> list[bytes]:
+class Lines(NamedTuple):
+    """Answers as text, and the vehicle that each is about."""
+
+    lines: list[bytes]
+    vehicles: list[bytes]
+
+
+def lines_of(tables: Mapping[str, pa.Table], emitted_ms: int) -> Lines:
     """The answers of a batch in the paper's form, by time, kind, vehicle and request."""
     there = [(table, tables[table.name]) for table in ANSWER_TABLES if table.name in tables]
     if not there:
-        return []
+        return Lines([], [])
     keys, lines = zip(*(_lines_of(table, rows, emitted_ms) for table, rows in there), strict=True)
     order = np.lexsort(np.concatenate(keys, axis=1)[::-1])
-    return list(np.array([line for some in lines for line in some], dtype=object)[order])
+    names = [rows[VEHICLE if VEHICLE in rows.column_names else "vid"] for _, rows in there]
+    vehicles = pa.chunked_array([chunk for name in names for chunk in name.chunks]).cast(pa.string())
+    return Lines(
+        list(np.array([line for some in lines for line in some], dtype=object)[order]),
+        vehicles.take(pa.array(order)).cast(pa.binary()).to_pylist(),
+    )
 
 
 def _lines_of(table: AnswerTable, rows: pa.Table, emitted_ms: int) -> tuple[npt.NDArray[Any], list[bytes]]:
