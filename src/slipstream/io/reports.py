@@ -36,13 +36,14 @@ def reading(
 ) -> Feed:
     """A feed of tuples; with a decoding, unless it is written in one of Linear Road's own encodings.
 
-    All others, and JSON with ``columns``, are read by the names of their fields.
+    All others, and JSON with ``columns`` or ids that are text, are read by the names of their fields.
     """
     columns = dict(columns or {})
     as_text = columns.get(VID, "").endswith(AS_TEXT)
     if as_text:
         columns[VID] = columns[VID].removesuffix(AS_TEXT)
-    if encoding in PARSERS and not (encoding == JSON and columns):
+    as_text = as_text or is_text(where, encoding, _field(columns, VID), fields, definition, settings)
+    if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
         if columns or fields:
             raise BadArgument(
                 f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
@@ -62,7 +63,7 @@ def reading(
                 hint=f"The fields are {', '.join(named)}. Say which one it is: --columns {missing[0]}=FIELD.",
             )
     columns = {name: field for name, field in columns.items() if name in schema}
-    if as_text or is_text(where, encoding, _field(columns, VID), fields, definition, settings):
+    if as_text:
         schema[VID] = "text"
     without_header = encoding == CSV and (fields or not fields_of(where))
     return feed_of(

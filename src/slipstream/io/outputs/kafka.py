@@ -12,6 +12,7 @@ same key stay in order. Messages without one go to the first partition, and all 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
@@ -78,10 +79,29 @@ class Publisher:
 
     def _first_unsent(self, doubt: Doubt | None) -> int:
         """The first batch that the topic has not got."""
-        (found,) = self._consumer.committed([self._place(self._topic.name, 0)], timeout=PATIENCE)
-        if found.offset >= 0 or doubt is None:
-            return max(int(found.offset), 0)
+        offset = self._committed()
+        if offset >= 0 or doubt is None:
+            return max(offset, 0)
         return doubt.batch + self._is_there(doubt)
+
+    def _committed(self) -> int:
+        """The offset that the last transaction committed; a broker that has just started may have to look for it."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        coordinating = (
+            KafkaError.NOT_COORDINATOR,
+            KafkaError.COORDINATOR_NOT_AVAILABLE,
+            KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                (found,) = self._consumer.committed([self._place(self._topic.name, 0)], timeout=PATIENCE)
+                return int(found.offset)
+            except KafkaException as error:
+                if error.args[0].code() not in coordinating or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     def _is_there(self, doubt: Doubt) -> bool:
         """Whether the topic has messages of a batch."""
