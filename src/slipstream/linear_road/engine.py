@@ -60,6 +60,7 @@ from slipstream.linear_road.text import REJECTED, TEXT, check_texts
 from slipstream.linear_road.travel import Past
 from slipstream.progress import bar, say
 from slipstream.runtime import job, state_cache
+from slipstream.runtime.names import Names
 from slipstream.runtime.status import has_finished
 from slipstream.session import activate, keeping_state
 
@@ -484,6 +485,9 @@ def _rehearsing(layout: Layout) -> Callable[[Iterator[pa.RecordBatch]], Iterator
     def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
         hops = list(by_fragment(report, (0,)))
+        if layout.named:
+            names = Names()
+            names.texts.take(names.number(pa.array(["a vehicle"])))
         if layout.makes_trips:
             list(trip_stage(ReportTrips(), [*hops, *ends((0,), 0)], 0))
         if layout.makes_answers:
