@@ -155,7 +155,10 @@ session.close()
 
 
 def test_a_session_of_somebody_else_is_joined_as_it_is() -> None:
-    done = subprocess.run([sys.executable, "-c", OWN_SESSION], capture_output=True, text=True, check=False)
+    # as in an environment that is activated: PySpark's workers are the first python3 on the path
+    activated = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    own = [sys.executable, "-c", OWN_SESSION]
+    done = subprocess.run(own, capture_output=True, text=True, check=False, env=activated)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["AnalysisException", "UTC", "True"]
     assert "QueryContextLogger" not in done.stderr

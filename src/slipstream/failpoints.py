@@ -44,8 +44,8 @@ TRIP_POINTS = _saving("trips")
 JOB_POINTS = {
     "toll": (*_saving("tolls", "accounts"), *_WITH_TEXT),
     "archive": (*TRIP_POINTS, *_WITH_TEXT),
-    "network": (*_saving("network"), *OUTPUT_POINTS),
-    "cuboid": (*_saving("cuboid"), *OUTPUT_POINTS),
+    "network": (*_saving("network-1"), *OUTPUT_POINTS),
+    "cuboid": (*_saving("network-1"), *OUTPUT_POINTS),
 }
 
 

@@ -37,6 +37,24 @@ def whole_lines(log: Path) -> list[dict[str, Any]]:
     return [json_of(line) for line in whole.splitlines()]
 
 
+class Follower:
+    """A log that is read as it grows: all of it, or what is added from now on."""
+
+    def __init__(self, log: Path, *, from_now_on: bool = False) -> None:
+        self._log = log
+        self._read = whole_length(log) if from_now_on else 0
+
+    def fresh(self) -> list[dict[str, Any]]:
+        """Return the lines that were added since the last call; an unfinished last line waits."""
+        if not self._log.exists():
+            return []
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(end)
+        return [json_of(line) for line in whole.splitlines()]
+
+
 def last_line(log: Path) -> dict[str, Any] | None:
     """The last line of a log, without reading the rest: logs grow for as long as a stream runs."""
     if not log.exists():

@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from slipstream import children, temporary
+from slipstream import children, class_archive, temporary
 from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
 from slipstream.progress import say
 
@@ -93,6 +93,17 @@ def _in_private_folder(conf: dict[str, str]) -> dict[str, str]:
     return {"spark.sql.warehouse.dir": str(private / "warehouse")} | conf | {JAVA_OPTIONS: options}
 
 
+def _with_archived_classes(conf: dict[str, str]) -> dict[str, str]:
+    """Settings with which the driver's JVM maps Spark's classes from the archive, where `slipstream prepare` made one.
+
+    Options that say themselves what is shared stay as they are.
+    """
+    options = conf.get(JAVA_OPTIONS, "")
+    if "-Xshare:" in options:
+        return conf
+    return conf | {JAVA_OPTIONS: f"{options} {class_archive.use_archive(java())}".strip()}
+
+
 def _driver_gigabytes() -> int:
     """A sixth of the machine for the JVM, 2 to 4 GB: most of the work, and of the state, is in Python workers."""
     return max(2, min(4, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (6 << 30)))
@@ -142,7 +153,7 @@ def build(
         started = SparkSession.builder.config(map=asked).getOrCreate()
     else:
         say("Starting Spark ...")
-        ours: dict[str, Any] = {**_in_private_folder(settings(master, quick=quick) | asked)}
+        ours: dict[str, Any] = {**_in_private_folder(_with_archived_classes(settings(master, quick=quick) | asked))}
         started = _start(SparkSession.builder.appName(name).master(master).config(map=ours), master)
     _silence_query_contexts()
     return started

@@ -16,7 +16,7 @@ from commands import Slipstream
 from slipstream import session
 from slipstream.cli.cuboid import _print_rows
 from slipstream.cuboid import declare, files
-from slipstream.cuboid.keeper import Keeper
+from slipstream.cuboid.keeper import QUERY, Keeper, as_table, no_rows
 from slipstream.cuboid.rtc import Moment, figures
 from slipstream.cuboid.sql import Query
 from slipstream.io import outputs
@@ -35,19 +35,22 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three batches of a stream, as `cuboid run` leaves them; the last is not committed."""
     out = tmp_path_factory.mktemp("out")
     files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
-    queries = {"rising": Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)}
+    query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
     keeper, store = Keeper(SCRIPT.cuboids["stock"]), MemoryStore()
+    committed = outputs.Outputs(out, "test", {"rising": no_rows(query).schema})
     for batch in range(3):
         keys = np.array([1, 2, 1], np.int64)
-        keeper.take(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, queries)
+        keeper.append(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, show=True)
+        assert keeper.arrivals is not None
+        with keeper.timed(QUERY + "rising"):
+            found = as_table(query.rows(keeper.arrivals))
         keeper.save(batch, store)
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
         with (out / FILE).open("ab") as log:
             log.write(as_line(asdict(measured)))
         if batch < 2:
-            with (out / "batches.jsonl").open("ab") as journal:
-                journal.write(as_line({"batch": batch, "found": {}}))
+            committed.commit(batch, [outputs.write(out, "rising", found, batch)])
     return out
 
 
@@ -206,7 +209,7 @@ def test_a_single_file_fills_a_cuboid_and_rejects_decide(spark, slipstream: Slip
     assert "2 of 2 rejected" in refused.err
     rows = outputs.read(tmp_path / "text", "rejects").to_pylist()
     assert {row["reason"] for row in rows} == {"integer:stock_id"}
-    assert sorted(json.loads(row["row"])["line"] for row in rows) == ["a,2.5", "b,3.5"]
+    assert sorted(row["line"] for row in rows) == ["a,2.5", "b,3.5"]
 
 
 def test_after_a_failure_the_hint_is_true(

@@ -17,6 +17,8 @@ from slipstream.linear_road.replay import Replay, ReplayReader
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.stages import Hop, account_stage, toll_stage
 from slipstream.linear_road.travel import Past
+from slipstream.logs import add_lines
+from slipstream.runtime import metrics
 
 #: milliseconds after the end of a second at which its answers become visible
 DELAY_MS = 800
@@ -30,8 +32,7 @@ class Recording:
         checkpoint = out / "checkpoint"
         fixed = {"source": f"run {run.path.name}", "rules": "2004", "lateness": 0}
         Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
-        for name in ("offsets", "commits"):
-            (checkpoint / name).mkdir(parents=True)
+        checkpoint.mkdir(parents=True)
         (checkpoint / "clock.json").write_text(json.dumps(asdict(Clock(speed, 0))))
         self._tolls, self._accounts = TollFragment(find("2004")), Accounts(find("2004"), Past(None))
         self._second, self._batch = 0, 0
@@ -41,11 +42,12 @@ class Recording:
         end = min(self._second + seconds, self._run.manifest.seconds)
         pace = self._out / "checkpoint" / "pace.json"
         Clock(1.0, round(time.time() * 1000) - end * 1000 - DELAY_MS).write(pace)
-        checkpoint = self._out / "checkpoint"
-        (checkpoint / "offsets" / str(self._batch)).touch()
+        began = time.time()
         hops = account_stage(self._accounts, toll_stage(self._tolls, self._arriving(end), (0,)))
         deliver(delivery(self._out, text=False, clock=pace), self._batch, list(hops))
-        (checkpoint / "commits" / str(self._batch)).touch()
+        took = round((time.time() - began) * 1000)
+        measured = metrics.BatchMetrics(self._batch, began, self._second, end, took, {}, 0, "recording")
+        add_lines(self._out / metrics.FILE, [asdict(measured)])
         self._second, self._batch = end, self._batch + 1
         return self
 

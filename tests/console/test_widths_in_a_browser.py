@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +15,9 @@ from playwright.sync_api import Page, expect
 from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream.archive.files import describe
+from slipstream.logs import add_lines, whole_lines
 from slipstream.moving.value import MovingPoint, to_arrow
+from slipstream.runtime import metrics
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 SCREENS = {"phone": (390, 844), "tablet": (1024, 768), "desk": (1440, 900)}
@@ -110,9 +111,9 @@ def behind(tolled: Path, speed: float, seconds: float) -> None:
     """Let an engine's folder say that it ran at a speed and needed so many seconds for each batch."""
     clock = tolled / "checkpoint" / "clock.json"
     clock.write_text(json.dumps(json.loads(clock.read_text()) | {"speed": speed}))
-    for began in (tolled / "checkpoint" / "offsets").iterdir():
-        os.utime(began, (1e9, 1e9))
-        os.utime(tolled / "checkpoint" / "commits" / began.name, (1e9 + seconds, 1e9 + seconds))
+    measured = whole_lines(tolled / metrics.FILE)
+    (tolled / metrics.FILE).unlink()
+    add_lines(tolled / metrics.FILE, [line | {"commit_ms": seconds * 1000} for line in measured])
 
 
 @pytest.mark.long

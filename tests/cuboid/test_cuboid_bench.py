@@ -7,6 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,10 @@ from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.cuboid import declare, files, publish, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
-from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.fragment import Changes, Fragment
-from slipstream.cuboid.keeper import Keeper
+from slipstream.cuboid.keeper import Keeper, as_table, no_rows
 from slipstream.cuboid.snapshot import Snapshot
+from slipstream.cuboid.sources import reading
 from slipstream.cuboid.sql import Query
 from slipstream.cuboid.views import take_in
 from slipstream.linear_road.accounts import ACCOUNT
@@ -30,6 +31,7 @@ from slipstream.linear_road.cars import CAR as TOLLED
 from slipstream.linear_road.engine import Settings, toll_run
 from slipstream.linear_road.published import CAR
 from slipstream.logs import as_line
+from slipstream.network.filling import fill, network_of
 from slipstream.runtime import shared_arrays
 
 if TYPE_CHECKING:
@@ -219,18 +221,20 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     query = Query.parse(script.queries["members"], script.cuboids, script.patterns)
     made = ticks.make(300_000, seed=1)
     keeper, each = Keeper(schema), 70_000
-    keeper.take(np.zeros(1, np.int64), {"price": np.zeros(1)}, {"members": query})
+    no_rows(query)  # compiled
     start = time.process_time()
     members = 0
     for first in range(0, made["price"].size, each):
         piece = slice(first, first + each)
-        keeper.take(made["stock_id"][piece].astype(np.int64), {"price": made["price"][piece]}, {"members": query})
-        members += keeper.found["members"].num_rows
+        keeper.append(made["stock_id"][piece].astype(np.int64), {"price": made["price"][piece]}, show=True)
+        assert keeper.arrivals is not None
+        members += as_table(query.rows(keeper.arrivals)).num_rows
     cpu = time.process_time() - start
     print(f"\nseven stocks in memory: {made['price'].size / cpu:,.0f} tuples a core second, {members:,} members")
     ticks.write(tmp_path / "ticks", 300_000, seed=1, files=6)
     start = time.perf_counter()
-    done = fill(spark, tmp_path / "ticks", script, tmp_path / "out", Filling())
+    feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
+    done = fill(spark, replace(feed, most_files=1), network_of(script), tmp_path / "out")
     seconds = time.perf_counter() - start
     print(f"  from CSV through Spark, durable and published: {done['elements'] / seconds:,.0f} tuples/s; {machine()}")
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cuboid.plain import members
+from cuboid.plain import PlainCars, members, pearson
 from oracles.linear_road import answers
+from oracles.streams import busy_stream
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadArgument
 from slipstream.feeds.parse import parse_text
 from slipstream.io.outputs import JOURNAL
-from slipstream.linear_road import published
-from slipstream.linear_road.cars import FORGET_AFTER
+from slipstream.linear_road import watched
 from slipstream.linear_road.layout import ANSWERS, Layout
-from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage, prepare
-from slipstream.linear_road.stages import Hop, by_fragment
+from slipstream.linear_road.stages import FOUND, Hop, by_fragment, found_in
+from slipstream.linear_road.watched import WatchedAccountStage, WatchedTollStage, prepare
 from slipstream.logs import as_line
 from slipstream.runtime.store import MemoryStore
 
@@ -61,8 +63,9 @@ class Engine:
         watch = prepare(out, snapshot=True, script=QUERIES)
         assert watch is not None
         self.out, self.batch = out, -1
-        monkeypatch.setattr(published, "batch_number", lambda: self.batch)
+        monkeypatch.setattr(watched, "batch_number", lambda: self.batch)
         self.stages = (WatchedTollStage(watch, "e", LAYOUT), WatchedAccountStage(watch, "e", LAYOUT, None))
+        self.found: list[dict[str, Any]] = []  # by the query, in committed batches
         self.states: dict[tuple[int, int], Any] = {}
         self.stores: dict[tuple[int, int], list[MemoryStore]] = {}
 
@@ -74,6 +77,7 @@ class Engine:
         for place in (0, 1):
             hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
         if commit:
+            self.found += [row for hop in hops if hop.what == FOUND for row in found_in(hop)[1].to_pylist()]
             with (self.out / JOURNAL).open("ab") as journal:
                 journal.write(as_line({"batch": self.batch}))
         else:
@@ -98,14 +102,16 @@ class Engine:
         self.states = {}
 
 
-def plain_cars(lines: list[str]) -> dict[int, list[list[int]]]:
-    """The reports of each car that was not silent too long, the latest first; a fragment's clock is its reports."""
-    cars, minute = dict[int, list[list[int]]](), dict[int, int]()
+def accepted(lines: list[str]) -> list[str]:
+    """The position reports that the oracle does not reject."""
+    rejected = Counter(line for line, _ in answers(lines, lateness=0).rejects)
+    kept = []
     for line in lines:
-        fields = list(map(int, line.split(",")))
-        cars.setdefault(fields[2], []).insert(0, fields)
-        minute[fields[4] % 2] = fields[1] // 60
-    return {vid: past for vid, past in cars.items() if past[0][1] >= minute[past[0][4] % 2] * 60 - FORGET_AFTER}
+        if rejected[line]:
+            rejected[line] -= 1
+        elif line.startswith("0,"):
+            kept.append(line)
+    return kept
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -132,24 +138,42 @@ def test_snapshots_follow_the_engine_batch_by_batch(seed: int, tmp_path: Path, m
         check_rest(fresh, lines[:end])
     speeds = ((int(line.split(",")[2]), float(line.split(",")[3])) for line in lines)
     expected = [(vid, round(r, 9)) for vid, _, r in members(speeds, (9, 3, 9), 0.9)]
-    found = fresh.results("drivers").to_pylist()
-    assert sorted((row["vid"], round(row["r"], 9)) for row in found) == sorted(expected)
+    assert sorted((row["vid"], round(row["r"], 9)) for row in engine.found) == sorted(expected)
 
 
-def check_cars(snapshot: Snapshot, lines: list[str]) -> None:
-    cars, expected = snapshot["car"], plain_cars(lines)
-    assert sorted(cars.scan(["key"])["key"].tolist()) == sorted(expected)
-    for vid, past in expected.items():
-        assert cars.get(vid) == {
-            "vid": vid,
-            "time": past[0][1],
-            "xway": past[0][4],
-            "lane": past[0][5],
-            "dir": past[0][6],
-            "pos": past[0][8],
-            "speed": [report[3] for report in past[:6]],
-            "segment": [report[7] for report in past[:6]],
-        }
+def check_cars(snapshot: Snapshot, lines: list[str], fragments: int = 2) -> None:
+    cars, plain = snapshot["car"], PlainCars(fragments)
+    for line in lines:
+        plain.take(line)
+    expected = plain.rows()
+    assert set(cars.scan(["key"])["key"].tolist()) == set(expected)
+    assert {vid: cars.get(vid) for vid in expected} == expected
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cars_that_fall_silent_or_change_roads_are_the_oracles(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In batches of some seconds to some minutes, after restarts; and the query sees each report with its own past."""
+    random, engine = Random(seed), Engine(tmp_path, monkeypatch)
+    lines, done, found = accepted(busy_stream(seed)), [], list[tuple[int, int]]()
+    by_second = {time: list(group) for time, group in groupby(lines, key=lambda line: int(line.split(",")[1]))}
+    seconds, reader, plain = list(by_second), Snapshot.open(tmp_path), PlainCars(2)
+    while seconds:
+        now, seconds = seconds[: (size := random.choice([3, 20, 100, 250]))], seconds[size:]
+        batch = [line for second in now for line in by_second[second]]
+        engine.run(batch)
+        done += batch
+        reader.refresh()
+        check_cars(reader, done)
+        if random.random() < 0.3:
+            engine.crash()
+    for line in lines:
+        past = plain.take(line)
+        r = pearson([float(report[3]) for report in past[2::-1]], (9, 3, 9)) if len(past) > 2 else None
+        found += [(past[0][2], past[0][1])] if r is not None and r > 0.9 else []
+    assert sorted((row["vid"], row["time"]) for row in engine.found) == sorted(found)
+    assert found
 
 
 def check_rest(snapshot: Snapshot, lines: list[str]) -> None:
@@ -191,6 +215,7 @@ def test_only_continuous_queries_over_car_are_taken(tmp_path: Path) -> None:
         ("CREATE QUERY n AS SELECT count(*) FROM car", "cannot run continuously"),
         ("SELECT vid FROM car", "CREATE PATTERN and CREATE QUERY"),
         ("CREATE QUERY s AS SELECT lav FROM segment", "no cuboid 'segment'"),
+        ("CREATE QUERY alerts AS SELECT vid FROM car", "an output of that name"),
     ):
         with pytest.raises(BadArgument, match=message):
             prepare(tmp_path, snapshot=True, script=script)

@@ -54,7 +54,7 @@ def undisturbed(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "point", ["tolls.after-save", "accounts.before-save", "sink.before-journal", "sink.after-journal"]
+    "point", ["tolls.after-save", "accounts.before-save", "outputs.before-journal", "outputs.after-journal"]
 )
 def test_kill_everything_at(point: str, run: Run, undisturbed: Path, tmp_path: Path) -> None:
     """Failpoints stop the first batch that comes by: there is no committed one yet, except after the journal."""

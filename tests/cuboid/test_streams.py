@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,8 @@ from slipstream.city.simulate import simulate
 from slipstream.city.traffic import Traffic
 from slipstream.cuboid import declare, rtc, ticks
 from slipstream.cuboid.ask import ask, ask_spark
-from slipstream.cuboid.fill import Filling, declared, fill, start
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sources import reading
-from slipstream.cuboid.sql import Query
-from slipstream.cuboid.stream import CuboidStream, Fragmentation, results
 from slipstream.errors import BadArgument
 from slipstream.feeds.text import export_text
 from slipstream.feeds.tuples import MILE
@@ -27,7 +25,10 @@ from slipstream.io import outputs
 from slipstream.linear_road.cars import FORGET_AFTER
 from slipstream.linear_road.engine import Settings, toll_run
 from slipstream.linear_road.tables import answers_frame
-from slipstream.runtime import metrics
+from slipstream.network.compiler import compile_network
+from slipstream.network.execution import newest
+from slipstream.network.filling import begun, declared, fill, network_of, tuples_of
+from slipstream.network.schemas import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,17 +57,15 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Seven stocks and a Linear Road stream at once, each with its cluster around a W; two rows of stocks are bad."""
+    """Seven stocks and a Linear Road stream, each with its cluster around a W; two rows of stocks are bad."""
     folder = tmp_path_factory.mktemp("both")
     ticks.write(folder / "ticks", TICKS, seed=7, files=3)
     with (folder / "ticks" / "ticks-00002.csv").open("a") as file:
         file.write("9,,1.5\n9,3000000000000,x\n")
     script = declare.parse(STOCKS)
     feed = replace(reading(str(folder / "ticks"), script.cuboids["stock"]), most_files=1)
-    query = start(spark, feed, script, folder / "stocks", Filling(fragments=2))
-    with metrics.recorded(query, folder / "stocks"):
-        toll_run(spark, run, folder / "tolls", Settings(batch_seconds=100, snapshot=True, queries=CARS, text=False))
-        query.awaitTermination()
+    fill(spark, feed, network_of(script), folder / "stocks", fragments=2)
+    toll_run(spark, run, folder / "tolls", Settings(batch_seconds=100, snapshot=True, queries=CARS, text=False))
     return folder / "stocks", folder / "tolls"
 
 
@@ -85,7 +84,10 @@ def test_a_stream_of_stocks_is_kept_element_by_element(both: tuple[Path, Path]) 
     assert stocks[3].time == TICKS - 1
     rejected = outputs.read(both[0], "rejects").to_pylist()
     assert {row["reason"] for row in rejected} == {"no stock_id", "float:price"}
-    assert "3000000000000,x" in next(row["row"] for row in rejected if row["reason"] == "float:price")
+    lines = {row["reason"]: row["line"] for row in rejected}
+    assert lines["float:price"] == "9,3000000000000,x"
+    assert json.loads(lines["no stock_id"]) == {"stock_id": None, "price": 1.5, "time": 9}
+    assert len(Snapshot.open(both[0]).fragments("stock")) == 2
 
 
 def test_the_cluster_around_a_pattern_is_numpys_tick_by_tick(both: tuple[Path, Path]) -> None:
@@ -139,6 +141,8 @@ def test_the_drivers_in_the_cluster_are_numpys(both: tuple[Path, Path], reports:
     expected = {(vid, round(r, 9)) for vid, _, r in members(speeds, (9, 3, 6, 3, 9), 0.9)}
     found = Snapshot.open(both[1]).results("drivers").to_pylist()
     assert {(row["vid"], round(row["r"], 9)) for row in found} == expected
+    (last,) = newest(both[1], "drivers", 1)
+    assert (last["vid"], round(last["r"], 9)) in expected, "an output as any other"
 
 
 def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple[Path, Path]) -> None:
@@ -173,20 +177,19 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     """New files after the end; continuous results as a DataFrame of their own; fragments by range."""
     script = declare.parse(STOCKS)
     ticks.write(tmp_path / "ticks", 40, seed=2, files=1)
-    how = Filling(bounds=(3, 5))
+    network = network_of(script, ranges=(3, 5))
     feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
-    assert fill(spark, feed, script, tmp_path / "out", how)["elements"] == 7 * 40
+    assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 40
     ticks.write(tmp_path / "more", 40, seed=3, files=1)
     (tmp_path / "more" / "ticks-00000.csv").rename(tmp_path / "ticks" / "ticks-00001.csv")
-    assert fill(spark, feed, script, tmp_path / "out", how)["elements"] == 7 * 80
-    assert len(Snapshot.open(tmp_path / "out").fragments("stock")) == 3
-    schema = script.cuboids["stock"]
-    query = Query.parse("SELECT stock_id, delta(price) AS d FROM stock", {"stock": schema})
-    made = CuboidStream("stock", schema, {"moves": query})
+    assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 80
+    assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 80, "nothing new"
+    cuboids = [Snapshot.open(tmp_path / "out", fragments=[number])["stock"] for number in range(3)]
+    assert [sorted(part.scan(["key"])["key"].tolist()) for part in cuboids] == [[0, 1, 2], [3, 4], [5, 6]]
+    moves = network_of(declare.parse(STOCKS + "CREATE QUERY moves AS SELECT stock_id, delta(price) AS d FROM stock"))
     columns = "time bigint, stock_id bigint, price double"
     rows = spark.readStream.schema(columns).option("header", True).csv(str(tmp_path / "ticks"))
-    found = results(made.over(rows, Fragmentation.new(2)), "moves", query)
-    assert found.columns == ["stock_id", "d"]
+    found = compile_network(check(moves, spark), {"stream": rows}, parallel=2).output("moves").select("stock_id", "d")
     started = (
         found.writeStream.format("memory").queryName("moves").option("checkpointLocation", str(tmp_path / "checkpoint"))
     )
@@ -194,11 +197,35 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     assert spark.table("moves").count() == 7 * 80
 
 
+def test_a_run_fills_a_cuboid(spark: SparkSession, run: Run, reports: list[dict[str, int]], tmp_path: Path) -> None:
+    """Its position reports, in two fragments; a column may have another name there."""
+    script = declare.parse(
+        "CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(4), pos INT);"
+        "CREATE QUERY stopped AS SELECT vid, pos FROM car WHERE max(speed) = 0"
+    )
+    tuples = tuples_of(str(run.path), declared(script)[1], {"speed": "spd"})
+    done = fill(spark, tuples, network_of(script), tmp_path / "out", fragments=2)
+    assert (done["rows"], done["rejected"], done["elements"]) == (len(reports), 0, len(reports))
+    past: dict[int, deque[int]] = {}
+    stopped = []
+    for report in sorted(reports, key=lambda report: report["time"]):
+        mine = past.setdefault(report["vid"], deque(maxlen=4))
+        mine.appendleft(report["speed"])
+        if not any(mine):
+            stopped.append((report["vid"], report["pos"]))
+    cars = Snapshot.open(tmp_path / "out")["car"]
+    assert {vid: cars[vid].speed[:] for vid in past} == {vid: list(mine) for vid, mine in past.items()}
+    found = outputs.read(tmp_path / "out", "stopped").to_pylist()
+    assert sorted((row["vid"], row["pos"]) for row in found) == sorted(stopped)
+    assert fill(spark, tuples, network_of(script), tmp_path / "out", fragments=2) == done, "nothing new"
+
+
 def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: tuple[Path, Path], run: Run) -> None:
     with pytest.raises(BadArgument, match="begun with --snapshot"):
         toll_run(spark, run, both[1], Settings(batch_seconds=100))
     others = (
         ("CREATE CUBOID s (stock_id INT KEY, price AST(3))", both[0], "another cuboid"),
+        (STOCKS + "CREATE QUERY n AS SELECT stock_id FROM stock", both[0], "other queries"),
         (STOCKS + "CREATE QUERY n AS SELECT count(*) FROM stock", both[0].parent / "new", "cannot run continuously"),
         ("CREATE CUBOID s (stock_id INT KEY, volume INT)", both[0].parent / "new", "no column 'volume'"),
         ("CREATE PATTERN w AS (1, 2)", both[0].parent / "new", "declares 0 cuboids"),
@@ -206,4 +233,9 @@ def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: 
     for text, out, message in others:
         script = declare.parse(text)
         with pytest.raises(BadArgument, match=message):
-            fill(spark, reading(str(both[0].parent / "ticks"), declared(script)[1]), script, out, Filling())
+            start_filling(both[0].parent / "ticks", script, out)
+
+
+def start_filling(source: Path, script: declare.Script, out: Path) -> None:
+    reading(str(source), declared(script)[1])
+    begun(out, network_of(script))

@@ -20,13 +20,13 @@ from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import Feed, stream
 from slipstream.cuboid import declare, ticks
 from slipstream.cuboid.ask import ask
-from slipstream.cuboid.fill import Filling, fill
 from slipstream.cuboid.functions import atomic
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.cuboid.sources import reading
 from slipstream.errors import BadInput
 from slipstream.network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files, shedding
 from slipstream.network.execution import Execution
+from slipstream.network.filling import fill, network_of
 from slipstream.network.plan import plan
 from slipstream.network.schemas import check
 from slipstream.network.superbox import Superbox
@@ -172,6 +172,7 @@ def stocks() -> Network:
     kept = source.through(Keep(STOCK + W), name="stock")
     kept.through(CuboidQuery(MEMBERS)).to("members")
     kept.through(CuboidQuery("SELECT stock_id, spread_(price) AS spread FROM stock")).to("spreads")
+    kept.through(CuboidQuery("SELECT stock_id, price FROM stock")).to("pasts")
     return net.build()
 
 
@@ -184,7 +185,7 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
     feed = reading(str(first), script.cuboids["stock"])
-    fill(spark, feed, script, tmp_path / "filled", Filling(fragments=2))
+    fill(spark, feed, network_of(script), tmp_path / "filled", fragments=2)
     job = Execution.prepare(tmp_path / "run", stocks(), {"ticks": first}, train=60)
     job.release()
     job.run(spark)
@@ -198,6 +199,10 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     plain = [(row[0], row[1]) for row in members(_ticks(first), (9, 3, 6, 3, 9), 0.95)]
     assert [(row["stock_id"], row["tick"]) for row in mine] == plain, columns
     assert job.results(spark, "spreads").count() == sum(1 for _ in _ticks(first))
+    past: dict[int, deque[float]] = {}
+    for (key, price), row in zip(_ticks(first), job.results(spark, "pasts").collect(), strict=True):
+        past.setdefault(key, deque(maxlen=10)).appendleft(price)
+        assert [value for value in row["price"] if not np.isnan(value)] == list(past[key])
     question = "SELECT stock_id, avg(price), time, price[0] FROM stock ORDER BY stock_id"
     for (name, one), two in zip(ask(kept, question).items(), ask(filled, question).values(), strict=True):
         assert one.tolist() == two.tolist(), name
@@ -249,7 +254,11 @@ CARS = "  c: {keep: 'CREATE CUBOID car (vid INT KEY, speed AST(3))', from: s}\n"
         ("  b: {keep: 'SELECT 1', from: s}", "declares one cuboid"),
         ("  b: {keep: {id: INT KEY, speed: AST(2)}, from: s}", "no column 'id'"),
         ("  b: {keep: {vid: INT KEY, t: AST(2)}, from: s}", "'t' is text"),
-        (CARS + "  b: {query: SELECT speed FROM car, from: c}", "is an atomic stream"),
+        (
+            CARS + "  a: {query: SELECT speed FROM car, from: c}\n  b: {filter: speed > 1, from: a}",
+            "is an atomic stream",
+        ),
+        (CARS + "  b: {lookup: {m: speed}, key: vid, from: [c, s]}", "is an atomic stream"),
         (CARS + "  b: {query: SELECT avg(speed) FROM car, from: c}", "cannot be a column"),
         (CARS + "  b: {query: SELECT count(*) AS n FROM car, from: c}", "cannot run continuously"),
         (CARS + "  b: {query: SELECT vid FROM bus, from: c}", "no cuboid 'bus'"),

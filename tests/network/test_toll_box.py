@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from cuboid.test_published import accepted, check_cars
 from linear_road.engine_in_memory import Engine
 from linear_road.test_exactness import worlds
 from network.test_superbox import run
@@ -24,7 +25,7 @@ from slipstream.cuboid.ask import ask
 from slipstream.cuboid.snapshot import Snapshot
 from slipstream.errors import BadInput
 from slipstream.feeds.tuples import FIELDS
-from slipstream.linear_road.accounts import ACCOUNT
+from slipstream.linear_road.published import CUBOIDS
 from slipstream.network import Builder, Network, files
 from slipstream.network.execution import Execution
 from slipstream.network.plan import plan
@@ -142,12 +143,13 @@ def test_a_network_with_a_toll_box_runs_in_spark_and_its_accounts_can_be_asked(
     expected = answers(lines, lateness=0)
     got = {name: [row.asDict() for row in job.results(spark, name).collect()] for name in ANSWERS}
     assert in_the_papers_order(got) == sorted(expected.outputs)
-    asked = ask(Snapshot.open(job.folder), "SELECT key AS vid, charged FROM account WHERE charged > 0")
+    asked = ask(Snapshot.open(job.folder), "SELECT vid, charged FROM account WHERE charged > 0")
     last = {row["vid"]: row["balance"] for row in got["balances"]}
     booked = dict(zip(asked["vid"].tolist(), asked["charged"].tolist(), strict=True))
     assert booked
     assert all(booked.get(vid, 0) >= balance for vid, balance in last.items())
-    assert Snapshot.open(job.folder).schemas == {"account": ACCOUNT}
+    assert Snapshot.open(job.folder).schemas == CUBOIDS
+    check_cars(Snapshot.open(job.folder), accepted(lines), fragments=1)
 
 
 HEAD = "network: n\nversion: 1\noutputs: {o: {from: t.alerts}}\n"

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from slipstream.bench.destinations import Destination
 from slipstream.errors import BadArgument
+from slipstream.feeds.clock import Clock
 from slipstream.feeds.run import MINUTE, Run
 from slipstream.progress import bar
 
@@ -55,33 +56,37 @@ class Plan:
         return cls(fast_forward_to, end, speed)
 
 
-class Clock:
-    """Which second of the run it is; it starts when the first second after the fast-forward is due."""
+class Pace:
+    """A plan's clock, which starts when the first second after the fast-forward is due."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._began = 0.0
-        self.epoch_ms = 0
+        self._clock: Clock | None = None
 
     @property
     def started(self) -> bool:
         """Whether the fast-forward is over and the clock runs; without a speed it never does."""
-        return self._began > 0
+        return self._clock is not None
+
+    @property
+    def epoch_ms(self) -> int:
+        """The wall clock at second 0 of the run; 0 before the clock runs."""
+        return round(self._clock.origin_ms - 1000 * self._plan.start / self._plan.speed) if self._clock else 0
 
     def start(self) -> None:
         """It is now the first second to be delivered on time."""
-        self._began = time.monotonic()
-        self.epoch_ms = round(1000 * (time.time() - self._plan.start / self._plan.speed))
+        self._clock = Clock.starting(self._plan.speed, self._plan.start)
 
     def late(self, second: int) -> float:
         """How long ago ``second`` was due, in seconds of the wall clock; negative if it is still to come."""
-        return time.monotonic() - self._began - (second - self._plan.start) / self._plan.speed
+        assert self._clock is not None
+        return (self._clock.now_ms() / 1000 - second) / self._plan.speed
 
     def emit(self, second: int) -> float:
         """The second of the run at this moment; for what was fast-forwarded, the ``second`` of the tuple itself."""
-        if not self.started or second < self._plan.start:
+        if self._clock is None or second < self._plan.start:
             return float(second)
-        return self._plan.start + (time.monotonic() - self._began) * self._plan.speed
+        return self._clock.now_ms() / 1000
 
 
 @dataclass(frozen=True)
@@ -167,9 +172,9 @@ def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
     return False
 
 
-def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | None = None) -> Drive:
-    """Deliver ``run`` as planned; ``clock`` is for those who want to know the time of the run meanwhile."""
-    clock = clock or Clock(plan)
+def drive(run: Run, plan: Plan, encode: Encode, to: Destination, pace: Pace | None = None) -> Drive:
+    """Deliver ``run`` as planned; ``pace`` is for those who want to know the time of the run meanwhile."""
+    pace = pace or Pace(plan)
     began = time.monotonic()
     tuples = 0
     lags = {plan.start: 0.0}
@@ -177,10 +182,10 @@ def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | 
     with closing(prepared), bar("seconds", plan.end) as advance:
         for second, count, data in prepared:
             if plan.speed and second >= plan.start:
-                _wait_for(clock, second)
+                _wait_for(pace, second)
             to.deliver(second, data)
-            if clock.started:
-                lags[second] = clock.late(second)
+            if pace.started:
+                lags[second] = pace.late(second)
             tuples += count
             advance(1)
     latest = max(lags, key=lags.__getitem__)
@@ -193,12 +198,12 @@ def drive(run: Run, plan: Plan, encode: Encode, to: Destination, clock: Clock | 
         max_lag=round(lags[latest], 3),
         p99_lag=round(float(np.percentile(list(lags.values()), 99)), 3),
         latest_second=latest,
-        origin_epoch_ms=clock.epoch_ms,
+        origin_epoch_ms=pace.epoch_ms,
     )
 
 
-def _wait_for(clock: Clock, second: int) -> None:
-    if not clock.started:
-        clock.start()
-    if (early := -clock.late(second)) > 0:
+def _wait_for(pace: Pace, second: int) -> None:
+    if not pace.started:
+        pace.start()
+    if (early := -pace.late(second)) > 0:
         time.sleep(early)

@@ -25,7 +25,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from slipstream.bench.destinations import Destination
-from slipstream.bench.driver import Clock, Drive, Plan, drive
+from slipstream.bench.driver import Drive, Pace, Plan, drive
 from slipstream.bench.encodings import encode_text
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.feeds.run import Run
@@ -219,7 +219,7 @@ class _Feeder:
     """The driver in a thread of its own, so that a slow database does not slow it."""
 
     def __init__(self, run: Run, plan: Plan, server: str) -> None:
-        self.clock = Clock(plan)
+        self.pace = Pace(plan)
         self._result: Drive | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._feed, args=(run, plan, server), daemon=True)
@@ -228,7 +228,7 @@ class _Feeder:
     def _feed(self, run: Run, plan: Plan, server: str) -> None:
         try:
             table = Table(server)
-            self._result = drive(run, plan, encode_text, table, self.clock)
+            self._result = drive(run, plan, encode_text, table, self.pace)
             table.close()
         except BaseException as error:
             self._error = error
@@ -260,7 +260,7 @@ def poll(connection: Connection[Any], feeder: _Feeder, lines: IO[bytes]) -> floa
         for (second,) in arrived:
             began = time.monotonic()
             connection.execute("call linear_road.process_second(%s)", [second])
-            _write_answers(connection, feeder.clock.emit(second), lines)
+            _write_answers(connection, feeder.pace.emit(second), lines)
             longest = max(longest, time.monotonic() - began)
 
 

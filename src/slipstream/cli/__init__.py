@@ -29,6 +29,7 @@ from slipstream.cli import (
     history,
     job,
     network,
+    prepare,
     rate,
     toll,
 )
@@ -64,6 +65,7 @@ for family in (
     chaos,
     console_page,
     examples,
+    prepare,
     doctor,
 ):
     family.add_to(app)

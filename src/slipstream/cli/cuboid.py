@@ -8,7 +8,7 @@ import runpy
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -23,6 +23,11 @@ from slipstream.cli.tables import print_table, shown
 from slipstream.errors import BadArgument, Unavailable
 from slipstream.io.kafka import read_settings
 from slipstream.progress import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from slipstream.io.sources import Feed
 
 app = typer.Typer(
     help="Cuboids: the state of a stream as a database that anyone can question while it runs.",
@@ -79,7 +84,7 @@ def ticks(
 @app.command()
 def run(
     source: Annotated[
-        str, typer.Option("--from", help="A file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+        str, typer.Option("--from", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
     ],
     schema: Annotated[
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
@@ -117,35 +122,48 @@ def run(
     stocks` a live topic of JSON
     """
     from slipstream.cuboid import declare
-    from slipstream.cuboid.fill import Filling, check_start, declared, fill
     from slipstream.cuboid.sources import columns_of, reading
     from slipstream.io.decoding import parse_columns
     from slipstream.io.sources import Definition
+    from slipstream.network import filling
 
     _add_functions(functions)
     script = declare.parse(_text(schema))
-    _, cuboid = declared(script)
-    try:
-        bounds = tuple(int(bound) for bound in ranges.split(",") if bound)
-    except ValueError as error:
-        raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
-    feed = reading(
-        source,
-        cuboid,
-        encoding=encoding,
-        columns=parse_columns(columns or [], "", columns_of(cuboid), strict=True),
-        fields=named(fields),
-        follow=follow,
-        settings=read_settings(kafka_config or []),
-        definition=Definition(message_schema, schema_registry),
+    _, cuboid = filling.declared(script)
+    settings = read_settings(kafka_config or [])
+    mapped = parse_columns(columns or [], "", columns_of(cuboid), strict=True)
+    given: Feed | pa.Table
+    if is_run := filling.is_run(source):
+        given = filling.tuples_of(source, cuboid, mapped)
+    else:
+        feed = reading(
+            source,
+            cuboid,
+            encoding=encoding,
+            columns=mapped,
+            fields=named(fields),
+            follow=follow,
+            settings=settings,
+            definition=Definition(message_schema, schema_registry),
+        )
+        given = replace(feed, most_files=batch_files)
+    network = filling.network_of(script, _bounds(ranges))
+    filling.begun(out, network)
+    small = not is_run and not follow and _bytes(source) < SMALL
+    spark = spark_session("cuboid run", master, conf, quick=small)
+    result = filling.fill(
+        spark, given, network, out, fragments=fragments, settings=settings, compact_every=compact_every
     )
-    how = Filling(follow=feed.has_no_end, fragments=fragments, bounds=bounds, compact_every=compact_every)
-    check_start(script, out, how)
-    spark = spark_session("cuboid run", master, conf, quick=not how.follow and _bytes(source) < SMALL)
-    result = fill(spark, replace(feed, most_files=batch_files), script, out, how)
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
     check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
+
+
+def _bounds(ranges: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(bound) for bound in ranges.split(",") if bound)
+    except ValueError as error:
+        raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
 
 
 def _bytes(source: str) -> int:

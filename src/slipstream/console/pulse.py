@@ -1,14 +1,14 @@
 """The health of a stream, batch by batch, from what an engine leaves in its folder while it works.
 
-The journal says when answers became visible, so it has the response times; the times at which Spark wrote a batch's
-offset and its commit are the real-time consistency commit time, and what is left of the batch's share of time is the
-query time capacity. Nothing is asked of the engine itself.
+The journal says when answers became visible, so it has the response times; the engine's metrics have the commit time of
+each batch, and what is left of the batch's share of time is the query time capacity. Nothing is asked of the engine
+itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from slipstream.feeds.clock import FULL_SPEED
 from slipstream.feeds.run import MINUTE
-from slipstream.io.outputs import CHECKPOINT, JOURNAL, Tail
+from slipstream.io.outputs import JOURNAL, Tail
 from slipstream.linear_road.answers import NAMES
 from slipstream.linear_road.journal import Batch
+from slipstream.logs import Follower
+from slipstream.runtime import metrics
 
 #: response times are kept in hundredths of a second, up to ten minutes
 _STEP, _MOST = 0.01, 60_000
@@ -45,7 +47,7 @@ class Beat:
     tuples: int | None
     answers: int
     rejects: int
-    commit: float | None  # seconds from the batch's plan to its commit
+    commit: float | None  # seconds from its trigger to its commit
     budget: float | None  # seconds it may take if the stream is to keep up; None at full speed
     lag: float | None  # seconds from the end of its newest second to its visibility
     responses: tuple[Response | None, ...]  # by kind; none without a clock
@@ -115,7 +117,7 @@ class Pulse:
     def __init__(
         self, out: Path, speed: float, tuples_by_second: Callable[[int], npt.NDArray[np.int64]] | None
     ) -> None:
-        self._checkpoint = out / CHECKPOINT
+        self._metrics, self._commits = Follower(out / metrics.FILE), dict[int, float]()
         self.speed = speed
         self._tuples = tuples_by_second
         self._last = -1
@@ -132,7 +134,7 @@ class Pulse:
     def _beat(self, batch: Batch) -> Beat:
         end = batch.newest
         seconds = max(end - self._last, 0)
-        commit, budget = self._commit(batch.batch), seconds / self.speed if self.speed != FULL_SPEED else None
+        budget = seconds / self.speed if self.speed != FULL_SPEED else None
         tuples = self._counted(self._last + 1, end + 1)
         self._last = max(end, self._last)
         paced = self.speed != FULL_SPEED
@@ -143,7 +145,7 @@ class Pulse:
         answers = int(rows[:, 2].sum())
         for kind in range(len(NAMES)):
             self.answers[kind] += int(rows[rows[:, 0] == kind, 2].sum())
-        return Beat(batch.batch, end, seconds, tuples, answers, batch.rejects, commit, budget, lag, responses)
+        return Beat(batch.batch, end, seconds, tuples, answers, batch.rejects, None, budget, lag, responses)
 
     def _response(self, kind: int, rows: npt.NDArray[np.int64]) -> Response | None:
         mine = rows[rows[:, 0] == kind]
@@ -155,15 +157,6 @@ class Pulse:
         here.add(delays, mine[:, 2])
         return here.response()
 
-    def _commit(self, batch: int) -> float | None:
-        """From the time Spark wrote down what the batch is to the time it wrote that it is done."""
-        began, ended = self._checkpoint / "offsets" / str(batch), self._checkpoint / "commits" / str(batch)
-        try:
-            return round(max(ended.stat().st_mtime - began.stat().st_mtime, 0.0), 3)
-        except FileNotFoundError:
-            # the commit comes a moment after the journal; old batches are cleaned away
-            return None
-
     def _counted(self, since: int, until: int) -> int | None:
         if self._tuples is None:
             return None
@@ -174,8 +167,11 @@ class Pulse:
         return total
 
     def settle(self) -> None:
-        """Fill in commit times that were not there yet when the batch was taken."""
-        for place in range(max(len(self.beats) - 3, 0), len(self.beats)):
+        """Fill in commit times, which the engine writes a moment after the journal."""
+        self._commits |= {line["batch"]: line["commit_ms"] / 1000 for line in self._metrics.fresh()}
+        for place in range(len(self.beats) - 1, -1, -1):
             beat = self.beats[place]
-            if beat.commit is None and (commit := self._commit(beat.batch)) is not None:
-                self.beats[place] = Beat(**{**beat.__dict__, "commit": commit})
+            if beat.commit is not None or not self._commits:
+                break
+            if (commit := self._commits.pop(beat.batch, None)) is not None:
+                self.beats[place] = replace(beat, commit=commit)

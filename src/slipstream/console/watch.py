@@ -37,6 +37,8 @@ from slipstream.linear_road.rules import RULES
 LOOK_EVERY = 0.25
 #: beats a page gets when it opens: a quarter of an hour at real time
 SHOWN_BEATS = 900
+#: newest beats that may still get their commit time: the engine writes it up to two seconds later
+UNSETTLED = 12
 
 Status = Literal["idle", "starting", "running", "stopping", "paused", "stopped", "finished", "failed"]
 
@@ -269,7 +271,9 @@ class City:
     def beats_after(self, batch: int) -> list[Beat]:
         """The beats a page that has seen ``batch`` lacks; the last ones again, for they may have changed."""
         subject = self._subject
-        return [beat for beat in subject.pulse.beats[-SHOWN_BEATS:] if beat.batch > batch - 3] if subject else []
+        return (
+            [beat for beat in subject.pulse.beats[-SHOWN_BEATS:] if beat.batch > batch - UNSETTLED] if subject else []
+        )
 
     @property
     def subject(self) -> Subject:

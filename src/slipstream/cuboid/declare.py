@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -77,6 +78,24 @@ def parse(text: str) -> Script:
             statement.append(token)
     _Statement(text, statement).into(script)
     return script
+
+
+def as_text(name: str, schema: Schema, patterns: Mapping[str, Pattern]) -> str:
+    """Return the declarations of a cuboid and of patterns, which :func:`parse` reads as the same.
+
+    >>> stock = parse("CREATE CUBOID stock (id INT KEY, price AST(10), at BIGINT)").cuboids["stock"]
+    >>> as_text("stock", stock, {"w": Pattern("w", (9.0, -3.5))})
+    'CREATE CUBOID stock (id BIGINT KEY, price DOUBLE AST(10), at BIGINT); CREATE PATTERN w AS (9.0, -3.5)'
+    """
+    types = {dtype: word for word, dtype in TYPES.items() if word != "INTEGER"}
+    forms = [f"{schema.key} BIGINT KEY"]
+    for attribute in schema.attributes:
+        past = f" AST({attribute.depth})" if isinstance(attribute, AST) else ""
+        forms.append(f"{attribute.name} {types[attribute.dtype]}{past}")
+    declared = [f"CREATE CUBOID {name} ({', '.join(forms)})"]
+    for pattern in patterns.values():
+        declared.append(f"CREATE PATTERN {pattern.name} AS ({', '.join(map(repr, pattern.values))})")
+    return "; ".join(declared)
 
 
 def tokenise(text: str) -> list[Token]:

@@ -3,7 +3,6 @@
     SNAPSHOT/cuboids.json                         the cuboids, and where it says which batches are committed
     SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
     SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it forgot
-    SNAPSHOT/results/w/fragment=3/000000000042.parquet    what the continuous query w found in batch 42
     SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
 
 Tasks write under the number of their batch: aside first, then renamed, so that a batch done again replaces itself. No
@@ -33,7 +32,7 @@ from slipstream.logs import last_line
 from slipstream.staging import appearing
 
 FOLDER, FILE = "snapshot", "cuboids.json"
-IMAGE, DELTA, RESULT = "image", "delta", "parquet"
+IMAGE, DELTA = "image", "delta"
 VERSION = 1
 #: an image's header fills a page, so that its rows begin on one
 _PAGE = 4096

@@ -229,6 +229,15 @@ class Fragment:
         fragment._look()
         return fragment
 
+    @classmethod
+    def holding(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
+        """A fragment of this process alone with these rows, whose keys differ, and with room for more."""
+        room = max(_LEAST, 3 * rows.size // 2)
+        held, slots = np.zeros(room, schema.dtype), np.full(_places_for(room), EMPTY, _INT)
+        held[: rows.size] = rows
+        index_all(held, slots, 0, rows.size)
+        return cls.of(schema, Parts(held, slots, np.array([rows.size], _INT), np.zeros(room, np.bool_)))
+
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
         forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]

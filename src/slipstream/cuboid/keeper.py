@@ -1,4 +1,4 @@
-"""A fragment of a cuboid at work in a stream: takes a batch in, answers continuous queries, saves, publishes.
+"""A fragment of a cuboid at work in a stream: takes a batch in, shows it to continuous queries, saves, publishes.
 
 The order is the thesis': append transactions first, then the queries, then the batch is made durable; it becomes
 visible with the commit. What each step took is noted, for the figures of real-time consistency.
@@ -7,7 +7,7 @@ visible with the commit. What each step took is noted, for the figures of real-t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,6 @@ class Keeper:
     log: DeltaLog = field(default_factory=DeltaLog)
     seconds: dict[str, float] = field(default_factory=dict)
     tuples: int = 0
-    found: dict[str, pa.Table] = field(default_factory=dict)
     arrivals: Arrivals | None = None  # of the last batch, for whoever asks
 
     def __post_init__(self) -> None:
@@ -59,40 +58,23 @@ class Keeper:
 
     def append(self, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> None:
         """Take the tuples of a batch in, in the order given; with ``show``, what they made of their keys is kept."""
-        self.seconds, self.tuples, self.found, self.arrivals = {}, keys.size, {}, None
+        self.seconds, self.tuples, self.arrivals = {}, keys.size, None
         if keys.size:
             with self.timed("append"):
                 self.arrivals = take_in(self.fragment, keys, columns, show=show)
-
-    def take(self, keys: Longs, columns: dict[str, npt.NDArray[Any]], queries: Mapping[str, Query]) -> None:
-        """Take the tuples of a batch in and evaluate the queries on every arrival."""
-        self.append(keys, columns, show=bool(queries))
-        arrivals, self.arrivals = self.arrivals, None
-        for name, query in queries.items() if arrivals else ():
-            assert arrivals is not None
-            with self.timed(QUERY + name):
-                self.found[name] = as_table(query.rows(arrivals))
 
     def save(self, number: int, store: Store) -> None:
         """Write what changed, of a cuboid that forgets no key; ``number`` grows from batch to batch."""
         with self.timed("save"):
             self.log.settle(self.fragment, number, store)
 
-    def save_recent(self, number: int, store: Store, column: str, since: int) -> None:
-        """Write what changed, of a cuboid that forgets keys whose ``column`` is before ``since``."""
-        with self.timed("save"):
-            self.log.write_by(self.fragment, column, number, store)
-            self.log.expire(since, store)
-
     def publish(self, snapshot: Path, name: str, number: int, batch: int) -> None:
-        """Write the snapshot's part of this batch: state, results, and what it cost."""
+        """Write the snapshot's part of this batch: the state, and what it cost."""
         with self.timed("publish"):
             publish.publish(snapshot, name, number, batch, self.fragment)
-            for query, table in self.found.items():
-                publish.publish_results(snapshot, query, number, batch, table)
-        self.found = {}
         line = {"batch": batch, "cuboid": name, "tuples": self.tuples, "at": time.time()}
         publish.note_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
+        self.tuples, self.seconds = 0, {}  # a batch may bring nothing to this fragment
 
 
 def as_table(found: Part) -> pa.Table:
@@ -105,5 +87,6 @@ def no_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
     empty = Keeper(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
-    empty.take(np.zeros(1, np.int64), blank, {"": query})
-    return empty.found[""].slice(0, 0)
+    empty.append(np.zeros(1, np.int64), blank, show=True)
+    assert empty.arrivals is not None
+    return as_table(query.rows(empty.arrivals)).slice(0, 0)

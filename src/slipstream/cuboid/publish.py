@@ -8,57 +8,79 @@ is written twice on average. A fragment that was loaded rather than kept warm be
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from slipstream.cuboid import files
-from slipstream.cuboid.fragment import EMPTY, Changes, Fragment
-from slipstream.cuboid.schema import KEY
+from slipstream.cuboid.fragment import EMPTY, Changes, Fragment, decode
+from slipstream.cuboid.schema import Schema
 from slipstream.kernels import Longs
 from slipstream.logs import add_lines
-from slipstream.staging import appearing
 
 #: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
 MOST_DELTAS = 50
 _SMALL = 1 << 20
 
 
-def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragment) -> None:
+class Shown(Protocol):
+    """What readers see of a fragment, where that is not its rows as they are."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that readers see."""
+
+    def rows(self, held: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+        """Rows as readers see them, each key once; those that they do not see are left out."""
+
+    def gone(self, forgotten: Longs) -> Longs:
+        """The keys that readers no longer see, if rows with the keys ``forgotten`` were removed."""
+
+
+def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragment, shown: Shown | None = None) -> None:
     """Write the state of a fragment after ``batch``; it is visible when the batch is committed."""
     folder = files.folder_of(snapshot, name, number)
     changes = fragment.changes
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
-        _publish_image(folder, batch, fragment)
+        _publish_image(folder, batch, fragment, shown)
         return
-    if not any(changes.deltas) and not any(keys.size for keys in changes.forgotten):
-        changes.deltas, changes.forgotten = [], []
-        return
+    deltas, gone = _changed(fragment, changes, shown)
     whole = len(fragment) * fragment.schema.dtype.itemsize + fragment.parts.slots.nbytes
-    if changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
-        _publish_image(folder, batch, fragment)
-        return
-    gone = _gone(fragment, changes)
-    changes.tail += files.write_delta(folder / files.name_of(batch, files.DELTA), changes.deltas, gone)
-    changes.files += 1
-    changes.deltas, changes.forgotten = [], []
+    if not any(deltas) and not gone.size:
+        changes.deltas, changes.forgotten = [], []
+    elif changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
+        _publish_image(folder, batch, fragment, shown)
+    else:
+        changes.tail += files.write_delta(folder / files.name_of(batch, files.DELTA), deltas, gone)
+        changes.files += 1
+        changes.deltas, changes.forgotten = [], []
 
 
-def _gone(fragment: Fragment, changes: Changes) -> Longs:
-    """The forgotten keys that have not come back."""
-    if not changes.forgotten:
-        return np.empty(0, np.int64)
-    keys = np.unique(np.concatenate(changes.forgotten))
-    return np.asarray(keys[fragment.find(keys) == EMPTY])
+def _changed(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
+    """The rows that changed, and the keys that are gone, as readers see them."""
+    forgotten = np.unique(np.concatenate([np.empty(0, np.int64), *changes.forgotten]))
+    if shown is None:
+        return changes.deltas, np.asarray(forgotten[fragment.find(forgotten) == EMPTY])
+    rows = (decode(fragment.schema, delta) for delta in changes.deltas)
+    return [shown.rows(part).tobytes() for part in rows], shown.gone(forgotten)
 
 
-def _publish_image(folder: Path, batch: int, fragment: Fragment) -> None:
-    files.write_image(folder / files.name_of(batch, files.IMAGE), fragment)
+def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None) -> None:
+    seen = Fragment.holding(shown.schema, shown.rows(fragment.rows)) if shown else fragment
+    files.write_image(folder / files.name_of(batch, files.IMAGE), seen)
     fragment.changes = Changes()
+    _prune(folder, batch)
+
+
+def publish_rows(
+    snapshot: Path, name: str, number: int, batch: int, schema: Schema, rows: npt.NDArray[np.void]
+) -> None:
+    """Write all rows of a small cuboid that are seen after ``batch``, whose keys differ."""
+    folder = files.folder_of(snapshot, name, number)
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_image(folder / files.name_of(batch, files.IMAGE), Fragment.holding(schema, rows))
     _prune(folder, batch)
 
 
@@ -71,35 +93,8 @@ def _prune(folder: Path, batch: int) -> None:
                 (folder / files.name_of(old, kind)).unlink(missing_ok=True)
 
 
-def publish_results(snapshot: Path, query: str, number: int, batch: int, found: pa.Table) -> None:
-    """Write what a continuous query found in a batch."""
-    place = snapshot / "results" / query / f"fragment={number}" / files.name_of(batch, files.RESULT)
-    if not found.num_rows:
-        place.unlink(missing_ok=True)
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with appearing(place) as file:
-        pq.write_table(found, file, compression="zstd")
-
-
 def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
     """Add a line on what a batch of a fragment cost; of lines for one batch the last counts."""
     place = snapshot / "metrics" / f"fragment={number}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
     add_lines(place, [values])
-
-
-def become(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
-    """Make a fragment hold these rows and no others; those that differ count as changed."""
-    at = fragment.find(np.ascontiguousarray(rows[KEY]))
-    there = np.flatnonzero(at != EMPTY)
-    # compared as bytes: NaN equals NaN
-    size = rows.dtype.itemsize
-    old, new = (part.tobytes() for part in (fragment.parts.rows.take(at[there]), rows.take(there)))
-    same = (np.frombuffer(old, np.uint8) == np.frombuffer(new, np.uint8)).reshape(-1, size).all(axis=1)
-    changed = np.ones(rows.size, np.bool_)
-    changed[there[same]] = False
-    if there.size < len(fragment):
-        fragment.remove(np.setdiff1d(fragment.rows[KEY], rows[KEY]))
-    fragment.put(rows.compress(changed))
-    fragment.delta()

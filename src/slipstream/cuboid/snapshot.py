@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from slipstream.cuboid import files
 from slipstream.cuboid.access import Entity, Ring, latest_first
@@ -326,24 +325,16 @@ class Snapshot:
 
         Rows that could not be kept are under ``rejects``.
         """
-        job = self.folder.parent
-        if query in outputs.names(job):
-            rows = outputs.visible(job, query, since=since + 1).read()
-            return rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch))
-        return self._published_results(query, since)
-
-    def _published_results(self, query: str, since: int) -> pa.Table:
-        """The same for a job that publishes results with its snapshot."""
-        folder = self.folder / "results" / query
-        if not folder.is_dir():
-            known = {place.name for place in (self.folder / "results").glob("*")}
-            known |= {*outputs.names(self.folder.parent)} - {outputs.REJECTS}
-            there = ", ".join(sorted(known)) or "none"
+        job, names = self.folder.parent, outputs.names(self.folder.parent)
+        if query not in names:
+            there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
             raise BadArgument(f"No results of a query '{query}'; there are: {there}.")
-        tables = []
-        for place in sorted(folder.glob(f"fragment=*/*.{files.RESULT}"), key=lambda place: (place.name, place.parent)):
-            number = int(place.name[:12])
-            if since < number <= self.batch:
-                table = pq.read_table(place, partitioning=None)
-                tables.append(table.add_column(0, BATCH, pa.array(np.full(table.num_rows, number))))
-        return pa.concat_tables(tables) if tables else pa.table({})
+        rows = outputs.visible(job, query, since=since + 1).read()
+        return _own(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
+
+
+def _own(rows: pa.Table) -> pa.Table:
+    """Rows in the order of the tuples that they were found at, without the columns that give this order."""
+    hidden = [name for name in rows.column_names if name.startswith("_")]
+    order = [name for name in hidden if name.startswith("_q")]
+    return rows.sort_by([(name, "ascending") for name in (BATCH, *order)]).drop_columns(hidden)

@@ -37,6 +37,8 @@ from slipstream.feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from slipstream.feeds.parse import Columns
+
 FORMAT = "slipstream-run"
 VERSION = 1
 TUPLES = "tuples"
@@ -349,21 +351,27 @@ class Run:
             return self._files[stored].schema_arrow.empty_table()
         return self._files[stored].read_row_group(group)
 
+    @property
+    def strides(self) -> dict[str, int]:
+        """By how much each copy of the run is shifted, for the columns that are; -1 stays what it is."""
+        return {"xway": self.xway_stride, "vid": self.manifest.vid_stride, "qid": self.manifest.qid_stride}
+
+    def shifted_columns(self, columns: Columns, copy: int) -> Columns:
+        """``columns`` as copy number ``copy`` presents them."""
+        if not copy:
+            return columns
+        moved = {
+            name: np.where(columns[name] >= 0, columns[name] + np.int32(copy * stride), columns[name])
+            for name, stride in self.strides.items()
+        }
+        return {**columns, **moved}
+
     def shifted(self, tuples: pa.Table, copy: int) -> pa.Table:
         """``tuples`` as copy number ``copy`` presents them."""
-        if not copy:
-            return tuples
-        manifest = self.manifest
-        shifts = {
-            "xway": copy * self.xway_stride,
-            "vid": copy * manifest.vid_stride,
-            "qid": copy * manifest.qid_stride,
-        }
-        for name, shift in shifts.items():
-            values = tuples.column(name).to_numpy()
+        moved = self.shifted_columns({name: tuples.column(name).to_numpy() for name in self.strides}, copy)
+        for name, values in moved.items() if copy else ():
             place = tuples.schema.get_field_index(name)
-            moved = np.where(values >= 0, values + shift, values).astype(np.int32)
-            tuples = tuples.set_column(place, tuples.schema.field(place), pa.array(moved))
+            tuples = tuples.set_column(place, tuples.schema.field(place), pa.array(values))
         return tuples
 
     def dataframe(self, spark: SparkSession) -> DataFrame:
@@ -374,12 +382,10 @@ class Run:
         stored = spark.read.parquet(*files).select(*FIELDS)
         if self.copies == 1:
             return stored
-        manifest = self.manifest
-        copy = sf.col("copy").cast("int")
-        shifts = {"xway": self.xway_stride, "vid": manifest.vid_stride, "qid": manifest.qid_stride}
+        copy, strides = sf.col("copy").cast("int"), self.strides
         columns = [
-            sf.when(sf.col(name) >= 0, sf.col(name) + copy * shifts[name]).otherwise(sf.col(name)).alias(name)
-            if name in shifts
+            sf.when(sf.col(name) >= 0, sf.col(name) + copy * strides[name]).otherwise(sf.col(name)).alias(name)
+            if name in strides
             else sf.col(name)
             for name in FIELDS
         ]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slipstream.cuboid.fragment import EMPTY, Parts, insert, locate
-from slipstream.cuboid.schema import Plain, Schema
+from slipstream.cuboid.schema import AST, Plain, Schema
 from slipstream.feeds.trip import begins_trip
 from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream.kernels import Bytes, Floats, Ints, Longs, compiled
@@ -49,6 +49,11 @@ CAR = Schema(
         Plain("spilled", "u1"),
     ),
 )
+
+#: The latest elements that readers see of a car's past
+PAST = 6
+#: CAR where others look at it: beside what tolling needs, the pasts of speed and segment.
+CAR_WITH_PAST = Schema("CAR", (*CAR.attributes, AST("speed", "u1", PAST), AST("segment", "u1", PAST)))
 
 #: Reports of a car from a segment in a minute, where CAR has no room for them; the key is car and segment.
 VISITS = Schema("VISITS", (Plain("minute", "i4"), Plain("n", "i4"), Plain("sum", "i4")))
@@ -113,6 +118,11 @@ def new_answers(reports: int) -> Answers:
 def car_key(local: int, vid: int) -> int:
     """A car is a vehicle on an expressway."""
     return (int(local) << CAR_BITS) | int(vid)
+
+
+def car_keys(local: Ints, vid: Ints) -> Longs:
+    """The keys of many cars."""
+    return np.asarray((local.astype(np.int64) << CAR_BITS) | vid)
 
 
 @compiled

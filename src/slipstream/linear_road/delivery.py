@@ -27,7 +27,7 @@ from slipstream.linear_road import tables, text
 from slipstream.linear_road.answers import ANSWER, Answers
 from slipstream.linear_road.journal import Batch, Detail
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
+from slipstream.linear_road.stages import ANSWERS, COUNTED, FOUND, REJECTS, TRIPS, Hop, found_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,6 +40,7 @@ class _Taken:
     answers: list[Answers] = field(default_factory=lambda: [np.empty(0, ANSWER)])
     trips: list[Trips] = field(default_factory=list)
     rejects: list[bytes] = field(default_factory=list)
+    found: dict[str, list[pa.Table]] = field(default_factory=dict)  # by continuous queries
     irregular: list[Irregular] = field(default_factory=list)
     tuples: int = 0
     rejected: int = 0
@@ -59,6 +60,9 @@ class _Taken:
         elif hop.what == REJECTS:
             self.rejects.append(hop.payload)
             self.rejected += hop.reports
+        elif hop.what == FOUND:
+            query, rows = found_in(hop)
+            self.found.setdefault(query, []).append(rows)
         elif hop.what == COUNTED:
             self.tuples += hop.reports + hop.requests
             self.irregular.append(Irregular.from_bytes(hop.payload))
@@ -75,6 +79,8 @@ def write_batch(folder: Path, hops: Iterable[Hop], batch: int, start: int) -> It
         yield _write_trips(folder, taken.trips, batch, start)
     if taken.rejects:
         yield outputs.write(folder, tables.REJECTS, tables.rejected(b"".join(taken.rejects)), batch)
+    for query, parts in taken.found.items():
+        yield outputs.write(folder, query, pa.concat_tables(parts), batch)
     if taken.tuples or taken.rejected:
         irregular = astuple(Irregular.total(taken.irregular))
         yield outputs.note({"tuples": taken.tuples, "rejects": taken.rejected, "irregular": irregular})
@@ -168,7 +174,7 @@ class Delivery:
 
     def _rows(self, written: Sequence[Written]) -> dict[str, pa.Table]:
         """What goes on as text."""
-        return outputs.read_written(self.out, (one for one in written if one.output != tables.TRIPS))
+        return outputs.read_written(self.out, (one for one in written if one.output in tables.TEXTS))
 
     def _finish(self, batch: int, told: _Told, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
         """Do what belongs to a batch besides its tables, all of it stamped with the instant of their commit."""

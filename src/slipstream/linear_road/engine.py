@@ -39,7 +39,6 @@ from slipstream.linear_road.fragment import TollFragment
 from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.journal import Detail, last_batch
 from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, ARCHIVE, TRIPS, Layout, check_job, kind_of
-from slipstream.linear_road.published import Watch, prepare
 from slipstream.linear_road.query import IntakeStage, WriteStage, assemble, stages_of
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.schedule import Irregular
@@ -48,6 +47,7 @@ from slipstream.linear_road.summary import FILE as SUMMARY
 from slipstream.linear_road.summary import summarise
 from slipstream.linear_road.text import REJECTED, TEXT, check_texts
 from slipstream.linear_road.travel import Past
+from slipstream.linear_road.watched import Watch, prepare, queries_in, schemas_of
 from slipstream.progress import bar, say
 from slipstream.runtime import job, state_cache
 from slipstream.runtime.status import has_finished
@@ -166,6 +166,7 @@ def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
         second_of(settings.start)
     for topic in settings.topics:
         topic.check_broker()
+    queries_in(settings.queries)
     check_job(out, fixed)
     last = last_batch(out)
     check_texts(out, last.detail if last else Detail())
@@ -281,7 +282,7 @@ class _Life(job.Life):
     def through_intake(self, engine: str, layout: Layout, parcels: DataFrame, *, live: bool) -> DataFrame:
         """The query behind a feed's parcels."""
         settings = self.settings
-        _warm_up(self.spark, layout)
+        _warm_up(self.spark, layout, self.settings)
         self._clock.parent.mkdir(parents=True, exist_ok=True)
         (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
@@ -304,6 +305,7 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips)
+        made |= schemas_of(queries_in(self.settings.queries))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,
@@ -350,7 +352,7 @@ class _RunLife(_Life):
         """The run as trains, through the stages."""
         layout = self.layout(_fixed_of_run(self._run, self.settings))
         forward = self._forward()
-        _warm_up(self.spark, layout)
+        _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
         stages = stages_of(engine, layout, path, _watch(self.out, self.settings))
@@ -460,7 +462,9 @@ def _watch(out: Path, settings: Settings) -> Watch | None:
     return prepare(out, snapshot=settings.snapshot, script=settings.queries)
 
 
-def _rehearsing(layout: Layout) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _rehearsing(
+    layout: Layout, *, keeps_past: bool, shows_arrivals: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Take one made-up report through the job's stages, so that a worker has its kernels compiled or loaded."""
 
     def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -469,17 +473,19 @@ def _rehearsing(layout: Layout) -> Callable[[Iterator[pa.RecordBatch]], Iterator
         if layout.makes_trips:
             list(trip_stage(ReportTrips(), [*hops, *ends((0,), 0)], 0))
         if layout.makes_answers:
-            hops = list(toll_stage(TollFragment(find("2004")), hops, (0,)))
+            road = TollFragment(find("2004"), keeps_past=keeps_past, shows_arrivals=shows_arrivals)
+            hops = list(toll_stage(road, hops, (0,)))
             list(account_stage(Accounts(find("2004"), Past(None)), hops))
         yield from batches
 
     return rehearse
 
 
-def _warm_up(spark: SparkSession, layout: Layout) -> None:
+def _warm_up(spark: SparkSession, layout: Layout, settings: Settings) -> None:
     """Have the kernels ready in the workers before a clock starts."""
-    tasks = layout.partitions
-    spark.range(0, tasks, 1, tasks).mapInArrow(_rehearsing(layout), "id long").collect()
+    tasks, asked = layout.partitions, bool(settings.queries)
+    rehearse = _rehearsing(layout, keeps_past=settings.snapshot or asked, shows_arrivals=asked)
+    spark.range(0, tasks, 1, tasks).mapInArrow(rehearse, "id long").collect()
 
 
 def _warn(summary: dict[str, Any]) -> None:

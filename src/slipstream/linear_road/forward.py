@@ -73,11 +73,11 @@ class Forward:
             advance(1)
         (folder / _DONE).touch()
 
-    def fragment(self, number: int, fragments: int) -> TollFragment:
-        """The state of one of the ``fragments`` of an engine."""
+    def fragment(self, number: int, fragments: int, *, keeps_past: bool = False) -> TollFragment:
+        """The state of one of the ``fragments`` of an engine; pasts begin with what cars report from then on."""
         run = Run.open(self.run)
         parts: list[TollFragment] = [self._load(stored) for stored in range(run.stored)]
-        made = TollFragment(find(self.rules))
+        made = TollFragment(find(self.rules), keeps_past=keeps_past)
         made.cars.make_room(sum(len(part.cars) for part in parts) * self.copies // fragments)
         for copy in range(self.copies):
             for part, expressway in zip(parts, run.manifest.expressways, strict=True):

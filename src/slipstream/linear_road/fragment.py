@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from slipstream.cuboid.fragment import Fragment
+from slipstream.cuboid.access import Ring
+from slipstream.cuboid.fragment import EMPTY, Fragment, append_all
 from slipstream.cuboid.log import DeltaLog
+from slipstream.cuboid.schema import KEY, Schema
+from slipstream.cuboid.views import Arrivals, append_and_show
 from slipstream.errors import BadInput
 from slipstream.feeds.trains import Train
 from slipstream.feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
@@ -22,6 +26,7 @@ from slipstream.linear_road.accidents import Stops, cells_with_accident
 from slipstream.linear_road.cars import (
     CAR,
     CAR_BITS,
+    CAR_WITH_PAST,
     CELLS,
     FORGET_AFTER,
     NOWHERE,
@@ -30,6 +35,7 @@ from slipstream.linear_road.cars import (
     Minute,
     Prices,
     Reports,
+    car_keys,
     new_answers,
     take_reports,
 )
@@ -113,6 +119,9 @@ class TollFragment:
     minute: int = 0
     first: int = -1  # the second of the first report, -1 before it
     irregular: list[Irregular] = field(default_factory=list)  # since they were last asked for
+    keeps_past: bool = False  # of each car, for readers
+    shows_arrivals: bool = False  # to continuous queries
+    arrivals: list[Arrivals] = field(default_factory=list)  # since they were last taken
     _prices: Prices | None = None
     _places: dict[int, int] = field(default_factory=dict)
     _log: DeltaLog = field(default_factory=DeltaLog)
@@ -120,6 +129,15 @@ class TollFragment:
     _second: int = 0
     _unsaved: set[int] = field(default_factory=set)
     _stored: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.keeps_past:
+            self.cars = Fragment(CAR_WITH_PAST)
+
+    @property
+    def horizon(self) -> int:
+        """A car whose last report is from before this second is forgotten."""
+        return (self.minute - 1) * 60 - FORGET_AFTER
 
     def take(self, trains: list[Train]) -> tuple[Entries, Charges]:
         """Process trains of whole seconds, in the order of time."""
@@ -153,11 +171,13 @@ class TollFragment:
         self.first = int(time[0]) if self.first < 0 else self.first
         self._roll(int(time[0]) // 60 + 1)
         self._second = int(time[-1])
-        prices = self._current_prices()
+        prices = self.current_prices()
         # cars that drive report twice a minute: all are looked at in half a minute
-        self.cars.sweep("time", int(time[0]) - FORGET_AFTER, vid.size)
+        self.cars.sweep("time", self.horizon if self.keeps_past else int(time[0]) - FORGET_AFTER, vid.size)
         self.cars.make_room(vid.size)
         self.visits.make_room(vid.size)
+        if self.keeps_past:
+            self._forget_pasts(reports)
         answers = new_answers(vid.size)
         take_reports(
             reports,
@@ -170,6 +190,8 @@ class TollFragment:
             self.first + REPORT_EVERY,
             answers,
         )
+        if self.keeps_past:
+            self._append_pasts(reports, xway)
         entered, charged, stopped = answers.counts
         self.stops = self.stops.plus(
             Stops(answers.stop_car[:stopped], answers.stop_time[:stopped], answers.stop_place[:stopped])
@@ -179,6 +201,36 @@ class TollFragment:
         entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
         self.irregular.append(Irregular(*answers.irregular.tolist()))
         return entries, Charges(answers.charge_vid[:charged], answers.charge_time[:charged], answers.charge[:charged])
+
+    def _forget_pasts(self, reports: Reports) -> None:
+        """Let the past of a car that was forgotten begin anew, whether or not its row has been swept."""
+        rows = self.cars.find(car_keys(reports.local, reports.vid))
+        rows = rows[rows != EMPTY]
+        held = self.cars.parts.rows
+        silent = rows[held["time"][rows] < self.horizon]
+        for past in ("speed", "segment"):
+            held[past][silent] = held[f"{past}#"][silent] = 0
+
+    def _append_pasts(self, reports: Reports, xway: Ints) -> None:
+        """Append reports to the pasts of their cars; queries see each with the past as it is then."""
+        rows, held = self.cars.find(car_keys(reports.local, reports.vid)), self.cars.parts.rows
+        pasts = {"speed": reports.spd, "segment": (reports.pos // MILE).astype(np.uint8)}
+        if not self.shows_arrivals:
+            for name, values in pasts.items():
+                append_all(held[name], held[f"{name}#"], rows, values)
+            return
+        rings = {
+            name: Ring(*append_and_show(held[name], held[f"{name}#"], rows, values)) for name, values in pasts.items()
+        }
+        plains: dict[str, npt.NDArray[Any]] = {
+            KEY: reports.vid.astype(np.int64),
+            "time": reports.time,
+            "xway": xway,
+            "lane": reports.lane_dir % 8,
+            "dir": reports.lane_dir // 8,
+            "pos": reports.pos,
+        }
+        self.arrivals.append(Arrivals(plains, rings))
 
     def irregular_reports(self) -> Irregular:
         """The reports off schedule since the last call."""
@@ -217,7 +269,8 @@ class TollFragment:
         self.minute, self._prices = minute, None
         self.visits.clear()
 
-    def _current_prices(self) -> Prices:
+    def current_prices(self) -> Prices:
+        """What holds in the current minute."""
         if self._prices is None:
             self._prices = self._compute_prices()
         return self._prices
@@ -284,8 +337,8 @@ class TollFragment:
         stops = other.stops
         places = np.where(stops.place == NOWHERE, NOWHERE, stops.place + (local << PLACE_BITS))
         self.stops = self.stops.plus(Stops(stops.car + (local << CAR_BITS) + vid_shift, stops.time, places))
-        rows = other.cars.rows.copy()
-        rows["key"] += (local << CAR_BITS) + vid_shift
+        rows = _with_fields_of(self.cars.schema, other.cars.rows)
+        rows[KEY] += (local << CAR_BITS) + vid_shift
         self.cars.put(rows)
 
     # --- what is stored --------------------
@@ -293,7 +346,7 @@ class TollFragment:
     def save(self, cars: Store, visits: Store, minutes: Store, notes: Store) -> None:
         """Write what changed since the last save."""
         self._log.write_by(self.cars, "time", self._second, cars)
-        self._log.expire((self.minute - 1) * 60 - FORGET_AFTER, cars)
+        self._log.expire(self.horizon, cars)
         self._visits_log.expire((self.minute - 1) * 60, visits)
         self._visits_log.write(self._second, self.visits.delta(), self.visits, visits)
         for number in sorted(self._unsaved & self.minutes.keys()):
@@ -307,9 +360,11 @@ class TollFragment:
             notes.put(number, blob.tobytes())
 
     @classmethod
-    def load(cls, rules: Rules, cars: Store, visits: Store, minutes: Store, notes: Store) -> TollFragment:
+    def load(
+        cls, rules: Rules, cars: Store, visits: Store, minutes: Store, notes: Store, *, keeps_past: bool = False
+    ) -> TollFragment:
         """The fragment as it was saved last."""
-        fragment = cls(rules)
+        fragment = cls(rules, keeps_past=keeps_past)
         fragment._log.load(fragment.cars, cars)
         fragment._visits_log.load(fragment.visits, visits)
         fragment.minutes = {number: Statistics.decode(blob) for number, blob in minutes.items()}
@@ -324,3 +379,13 @@ class TollFragment:
         fragment.stops = Stops(car, time, np.frombuffer(place, np.int64))
         fragment._stored, fragment._unsaved = set(fragment.minutes), {fragment.minute}
         return fragment
+
+
+def _with_fields_of(schema: Schema, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """A copy of rows; fields that they do not have are zeros."""
+    if rows.dtype == schema.dtype:
+        return rows.copy()
+    made = np.zeros(rows.size, schema.dtype)
+    for name in rows.dtype.names or ():
+        made[name] = rows[name]
+    return made

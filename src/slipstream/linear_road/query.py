@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipstream.archive.reports import ReportTrips
 from slipstream.feeds.intake import Parcel
@@ -38,7 +38,7 @@ from slipstream.runtime.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from slipstream.linear_road.published import Watch
+    from slipstream.linear_road.watched import Watch
 
 
 class IntakeStage(Stage[Intake]):
@@ -88,6 +88,7 @@ class TollStage(Stage[TollFragment]):
 
     name = "tolls"
     maps: tuple[str, ...] = ("cars", "visits", "minutes", "notes")
+    keeps_past: ClassVar[bool] = False  # of cars, for readers
 
     def __init__(self, engine: str, layout: Layout) -> None:
         super().__init__(engine)
@@ -95,11 +96,11 @@ class TollStage(Stage[TollFragment]):
 
     def fresh(self) -> TollFragment:
         """An empty road."""
-        return TollFragment(find(self._layout.rules))
+        return TollFragment(find(self._layout.rules), keeps_past=self.keeps_past)
 
     def load(self, stores: list[Store]) -> TollFragment:
         """The fragment from the store."""
-        return TollFragment.load(find(self._layout.rules), *stores)
+        return TollFragment.load(find(self._layout.rules), *stores, keeps_past=self.keeps_past)
 
     def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
         """Trains in, answers and charges out."""
@@ -113,7 +114,8 @@ class TollStage(Stage[TollFragment]):
         """Begin with the state of a fast-forward, if there is one."""
         if opening.payload:
             forward = Forward.from_json(opening.payload.decode())
-            vars(state).update(vars(forward.fragment(number, len(self._layout.fragments))))
+            opened = forward.fragment(number, len(self._layout.fragments), keeps_past=self.keeps_past)
+            vars(state).update(vars(opened))
         yield opening._replace(key=self._layout.shards[number])
 
     def save(self, state: TollFragment, stores: list[Store]) -> None:
@@ -239,7 +241,7 @@ def stages_of(
 def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | None) -> tuple[Stage[Any], Stage[Any]]:
     if watch is None:
         return TollStage(engine, layout), AccountStage(engine, layout, run)
-    from slipstream.linear_road.published import WatchedAccountStage, WatchedTollStage
+    from slipstream.linear_road.watched import WatchedAccountStage, WatchedTollStage
 
     return WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
 

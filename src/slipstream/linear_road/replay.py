@@ -215,21 +215,11 @@ def second_of(columns: Columns, second: int) -> Columns:
     return {name: column[first:last] for name, column in columns.items()}
 
 
-def _shifted(run: Run, tuples: Columns, copy: int) -> Columns:
-    """Tuples as a copy of the run presents them."""
-    if not copy:
-        return tuples
-    manifest = run.manifest
-    shifts = (("xway", run.xway_stride), ("vid", manifest.vid_stride), ("qid", manifest.qid_stride))
-    moved = {name: np.where(tuples[name] >= 0, tuples[name] + np.int32(copy * by), tuples[name]) for name, by in shifts}
-    return {**tuples, **moved}
-
-
 def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
     """A second of a run that others recorded: checked like any feed."""
     for _, stored in base:
         for copy in copies:
-            tuples = _shifted(run, stored, copy)
+            tuples = run.shifted_columns(stored, copy)
             verdicts = judge(tuples)
             bad = kept(tuples, verdicts != 0)
             rejects = list(zip(lines(bad), map(reason_of, verdicts[verdicts != 0].tolist()), strict=True))
@@ -264,6 +254,6 @@ def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fr
             payload = trains.pack(np.concatenate(vids), presented, columns)
             yield Hop(label, TRAIN, second, 1000 * second, sum(sizes), 0, payload)
     asked = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
-    copied = [_shifted(run, tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]
+    copied = [run.shifted_columns(tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]
     if copied:
         yield from by_fragment({name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments)

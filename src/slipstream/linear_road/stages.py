@@ -21,7 +21,7 @@ from slipstream.archive.reports import ReportTrips
 from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
 from slipstream.feeds.parse import Columns
-from slipstream.io.chunks import ARRIVALS_MS
+from slipstream.io.chunks import ARRIVALS_MS, as_stream, from_stream
 from slipstream.io.parcels import fragment_of, reject_lines
 from slipstream.kernels import Ints, Longs
 from slipstream.linear_road.accounts import Accounts
@@ -30,7 +30,10 @@ from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import Charges, Entries, TollFragment
 from slipstream.linear_road.schedule import Irregular
 
-TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END = range(9)
+TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END, FOUND = range(10)
+
+#: in what a query found: its name
+_QUERY = b"query"
 
 #: the Spark columns of a hop
 COLUMNS = "key int, what int, second int, arrived long, reports int, requests int, payload binary"
@@ -142,6 +145,18 @@ def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool
         yield from (hop for hop in hops if hop.what == REJECTS)
 
 
+def found_hop(key: int, second: int, query: str, rows: pa.Table) -> Hop:
+    """What a continuous query found, on its way to the files."""
+    named = rows.replace_schema_metadata({_QUERY: query})
+    return Hop(key, FOUND, second, 0, rows.num_rows, 0, as_stream(named))
+
+
+def found_in(hop: Hop) -> tuple[str, pa.Table]:
+    """The query, and what it found."""
+    rows = from_stream(hop.payload)
+    return rows.schema.metadata[_QUERY].decode(), rows.replace_schema_metadata(None)
+
+
 def ends(fragments: Labels, second: int) -> Iterator[Hop]:
     """The word to all fragments that their input has ended."""
     return (Hop(fragment, END, second, 0, 0, 0, b"") for fragment in fragments)
@@ -185,7 +200,7 @@ def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
     last = max(hop.second for hop in hops)
     if answers.size:
         yield Hop(hops[0].key, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS))
+    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS, FOUND))
 
 
 def _gather(hops: list[Hop], what: int, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:

@@ -83,6 +83,10 @@ ANSWER_TABLES = (
 )
 
 
+#: the tables that text files repeat
+TEXTS = (*(table.name for table in ANSWER_TABLES), REJECTS)
+
+
 def schemas(*, answers: bool, trips: bool) -> dict[str, pa.Schema]:
     """The tables of a job that tolls, archives, or does both."""
     tables = {table.name: table.schema for table in ANSWER_TABLES} if answers else {}

@@ -58,7 +58,7 @@ class KeptTrips:
         """Become what was saved."""
         self.open.load(stores[0])
 
-    def publish(self, snapshot: Path, batch: int) -> None:
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Nobody sees open trips."""
 
 

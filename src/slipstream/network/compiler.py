@@ -21,6 +21,7 @@ from slipstream import temporary
 from slipstream.errors import BadArgument, BadInput
 from slipstream.network import intake
 from slipstream.network.algebra import TYPES, Arc
+from slipstream.network.functions import DELIVERED_TYPES
 from slipstream.network.parcels import COLUMNS
 from slipstream.network.plan import Plan, plan
 from slipstream.network.projection import projected
@@ -153,7 +154,7 @@ def _delivered(plan: Plan) -> str:
     """The Spark columns of a delivered tuple."""
     columns = {"output": "string", "ts": "bigint", **dict.fromkeys(plan.keys, "bigint")}
     for name, delivery in plan.outputs.items():
-        columns[name] = f"struct<{', '.join(f'`{c}`: {TYPES[t]}' for c, t in delivery.layout.types.items())}>"
+        columns[name] = f"struct<{', '.join(f'`{c}`: {DELIVERED_TYPES[t]}' for c, t in delivery.layout.types.items())}>"
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 

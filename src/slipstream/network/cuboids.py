@@ -8,6 +8,7 @@ sees the row of its tuple's key as of that tuple's arrival: with everything that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from slipstream.cuboid.access import Ring
 from slipstream.cuboid.files import Catalogue
 from slipstream.cuboid.fragment import EMPTY
 from slipstream.cuboid.functions import Pattern
-from slipstream.cuboid.keeper import Keeper, no_rows
+from slipstream.cuboid.keeper import QUERY, Keeper, no_rows
 from slipstream.cuboid.schema import AST, KEY, Schema
 from slipstream.cuboid.sql import Part, Query
 from slipstream.cuboid.views import Arrivals, held_as
@@ -30,7 +31,7 @@ from slipstream.errors import BadInput
 from slipstream.io.outputs import JOURNAL
 from slipstream.kernels import Bools, Longs, compiled
 from slipstream.network import operators
-from slipstream.network.flow import Array, Train
+from slipstream.network.flow import LIST, Array, Train
 from slipstream.network.operators import Operator, require
 from slipstream.network.windows import NULL_INTEGER, nulls
 from slipstream.runtime.store import Store
@@ -102,9 +103,9 @@ class KeptCuboid:
         """Become what was saved."""
         self.keeper = Keeper.load(self.schema, stores[0])
 
-    def publish(self, snapshot: Path, batch: int) -> None:
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Write what the batch changed for readers; it is visible when the batch is committed."""
-        self.keeper.publish(snapshot, self.name, 0, batch)
+        self.keeper.publish(snapshot, self.name, number, batch)
 
 
 def latest_of(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
@@ -178,7 +179,14 @@ class Keep(Operator):
 
     kind: ClassVar[str] = "keep"
     ports: ClassVar[tuple[str, ...]] = ("kept", "rejects")
+    passes_key: ClassVar[bool] = True
     cuboid: str
+    ranges: tuple[int, ...] = ()  # partitions by range of the key: the first key of each but the first
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ranges", tuple(self.ranges))
+        if list(self.ranges) != sorted(set(self.ranges)):
+            raise BadInput(f"ranges {self.ranges}: not in increasing order.", hint="Give the first key of each range.")
 
     @property
     def cuboid_name(self) -> str:
@@ -199,6 +207,20 @@ class Keep(Operator):
     def key(self) -> tuple[str, ...]:
         """The cuboid's key."""
         return (self.schema.key,)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Where partitions begin, if they are ranges."""
+        return self.ranges
+
+    def timed(self, state: operators.State, borrower: str) -> AbstractContextManager[None]:
+        """Note what a query takes, for the figures of real-time consistency."""
+        return self._keeper(state).timed(QUERY + borrower)
+
+    @staticmethod
+    def _keeper(state: operators.State) -> Keeper:
+        kept: KeptCuboid = state["cuboid"]
+        return kept.keeper
 
     def published(self) -> dict[str, Schema]:
         """The cuboid."""
@@ -258,9 +280,7 @@ def _types(query: Query) -> operators.Schema:
     """The columns of a query's result."""
     found = {}
     for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
-        if pa.types.is_list(type_):
-            raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
-        found[name] = "float" if pa.types.is_floating(type_) else "integer"
+        found[name] = LIST if pa.types.is_list(type_) else "float" if pa.types.is_floating(type_) else "integer"
     if len(found) < len(query.names):
         raise BadInput("two columns have one name.", hint="Rename one with AS.")
     return found
@@ -272,6 +292,8 @@ def _columns(part: Part, types: operators.Schema) -> dict[str, Array]:
 
 
 def _typed(column: Array, type_: str) -> Array:
+    if type_ == LIST:
+        return np.fromiter(column.astype(np.float64), object, len(column))
     if type_ == "integer" and column.dtype.kind == "f":
         return np.where(np.isnan(column), NULL_INTEGER, column).astype(np.int64)
     return column
@@ -348,7 +370,11 @@ class CuboidLookup(_Asking):
         for name in self.columns:
             if name in tuples:
                 raise BadInput(f"column {name!r}: the tuple has one of that name.", hint="Name the result otherwise.")
-        return {"out": tuples | _types(self._query(_is_keep(keep)))}
+        found = _types(self._query(_is_keep(keep)))
+        for name, type_ in found.items():
+            if type_ == LIST:
+                raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
+        return {"out": tuples | found}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train, tuples: Train) -> dict[str, Train]:
         """Look rows up as of each tuple's arrival."""

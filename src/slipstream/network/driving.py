@@ -40,15 +40,16 @@ def drive(
     watch: Callable[[int], None] = lambda _: None,
     rest: Callable[[], bool] = _pause,
     compact_every: int = COMPACT_EVERY,
+    again: str = "",
 ) -> None:
     """Run a network until its input ends: a recording at its own pace, feeds as they come.
 
     A batch takes at most ``trains`` of each recorded source. ``watch`` is called with the number of each batch that was
     delivered, ``rest`` between two looks: it says whether to leave now. With a ``controller`` load is shed while
-    outputs are late.
+    outputs are late. ``again`` tells people how to resume it, if `network run` is not the way.
     """
     execution.watch = watch
-    life = _NetworkLife(execution, controller, rest)
+    life = _NetworkLife(execution, controller, rest, again)
     start = partial(execution.start, spark, tables, trains=trains)
     job.run(execution.folder, life, start, compact_every=compact_every)
 
@@ -61,8 +62,14 @@ def follow(spark: SparkSession, execution: Execution, tables: Mapping[str, DataF
 class _NetworkLife(job.Life):
     """What a network reads: feeds that are connected when it is warm, or trains that are let in one after another."""
 
-    def __init__(self, execution: Execution, controller: shedding.Controller | None, rest: Callable[[], bool]) -> None:
-        self._execution, self._controller, self._rest = execution, controller, rest
+    def __init__(
+        self,
+        execution: Execution,
+        controller: shedding.Controller | None,
+        rest: Callable[[], bool],
+        again: str = "",
+    ) -> None:
+        self._execution, self._controller, self._rest, self._again = execution, controller, rest, again
         self._journal = Tail(execution.folder, from_now_on=True)
         self._recent = deque[dict[str, Any]](maxlen=_RECENT)
         self.source, self.doing = execution.source, execution.network.name
@@ -96,7 +103,7 @@ class _NetworkLife(job.Life):
 
     def errors(self, folder: Path) -> AbstractContextManager[None]:
         """Say whether the network, its tuples or the machine is to blame."""
-        return query_errors(self._execution.network, folder)
+        return query_errors(self._execution.network, folder, self._again)
 
 
 class _AttachedLife(_NetworkLife):

@@ -43,7 +43,7 @@ from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
 from slipstream.io.trains import END, Folder
 from slipstream.logs import add_lines, whole_lines
-from slipstream.network import expressions, files, looking, shedding, sink
+from slipstream.network import expressions, files, looking, rejects, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
 from slipstream.network.archive import Archive, archives, trip_schema
 from slipstream.network.compiler import Compiled, compile_rows
@@ -68,11 +68,13 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: how ``job.json`` calls a network, and the version of what boxes keep in the state store
-KIND, STATE_VERSION = "network", 6
+KIND, STATE_VERSION = "network", 7
 #: in the layout of a job: its partitions, and where its outputs go
 PARALLEL, TO = "parallel", "to"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
 OPENINGS, REHEARSALS = 1, 24
+#: what Spark says of a query for which there is nothing to do
+_IDLE = "Waiting for data to arrive"
 #: trains a batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
@@ -146,7 +148,7 @@ class Execution:
     ) -> Execution:
         """Lay out a folder for feeds, one for each source."""
         made = cls._begun(folder, network, parallel, to)
-        made._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
+        made.read_from(feeds)
         made._replace(FILE, files.dumps(network))
         return made
 
@@ -264,6 +266,11 @@ class Execution:
         """What the status says of where tuples come from."""
         return ", ".join(f"{name}={feed.where}" for name, feed in self.feeds.items()) or "a recording"
 
+    def read_from(self, feeds: Mapping[str, Feed]) -> None:
+        """Read these feeds, which may have moved since the last start."""
+        self._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
+        self.feeds = dict(feeds)
+
     def _received(self, source: str) -> Path:
         return self.folder / CHECKPOINT / "feeds" / source
 
@@ -275,7 +282,13 @@ class Execution:
 
     def is_coming(self, query: StreamingQuery) -> bool:
         """Let arrive what may; whether anything is still to come."""
-        return not self._have_ended(query) if self.feeds else self.obey()
+        return not (self._have_ended(query) or self._has_nothing_new(query)) if self.feeds else self.obey()
+
+    def _has_nothing_new(self, query: StreamingQuery) -> bool:
+        """Whether a recording, or feeds with an end, were read to it before this start, and nothing has come since."""
+        if any(feed.has_no_end for feed in self.feeds.values()) or self._controls.holds:
+            return False
+        return not places_of(query) and bool(query.status["message"] == _IDLE)
 
     @staticmethod
     def _have_ended(query: StreamingQuery) -> bool:
@@ -385,7 +398,7 @@ class Execution:
     ) -> Compiled:
         """The network over what arrives in this folder; connection points are tapped beside the outputs."""
         inputs = {place: self._input(spark, source, place, trains) for place, source in enumerate(self.network.sources)}
-        taps = {point.name: point.arc for point in self.network.points} | self.taps
+        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unclaimed(self.network)
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
         shared = any(self._readers(spark, name) > 1 for name in self.feeds)
         return compile_rows(
@@ -411,7 +424,7 @@ class Execution:
             tasks = self._readers(spark, source.name)
             feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
-            return numbered(feed.open(spark, received, openings=REHEARSALS, alone=True, control=control), place)
+            return numbered(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
             return numbered(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
@@ -447,11 +460,13 @@ class Execution:
 
         What an ad hoc query reads has no openings.
         """
-        if (self.folder / ATTACHED).exists() and not self.feeds:
+        if ((self.folder / ATTACHED).exists() and not self.feeds) or self._has_nothing_new(query):
             return True
+        openings = [_openings(self.feeds[source.name]) if self.feeds else OPENINGS for source in self.network.sources]
         places = places_of(query)
-        opened = is_open(REHEARSALS if self.feeds else OPENINGS)
-        return bool(places) and all(place and opened(place) for place in places)
+        return bool(places) and all(
+            place and is_open(wanted)(place) for place, wanted in zip(places, openings, strict=True)
+        )
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
@@ -467,7 +482,8 @@ class Execution:
         written = [Written.of(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
         taken = _summed(fact["taken"] for fact in facts)
-        rejects = taken.get(REJECTS, 0)
+        lines = taken.get(REJECTS, 0)
+        own = any(end.name == REJECTS for end in self.network.ends)
         rows = sending.read(written) if number > committed.last_batch else {}
 
         def complete(committed_ms: int) -> dict[str, Any]:
@@ -477,8 +493,8 @@ class Execution:
         fresh = committed.commit(
             number,
             written,
-            tuples=sum(taken.values()) - rejects,
-            rejects=rejects,
+            tuples=sum(taken.values()) - lines,
+            rejects=lines if own else sum(one.rows for one in written if one.output == REJECTS),
             before_journal=complete,
         )
         if facts and fresh:
@@ -542,6 +558,11 @@ class Execution:
         if name not in arcs:
             raise BadArgument(f"{name}: no such output.", hint=f"There is: {', '.join(arcs)}.")
         return arcs[name]
+
+
+def _openings(feed: Feed) -> int:
+    """Nobody waits for the first answers of a feed that is there already."""
+    return REHEARSALS if feed.has_no_end else 0
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

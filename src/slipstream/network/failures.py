@@ -15,25 +15,25 @@ _RESUMES = "`slipstream network run FILE --out {}` without --input resumes"
 
 
 @contextmanager
-def query_errors(network: Network, folder: Path | None = None) -> Iterator[None]:
+def query_errors(network: Network, folder: Path | None = None, again: str = "") -> Iterator[None]:
     """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
 
-    ``folder`` is where what it delivered is kept, if it is.
+    ``folder`` is where what it delivered is kept, if it is; ``again`` says how to resume, unless `network run` does.
     """
     from pyspark.errors import StreamingQueryException
 
+    again = again or _again(folder)
     try:
         yield
     except StreamingQueryException as error:
-        raise _failure(network, folder, error) from error
+        raise _failure(network, folder, error, again) from error
     except Exception as error:
-        if (found := session.for_people(error, _again(folder), folder and folder / "checkpoint")) is None:
+        if (found := session.for_people(error, again, folder and folder / "checkpoint")) is None:
             raise
         raise found from error
 
 
-def _failure(network: Network, folder: Path | None, error: Exception) -> SlipstreamError:
-    again = _again(folder)
+def _failure(network: Network, folder: Path | None, error: Exception, again: str) -> SlipstreamError:
     found = session.for_people(error, again, folder and folder / "checkpoint")
     if isinstance(found, BadInput):
         return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
@@ -43,7 +43,7 @@ def _failure(network: Network, folder: Path | None, error: Exception) -> Slipstr
     if not causes:
         what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
         return Unavailable(f"network {network.name} stopped: {what}", hint=again)
-    fixed = f" After a fix of --functions, {_RESUMES.format(folder)} there." if folder else ""
+    fixed = f" After a fix of --functions: {again}" if folder else ""
     return BadInput(
         f"network {network.name} stopped: {causes[-1][:300]}",
         hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",

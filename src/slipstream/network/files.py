@@ -196,7 +196,7 @@ def _arguments(box: Box) -> dict[str, Any]:
 def _operator(box: Operator) -> dict[str, Any]:
     match box:
         case Keep():
-            return {"keep": box.cuboid}
+            return {"keep": box.cuboid, "ranges": list(box.ranges) or None}
         case CuboidQuery():
             return {"query": box.select}
         case CuboidLookup():
@@ -356,7 +356,7 @@ class _Reader:
                 self._list(f"{where}, group_by", fields.get("group_by", [])),
             ),
             "operator": lambda: self._operator(where, name, fields),
-            "keep": lambda: Keep(self._cuboid(f"{where}, keep", fields["keep"])),
+            "keep": lambda: self._keep(where, fields),
             "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
             "lookup": lambda: self._lookup(where, fields),
             "toll": lambda: self._toll(f"{where}, toll", fields["toll"]),
@@ -387,6 +387,12 @@ class _Reader:
         functions = self._texts(f"{where}, resample", fields["resample"])
         size = self._number(f"{where}, size", fields["size"])
         return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+
+    def _keep(self, where: str, fields: dict[str, Any]) -> Keep:
+        ranges = fields.get("ranges", [])
+        if not isinstance(ranges, list) or not all(type(bound) is int for bound in ranges):
+            raise BadInput(f"{where}.ranges: {ranges!r} are not whole numbers.", hint="Write ranges: [1000, 2000].")
+        return Keep(self._cuboid(f"{where}, keep", fields["keep"]), tuple(ranges))
 
     def _cuboid(self, where: str, value: Any) -> str:
         """A declaration: as text, or as the attributes of a cuboid that has the name of its box."""
@@ -552,7 +558,7 @@ _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "running": (set(), {"group_by"}),
     "resample": ({"size", "left", "right"}, {"lag"}),
     "operator": (set(), {"parameters"}),
-    "keep": (set(), set()),
+    "keep": (set(), {"ranges"}),
     "query": (set(), set()),
     "lookup": ({"key"}, {"outer"}),
     "toll": (set(), set()),

@@ -17,6 +17,9 @@ from slipstream.kernels import Bools, Longs, compiled
 
 Array = npt.NDArray[Any]
 
+#: the type of a whole atomic stream, the latest element first: a query gives it to outputs, no box takes it
+LIST = "list"
+
 
 @dataclass(frozen=True)
 class Train:
@@ -69,7 +72,7 @@ class Train:
 
 def no_tuples(types: Mapping[str, str]) -> dict[str, Array]:
     """Columns of these types without a value."""
-    dtypes: dict[str, Any] = {"float": np.float64, "text": object}
+    dtypes: dict[str, Any] = {"float": np.float64, "text": object, LIST: object}
     return {name: np.empty(0, dtypes.get(type_, np.int64)) for name, type_ in types.items()}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from slipstream.errors import BadArgument
 from slipstream.network import operators
+from slipstream.network.flow import LIST
 from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 #: the types a column can have, and what Spark calls them
 SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
+#: with those that only outputs take
+DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _cast(path: Path, name: str, column: pa.ChunkedArray, type_: pa.DataType) ->
 
 def _read(path: Path, wanted: pa.Schema) -> pa.Table:
     if path.is_dir():
-        return _read_run(Run.open(path))
+        return read_run(Run.open(path))
     if path.suffix == ".parquet":
         return pq.read_table(path)
     if path.suffix in _JSON:
@@ -100,7 +100,7 @@ def _read_json(path: Path, wanted: pa.Schema) -> pa.Table:
     return table.drop_columns([name for name in empty if json.dumps(name).encode() not in text])
 
 
-def _read_run(run: Run) -> pa.Table:
+def read_run(run: Run) -> pa.Table:
     """All tuples that a run presents, its copies included, in the order of time."""
     parts = [
         run.shifted(run.minute(stored, minute).select(list(FIELDS)), copy)

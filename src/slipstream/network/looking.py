@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.io import outputs
-from slipstream.network.algebra import TYPES, Schema
+from slipstream.network.algebra import Schema
+from slipstream.network.functions import DELIVERED_TYPES
 from slipstream.network.trains import SEQ, SHED, TS
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:
 
 def ddl(schema: Schema) -> str:
     """A schema as Spark writes it."""
-    return ", ".join(f"{name} {TYPES[type_]}" for name, type_ in schema.items())
+    return ", ".join(f"{name} {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
 
 
 def _keys(columns: list[str]) -> list[str]:

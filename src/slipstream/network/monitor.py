@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream.io.outputs import REJECTS, Batch, journal
+from slipstream.io.outputs import Batch, journal
 from slipstream.network.algebra import Output
 from slipstream.network.qos import Graph
 
@@ -105,9 +105,10 @@ class Monitor:
         return entries_of(journal(self.folder))
 
     def rejected(self) -> tuple[int, int]:
-        """How many lines of feeds were rejected, and how many there were in all."""
-        taken = [entry.get("taken", {}) for entry in self.entries()]
-        return sum(one.get(REJECTS, 0) for one in taken), sum(sum(one.values()) for one in taken)
+        """How many lines of feeds and tuples were rejected, and how many there were in all."""
+        batches = journal(self.folder)
+        taken = (sum(batch.detail.get("taken", {}).values()) for batch in batches)
+        return sum(batch.rejects for batch in batches), sum(taken)
 
     def totals(self) -> dict[str, dict[str, float]]:
         """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""

@@ -34,6 +34,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,7 +46,7 @@ import numpy.typing as npt
 from slipstream.cuboid.schema import Schema as CuboidSchema
 from slipstream.errors import BadArgument, BadInput
 from slipstream.kernels import Longs, compiled
-from slipstream.network.flow import Train, sorted_train, tied
+from slipstream.network.flow import LIST, Train, sorted_train, tied
 from slipstream.network.groups import Groups
 from slipstream.network.tables import FLOAT, INTEGER, TEXT, Table
 from slipstream.runtime.store import Store
@@ -56,7 +57,7 @@ Schema: TypeAlias = dict[str, str]
 #: of an expression, as long as Spark has not been asked
 UNKNOWN = "unknown"
 _ORDINAL = "#"
-_NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object}
+_NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object, LIST: object}
 
 
 # --- state
@@ -190,8 +191,8 @@ class Kept(Protocol):
     def load(self, stores: Sequence[Store]) -> None:
         """Become what was saved."""
 
-    def publish(self, snapshot: Path, batch: int) -> None:
-        """Write what readers see of it, if they see anything."""
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
+        """Write what readers see of it, if they see anything; ``number`` is that of the partition."""
 
 
 State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
@@ -236,11 +237,22 @@ class Operator:
     ports: ClassVar[tuple[str, ...]] = ("out",)
     #: whether it works on the state of the box that its first input comes from; ``outputs`` and ``step`` get that first
     borrows: ClassVar[bool] = False
+    #: whether the columns of its key leave it unchanged, so that boxes behind it can use its partitions
+    passes_key: ClassVar[bool] = False
 
     @property
     def key(self) -> tuple[str, ...]:
         """Columns of every input such that tuples with different values never meet; none if all tuples do."""
         return ()
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The first key of each partition but the first; none if the hash of a key decides."""
+        return ()
+
+    def timed(self, state: State, borrower: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Note how long a box works that borrows the state, if that is to be known."""
+        return nullcontext()
 
     def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:
         """The schema of each output, from those of the inputs; raises ``BadInput`` if these do not fit."""

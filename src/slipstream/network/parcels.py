@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from slipstream.io.chunks import as_stream, from_stream
 from slipstream.kernels import Longs
-from slipstream.network.flow import Array, Train
+from slipstream.network.flow import LIST, Array, Train
 from slipstream.network.groups import hashes
 from slipstream.network.stages import Home
 from slipstream.network.superbox import SPARK, Parcel
-from slipstream.network.windows import nulls
+from slipstream.network.windows import ARROW_TYPES, nulls
 
 #: what a row is, besides what a source gives (``io.chunks``): parcels, the word of a file that was written, an output's
 #: tuples, one tuple on its way through Spark's projection
@@ -98,6 +98,8 @@ def _stream(train: Train) -> bytes:
 
 
 def _arrow(values: Array) -> Any:
+    if values.dtype == object and values.size and isinstance(values[0], np.ndarray):
+        return pa.array(list(values), ARROW_TYPES[LIST])
     return pa.array(values, pa.large_string(), mask=nulls(values)) if values.dtype == object else values
 
 
@@ -117,6 +119,8 @@ def _train(data: bytes, keys: int) -> Train:
 def _numpy(column: pa.ChunkedArray) -> Array:
     if pa.types.is_large_string(column.type):
         return np.asarray(column.to_pandas().to_numpy(dtype=object))
+    if pa.types.is_list(column.type):
+        return np.fromiter((np.asarray(value) for value in column.to_pylist()), object, len(column))
     return np.asarray(column.to_numpy())
 
 
@@ -142,7 +146,12 @@ class Sorter:
         elif not home.keys or self.parallel == 1:
             yield 0, parcel.train
         else:
-            part = partitions([parcel.train.columns[name] for name in home.keys], len(parcel.train), self.parallel)
+            columns = [parcel.train.columns[name] for name in home.keys]
+            part = (
+                np.searchsorted(home.bounds, columns[0], side="right") % self.parallel
+                if home.bounds
+                else partitions(columns, len(parcel.train), self.parallel)
+            )
             for number in range(self.parallel):
                 mine = np.flatnonzero(part == number)
                 if mine.size:

@@ -305,15 +305,31 @@ class _Planner:
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _operator(self, node: Node, origin: Layout) -> Runner:
+        key = self._key(node)
         sides = tuple(
-            self._side(node, side, dict.fromkeys(schema), ()) for side, schema in enumerate(self._checked.inputs(node))
+            self._side(node, side, dict.fromkeys(schema), key) for side, schema in enumerate(self._checked.inputs(node))
         )
         return Runner(node, None, sides, origin, ())
+
+    def _key(self, node: Node) -> tuple[str, ...]:
+        """The columns by which the input of an operator may be spread: those of the box whose state it works on.
+
+        A box that looks things up in that state may ask for any key from anywhere, so all of it must be in one place.
+        """
+        lender = self._nodes[node.inputs[0].origin] if _borrows(node) else node
+        takers = self._checked.network.consumers(lender.name)
+        if not isinstance(lender.box, Operator) or any(_borrows(taker) and len(taker.inputs) > 1 for taker in takers):
+            return ()
+        return lender.box.key
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)
         columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[stream])
         return Runner(node, None, (self._side(node, stream, columns, ()),), origin, ())
+
+
+def _borrows(node: Node) -> bool:
+    return isinstance(node.box, Operator) and node.box.borrows
 
 
 def _types(side: Delivery) -> dict[str, str]:

@@ -34,7 +34,8 @@ from slipstream.network.algebra import (
     Schema,
     Union,
 )
-from slipstream.network.cuboids import cuboids_of
+from slipstream.network.cuboids import CuboidQuery, cuboids_of
+from slipstream.network.flow import LIST
 from slipstream.network.operators import UNKNOWN, Operator
 from slipstream.sqlallowed import MOST_GROWTH, growth
 
@@ -162,11 +163,11 @@ def _in_order(network: Network) -> list[Node]:
         raise BadInput(f"network {network.name}: boxes in a loop: {loop}.", hint="Cut one of these arcs.") from error
 
 
-def _check_types(where: str, schema: Schema) -> None:
+def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None:
     if not schema:
         raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
     for name, type_ in schema.items():
-        if type_ not in (*TYPES, UNKNOWN):
+        if type_ not in (*TYPES, *more, UNKNOWN):
             raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=f"There is: {', '.join(TYPES)}.")
         if not name.isidentifier() or not expressions.is_column(name):
             raise BadInput(
@@ -177,7 +178,8 @@ def _check_types(where: str, schema: Schema) -> None:
 
 def _check_ends(checked: Checked) -> None:
     network = checked.network
-    if not network.outputs:
+    published = [node for node in network.nodes if isinstance(node.box, Operator) and node.box.published()]
+    if not network.outputs and not published:
         raise BadInput(f"network {network.name}: no output.", hint="Let a stream leave it.")
     for output in network.outputs:
         where = f"network {network.name}, output {output.name}"
@@ -187,17 +189,29 @@ def _check_ends(checked: Checked) -> None:
                 f"{where}: the value graph is on column {output.quality.value_column!r}, which is not there.",
                 hint=f"There is: {', '.join(checked.schemas[output.arc])}.",
             )
+        if output.view:
+            _check_has_no_lists(where, output.arc, checked.schemas[output.arc])
         if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
             raise BadInput(f"{where}: only a view is kept.", hint="Add view: true, or leave keep_... out.")
     for point in network.points:
         where = f"network {network.name}, connection point {point.name}"
         _check_arc(checked, where, point.arc)
+        _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
         if point.key:
             _known(f"{where}: key", point.key, checked.schemas[point.arc])
     used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
     for place in network.places:
         if place.name not in used:
             checked.warnings.append(f"{place.name}: nothing takes its output")
+
+
+def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
+    for name, type_ in schema.items():
+        if type_ == LIST:
+            raise BadInput(
+                f"{where}: column {name!r} of {arc} is an atomic stream.",
+                hint=f"Only an output takes it whole. Write {name}[0], or a function of it.",
+            )
 
 
 def _check_arc(checked: Checked, where: str, arc: Arc) -> None:
@@ -225,7 +239,7 @@ class _Checker:
         outputs = self._outputs(where, node, self._checked.inputs(node))
         self._check_growth(where, node)
         for port, schema in enumerate(outputs):
-            _check_types(where, schema)
+            _check_types(where, schema, (LIST,) if isinstance(node.box, CuboidQuery) else ())
             self._checked.schemas[Arc(node.name, port)] = schema
 
     def _check_growth(self, where: str, node: Node) -> None:
@@ -278,6 +292,7 @@ class _Checker:
             if side == self._checked.table_side(node):
                 continue
             _check_arc(self._checked, where, arc)
+            _check_has_no_lists(where, arc, self._checked.schemas[arc])
 
     def _operator(self, where: str, node: Node, box: Operator, inputs: list[Schema]) -> list[Schema]:
         """What an operator says of its outputs, which is a stranger's code."""

@@ -23,14 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream.io import outputs
-from slipstream.io.decoding import TYPES
 from slipstream.io.outputs import COLUMNS, Written
 from slipstream.network.algebra import ConnectionPoint, Network, Schema
 from slipstream.network.archive import archives, trips_of
 from slipstream.network.monitor import Measured
 from slipstream.network.points import History
 from slipstream.network.trains import SEQ, TS
-from slipstream.network.windows import arrow_array
+from slipstream.network.windows import ARROW_TYPES, arrow_array
 
 __all__ = ["COLUMNS", "Sink", "Tuples", "discard", "key_columns", "measured", "remember", "stored_schema"]
 
@@ -67,7 +66,7 @@ def key_columns(keys: Iterable[str]) -> list[str]:
 def stored_schema(schema: Schema, keys: Iterable[str]) -> pa.Schema:
     """Return how the tuples of an output are stored, without the batch."""
     hidden = [(TS, pa.int64()), *((name, pa.int64()) for name in key_columns(keys))]
-    return pa.schema(hidden + [(name, TYPES[type_]) for name, type_ in schema.items()])
+    return pa.schema(hidden + [(name, ARROW_TYPES[type_]) for name, type_ in schema.items()])
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ import pyarrow as pa
 from slipstream.cuboid.files import FOLDER
 from slipstream.io import outputs
 from slipstream.io.chunks import CHUNK, LAST, OPENING
-from slipstream.io.decoding import TYPES
 from slipstream.io.outputs import REJECTS, Written
-from slipstream.network import intake
+from slipstream.network import intake, rejects
 from slipstream.network.flow import Train
 from slipstream.network.intake import Arrived
 from slipstream.network.kernels import State
@@ -42,7 +41,7 @@ from slipstream.network.shedding import Marker
 from slipstream.network.sink import Sink, Tuples
 from slipstream.network.superbox import Cargo, Parcel, Released, Superbox
 from slipstream.network.tables import Log
-from slipstream.network.windows import arrow_array
+from slipstream.network.windows import ARROW_TYPES, arrow_array
 from slipstream.runtime.partitions import labels
 from slipstream.runtime.stage import FrameStage, batch_number
 from slipstream.runtime.store import Store
@@ -102,13 +101,13 @@ class Boxes:
             kept.load(mine)
         return boxes
 
-    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None) -> None:
-        """Write what changed, and what readers see of it."""
+    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None, number: int = 0) -> None:
+        """Write what changed, and what readers see of it; ``number`` is that of the partition."""
         self.log.save(stores[0])
         for kept, mine in self._kept(stores):
             kept.save(mine, batch)
             if snapshot is not None:
-                kept.publish(snapshot, batch)
+                kept.publish(snapshot, number, batch)
 
     def end(self, sources: Sequence[int], of: int) -> bool:
         """Note that sources have ended; whether they are the last ``of`` all."""
@@ -151,7 +150,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def save(self, state: Boxes, stores: list[Store]) -> None:
         """Write what changed."""
-        state.save(stores, batch_number(), self._snapshot)
+        state.save(stores, batch_number(), self._snapshot, self._keys.index(self.key))
 
     def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Tuples in; what outputs get is passed on, or written, and then a word of it passed on."""
@@ -218,6 +217,8 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
         plan = self._superbox.plan
+        if rejects.are(name):
+            return sink.write(REJECTS, rejects.of_box(name, train, plan), batch)
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
 
@@ -247,7 +248,7 @@ class Unpacker:
         columns |= {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(self.plan.keys)}
         for name, delivery in self.plan.outputs.items():
             types = delivery.layout.types
-            fields = pa.struct([(column, TYPES[type_]) for column, type_ in types.items()])
+            fields = pa.struct([(column, ARROW_TYPES[type_]) for column, type_ in types.items()])
             columns[name] = pa.nulls(len(train), fields)
             if name == output:
                 arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]

@@ -3,8 +3,8 @@
 A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
 many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
 stage. Otherwise, tuples are exchanged between two stages. Boxes whose answers depend on all tuples (a sort without
-groups, any resample, windows that a clock closes) and operators, which may publish what they keep, run in one
-partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
+groups, any resample, windows that a clock closes, operators without a key) run in one partition. Filter, Map, Union and
+look-ups in stored tables run wherever tuples are.
 
 With parallelism 1 all boxes run in one stage, unless an expression between two of them needs Spark (``translation``).
 """
@@ -30,13 +30,15 @@ Chain: TypeAlias = tuple[Way, ...]
 class Home:
     """Where tuples for a side of a box or for an output go.
 
-    ``keys`` are the columns whose hash says to which partition; without any, all go to the first. An output that is
-    ``anywhere`` takes its tuples in whatever stage and partition they are.
+    ``keys`` are the columns whose hash says to which partition; without any, all go to the first. With ``bounds``
+    partitions are ranges of the one key, and these the first of each but the first. An output that is ``anywhere``
+    takes its tuples in whatever stage and partition they are.
     """
 
     stage: int
     keys: tuple[str, ...] = ()
     anywhere: bool = False
+    bounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,9 @@ class _Planner:
         self._made.of[name], self._places[name] = stage, places
         self._made.keys[name] = tuple(groups[place] for place in places)
         for side in runner.sides:
-            self._made.homes[side.layout.id] = Home(stage, tuple(f"g{place}" for place in places))
+            names = side.group_by if runner.kernel is None else [f"g{place}" for place in wanted]
+            keys = tuple(names[place] for place in places)
+            self._made.homes[side.layout.id] = Home(stage, keys, bounds=_bounds(runner) if keys else ())
 
     def _check_lender(self, runner: Runner, stage: int) -> None:
         """A box that works on the state of another must be where that is."""
@@ -238,9 +242,15 @@ class _Planner:
         return Home(stage + 1 if spread and self._made.parallel > 1 else stage)
 
 
+def _bounds(runner: Runner) -> tuple[int, ...]:
+    return runner.node.box.bounds if isinstance(runner.node.box, Operator) else ()
+
+
 def _place_of(name: str, runner: Runner, plan: Plan) -> int | None:
     """Which group of a box its output column is."""
     groups, side = [side.group_by for side in runner.sides], 0
+    if isinstance(runner.node.box, Operator) and not runner.node.box.passes_key:
+        return None
     if isinstance(runner.node.box, Aggregate):
         place = list(runner.origin.columns).index(name)
         return place if place < len(groups[0]) else None

@@ -293,8 +293,11 @@ class Superbox:
         assert isinstance(state, OperatorState)
         assert isinstance(lender.box, Operator)
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
-        lent = lender.box if box.borrows else None
-        return run(box, state.parts, inputs, schemas, self.plan.levels[node.name], lent, last=last)
+        level = self.plan.levels[node.name]
+        if not box.borrows:
+            return run(box, state.parts, inputs, schemas, level, last=last)
+        with lender.box.timed(state.parts, node.name):
+            return run(box, state.parts, inputs, schemas, level, lender.box, last=last)
 
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
         """A box with a kernel."""

@@ -8,7 +8,7 @@ accepted belongs to its second. The answers of a second leave with the arrival t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,11 +22,12 @@ from slipstream.feeds.parse import GOOD, judge, reason_of
 from slipstream.feeds.trains import REQUEST_FIELDS
 from slipstream.feeds.tuples import FIELDS, MILE, POSITION
 from slipstream.kernels import Longs
-from slipstream.linear_road.accounts import ACCOUNT, Accounts
+from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers
 from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream.linear_road.intake import MOST_LATENESS
+from slipstream.linear_road.published import CUBOIDS, Seen
 from slipstream.linear_road.rules import RULES
 from slipstream.linear_road.travel import past_of
 from slipstream.network.flow import Array, Train
@@ -61,6 +62,7 @@ class TollState:
     toll: TollFragment
     accounts: Accounts
     is_published: bool = False
+    seen: Seen = field(default_factory=Seen)
     stores: ClassVar[tuple[str, ...]] = ("cars", "visits", "minutes", "notes", "accounts")
 
     def save(self, stores: Sequence[Store], batch: int) -> None:
@@ -70,13 +72,14 @@ class TollState:
 
     def load(self, stores: Sequence[Store]) -> None:
         """Become what was saved."""
-        self.toll = TollFragment.load(self.toll.rules, *stores[:4])
+        self.toll = TollFragment.load(self.toll.rules, *stores[:4], keeps_past=self.is_published)
         self.accounts = Accounts.load(self.accounts.rules, self.accounts.past, stores[4])
 
-    def publish(self, snapshot: Path, batch: int) -> None:
-        """Write the accounts for readers, if they are to see them."""
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
+        """Write the cuboids for readers, if they are to see them."""
         if self.is_published:
-            publish.publish(snapshot, "account", 0, batch, self.accounts.accounts)
+            self.seen.publish(self.toll, snapshot, number, batch)
+            publish.publish(snapshot, "account", number, batch, self.accounts.accounts)
 
 
 class Whole(NamedTuple):
@@ -112,8 +115,8 @@ class Toll(Operator):
         return {**answers, REJECTS: {**dict.fromkeys(FIELDS, "integer"), REASON: "text"}}
 
     def published(self) -> dict[str, CuboidSchema]:
-        """The accounts."""
-        return {"account": ACCOUNT} if self.publish else {}
+        """Cars, segments, accidents and accounts."""
+        return CUBOIDS if self.publish else {}
 
     def fresh(self, tuples: Schema) -> State:  # noqa: ARG002
         """An empty road."""
@@ -121,7 +124,11 @@ class Toll(Operator):
         return {
             "clock": KeyedTable({}, {LATEST: ("integer", -1)}),
             "waiting": RowTable((*FIELDS, TS)),
-            "road": TollState(TollFragment(rules), Accounts(rules, past_of(self.past or None)), self.publish),
+            "road": TollState(
+                TollFragment(rules, keeps_past=self.publish),
+                Accounts(rules, past_of(self.past or None)),
+                self.publish,
+            ),
         }
 
     def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream.kernels import Bools
+from slipstream.network.flow import LIST
 from slipstream.network.windows import NULL_INTEGER, nulls
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -37,7 +38,7 @@ class Type(NamedTuple):
 
 LONG, INT, DOUBLE, BOOLEAN = Type("integer", 64), Type("integer", 32), Type("float"), Type("boolean")
 TEXT, NULL = Type("text"), Type("null")
-OF_COLUMN = {"integer": LONG, "float": DOUBLE, "boolean": BOOLEAN, "text": TEXT}
+OF_COLUMN = {"integer": LONG, "float": DOUBLE, "boolean": BOOLEAN, "text": TEXT, LIST: Type(LIST)}
 
 
 class Column(NamedTuple):

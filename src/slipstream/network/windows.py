@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from slipstream.io.decoding import TYPES
 from slipstream.kernels import Bools, Longs
+from slipstream.network.flow import LIST
 from slipstream.network.functions import VectorFunction, WindowFunction
 
 Values: TypeAlias = npt.NDArray[Any]
@@ -54,8 +55,14 @@ def encoded(values: pa.ChunkedArray, type_: str) -> Values:
     return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
 
 
+#: how the columns that outputs get lie in Arrow
+ARROW_TYPES = {**TYPES, LIST: pa.list_(pa.float64())}
+
+
 def arrow_array(values: Values, type_: str) -> pa.Array:
     """A column as it is in files and in Spark's rows, with its nulls; ``encoded`` is the way back."""
+    if type_ == LIST:
+        return pa.array(list(values), ARROW_TYPES[LIST])
     return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
 
 

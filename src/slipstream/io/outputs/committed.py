@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipstream.documents import fitted, json_of
+from slipstream.documents import fitted
 from slipstream.errors import MALFORMED, BadInput
-from slipstream.logs import add_lines, last_line, whole_length, whole_lines
+from slipstream.logs import Follower, add_lines, last_line, whole_lines
 
 JOURNAL = "batches.jsonl"
 #: Spark's own folder, in that of a job
@@ -61,18 +61,12 @@ class Tail:
 
     def __init__(self, folder: Path, *, from_now_on: bool = False) -> None:
         self._file = folder / JOURNAL
-        self._read = whole_length(self._file) if from_now_on else 0
+        self._lines = Follower(self._file, from_now_on=from_now_on)
 
     def batches(self) -> list[Batch]:
         """Return what was committed since the last call; an unfinished last line waits."""
-        if not self._file.exists():
-            return []
-        with self._file.open("rb") as file:
-            file.seek(self._read)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._read += len(whole) + len(end)
         with _readable(self._file):
-            return [fitted(Batch, json_of(line)) for line in whole.splitlines()]
+            return [fitted(Batch, line) for line in self._lines.fresh()]
 
 
 def append(folder: Path, batch: Batch) -> None:
