@@ -21,6 +21,7 @@ from slipstream.linear_road.engine import Settings, toll_run
 from slipstream.network import files
 from slipstream.network.driving import drive
 from slipstream.network.execution import ALL, Execution
+from slipstream.network.filling import fill, network_of
 
 STOCKS = """CREATE CUBOID stock (stock_id INT KEY, price FLOAT AST(8));
 CREATE QUERY moves AS SELECT stock_id, delta(price) AS moved FROM stock WHERE delta(price) > 0"""
@@ -50,7 +51,8 @@ def jobs(spark: SparkSession, workspace: Path, tmp_path_factory: pytest.TempPath
     toll_run(spark, run, folder / "both", Settings(batch_seconds=60, outputs="answers and trips", text=False))
     script = declare.parse(STOCKS)
     ticks.write(folder / "ticks", 40, seed=2, files=1)
-    fill(spark, reading(str(folder / "ticks"), script.cuboids["stock"]), script, folder / "stocks", Filling())
+    stocks = reading(str(folder / "ticks"), script.cuboids["stock"])
+    fill(spark, stocks, network_of(script), folder / "stocks", fragments=2)
     made = Execution.prepare(folder / "cars", files.loads(CARS), {"feed": folder / "city"}, train=2000)
     drive(spark, made, trains=ALL)
     return folder

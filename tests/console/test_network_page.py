@@ -133,6 +133,13 @@ def test_the_boxes_that_are_classes_are_described(editor: TestClient) -> None:
     assert braking["parameters"] == [{"name": "by", "type": "int", "default": 20, "is_required": False}]
 
 
+def test_the_ranges_of_a_cuboid_are_kept(editor: TestClient, desk: Path) -> None:
+    text = EVERY_BOX.replace("AST(4))', from", "AST(4))', ranges: [10, 20], from")
+    document = opened(editor, desk, text)
+    assert document["boxes"]["cars"]["ranges"] == [10, 20]
+    assert files.loads(saved(editor, desk, document)) == files.loads(text)
+
+
 def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: Path) -> None:
     document = opened(editor, desk, TWO_KEYS)
     alone = check(editor, document)["stages"]
