@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 from pyspark.sql import SparkSession
-from slipstream.cuboid.fill import Filling, fill
 
 from console.browsing import Watched, chromium
 from console.serving import served
