@@ -61,8 +61,9 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="OUTPUT=WHERE",
-        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON), text:FILE (CSV) or console (JSON "
-        "lines). Repeatable. A job that resumes keeps to where it began to write.",
+        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; in all partitions with "
+        "?key=COLUMN), text:FILE (CSV) or console (JSON lines). Repeatable. A job that resumes keeps to where it began "
+        "to write.",
     ),
 ]
 Parallel = Annotated[
