@@ -156,7 +156,7 @@ def test_no_trip_is_lost_or_doubled_by_a_kill_at(
 def kill_if_worker(process: psutil.Process) -> bool:
     """Kill a Python worker, but not the daemon that forks them."""
     try:
-        is_worker = "pyspark.daemon" in " ".join(process.cmdline()) and not process.children()
+        is_worker = "pyspark.worker" in " ".join(process.cmdline()) and not process.children()
         if is_worker:
             process.kill()
     except psutil.Error:

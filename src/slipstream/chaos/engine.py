@@ -59,7 +59,7 @@ class Engine:
 
     def workers(self) -> list[psutil.Process]:
         """Python workers: what the daemon forked, not the daemon."""
-        found = [process for process in self.family() if _says(process, "pyspark.daemon")]
+        found = [process for process in self.family() if _says(process, "pyspark.worker")]
         daemons = {process.pid for process in found if _is_daemon(process, found)}
         return [process for process in found if process.pid not in daemons]
 
