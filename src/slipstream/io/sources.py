@@ -79,6 +79,11 @@ class Feed:
         return self.where.startswith(KAFKA)
 
     @property
+    def is_frame(self) -> bool:
+        """Whether it is a streaming DataFrame, whose offsets mean nothing to us."""
+        return False
+
+    @property
     def has_no_end(self) -> bool:
         """Whether it has no end of its own."""
         return self.follow or is_live(self.where)
@@ -309,12 +314,12 @@ def follow(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look:
 
 def is_open(openings: int) -> Callable[[dict[str, Any]], bool]:
     """Whether a feed is past its openings."""
-    return lambda place: int(place["openings"]) >= openings
+    return lambda place: int(place.get("openings", openings)) >= openings
 
 
 def has_ended(place: dict[str, Any]) -> bool:
     """Whether a source says that it has no more."""
-    return bool(place["ended"])
+    return bool(place.get("ended"))
 
 
 def at_second(until: int) -> Callable[[dict[str, Any]], bool]:

@@ -14,7 +14,7 @@ from slipstream.runtime.job import FILE, Job
 from slipstream.runtime.partitions import labels
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 5
+STATE_VERSION = 6
 
 #: what a job makes
 ANSWERS, TRIPS, ANSWERS_AND_TRIPS = "answers", "trips", "answers and trips"

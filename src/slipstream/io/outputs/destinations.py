@@ -98,6 +98,29 @@ def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
             raise BadArgument(f"{where}: {output} has no column {missing[0]!r}.", hint=f"It has: {', '.join(known)}.")
 
 
+class Destination:
+    """A destination of your own: subclass it and implement :meth:`send`.
+
+    It runs on the driver. After a crash the batch that was interrupted is sent again, with the same number and the
+    same rows; skip it, or replace what the first attempt left.
+
+    >>> class Counted(Destination):
+    ...     def __init__(self):
+    ...         self.rows = {}
+    ...
+    ...     def send(self, batch, rows):
+    ...         self.rows[batch] = rows.num_rows
+    >>> destination = Counted()
+    >>> destination.send(0, pa.table({"id": [1, 2]}))
+    >>> destination.rows
+    {0: 2}
+    """
+
+    def send(self, batch: int, rows: pa.Table) -> None:
+        """Send the rows that a batch added to the output."""
+        raise NotImplementedError(f"{type(self).__name__}.send")
+
+
 class Destinations:
     """Takes the rows of a job's outputs to their destinations, on its driver.
 
@@ -113,7 +136,9 @@ class Destinations:
         *,
         settings: Settings = (),
         shape: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+        own: Mapping[str, Sequence[Destination]] | None = None,
     ) -> None:
+        self._own = own or {}
         self._folder, self._wheres, self._shape = folder, wheres, shape
         self._lengths: dict[str, dict[str, int]] = dict(
             (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
@@ -127,25 +152,31 @@ class Destinations:
 
     def read(self, written: Iterable[Written]) -> dict[str, pa.Table]:
         """Read the rows that go elsewhere; before the commit of their batch, which may delete their files."""
-        rows = read_written(self._folder, (one for one in written if self._wheres.get(one.output)))
+        rows = read_written(self._folder, (one for one in written if self._goes_elsewhere(one.output)))
         return {name: self._shape(table) for name, table in rows.items()}
 
     def send(self, batch: int, rows: Mapping[str, pa.Table]) -> dict[str, Any]:
         """Send the rows of a batch, before its journal line; returns what that line is to say about it."""
         for output, table in rows.items():
-            lines = json_lines(table) if any(where.startswith(KAFKA) for where in self._wheres[output]) else []
-            for where in self._wheres[output]:
+            wheres = self._wheres.get(output, ())
+            lines = json_lines(table) if any(where.startswith(KAFKA) for where in wheres) else []
+            for where in wheres:
                 if where.startswith(KAFKA):
                     self._publishers[output, where].publish(batch, lines, _keys(table, where))
                 elif where.startswith(TEXT):
                     self._append(output, where, table)
+            for destination in self._own.get(output, ()):
+                destination.send(batch, table)
         return {DELIVERED: self._lengths} if self._lengths else {}
 
     def show(self, rows: Mapping[str, pa.Table]) -> None:
         """Print what goes to the console, once the batch is committed."""
         for output, table in rows.items():
-            if CONSOLE in self._wheres[output]:
+            if CONSOLE in self._wheres.get(output, ()):
                 console.show(json_lines(table))
+
+    def _goes_elsewhere(self, output: str) -> bool:
+        return bool(self._wheres.get(output) or self._own.get(output))
 
     def _append(self, output: str, where: str, rows: pa.Table) -> None:
         length = self._length(output, where)
