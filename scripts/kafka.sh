@@ -65,7 +65,11 @@ running() { [ -e "$PID" ] && kill -0 "$(cat "$PID")" 2>/dev/null; }
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 
 start() {
-  running && { echo "127.0.0.1:$PORT"; return; }
+  if running; then
+    grep -q ":$PORT\b" "$HOME_DIR/server.properties" || fail "the broker of this checkout runs at another port; stop it first"
+    echo "127.0.0.1:$PORT"
+    return
+  fi
   answers && fail "port $PORT is in use; set SLIPSTREAM_KAFKA_PORT"
   fetch
   configure

@@ -338,6 +338,18 @@ def _foreign_append_without_a_batch(folder: Path) -> None:
     write_deltalake(str(folder / "outputs" / "tolls"), rows, mode="append")
 
 
+def test_somebody_elses_rows_do_not_stop_a_running_job_and_are_reported_at_the_next_start(tmp_path: Path) -> None:
+    opened = sound(tmp_path)
+    deliver(tmp_path, 0, {"tolls": [0]}, opened)
+    deliver(tmp_path, 1, {"tolls": [1]}, opened)
+    _foreign_append(tmp_path)
+    deliver(tmp_path, 2, {"tolls": [2]}, opened)
+    assert opened.last_batch == 2
+    assert set(outputs.read(tmp_path, "tolls")["vid"].to_pylist()) == {0, 1, 2, 9}
+    with pytest.raises(BadInput, match="Something else has changed this table"):
+        sound(tmp_path)
+
+
 def _deletion(folder: Path) -> None:
     DeltaTable(str(folder / "outputs" / "tolls")).delete("vid = 1")
 
