@@ -173,11 +173,15 @@ class Jobs:
         return self.detail(name)
 
     def _named(self, source: str) -> str:
-        """What a job reads, by the name the page knows it by: the page gets no paths."""
-        path = Path(source)
-        if not path.is_absolute():
-            return source
-        return self._workspace.name(path) if path.is_relative_to(self._workspace.base) else path.name
+        """What a job reads, by names that the page knows: it gets no paths. A network reads SOURCE=WHERE, and so on."""
+        return ", ".join(self._without_path(part) for part in source.split(", "))
+
+    def _without_path(self, source: str) -> str:
+        label, equals, where = source.rpartition("=")
+        path = Path(where)
+        if path.is_absolute():
+            where = self._workspace.name(path) if path.is_relative_to(self._workspace.base) else path.name
+        return f"{label}{equals}{where}"
 
     def _folder(self, name: str) -> Path:
         return pick(self._workspace.find(is_job), name, "job", "`slipstream toll RUN --out FOLDER` starts one.")
