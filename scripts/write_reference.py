@@ -27,7 +27,11 @@ def pages() -> dict[str, str]:
 def main() -> None:
     """Write all pages into the folder named, or to their place in docs."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference")
-    for name, text in pages().items():
+    written = pages()
+    for old in (folder / "api").glob("*.md"):
+        if f"api/{old.name}" not in written:
+            old.unlink()
+    for name, text in written.items():
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")

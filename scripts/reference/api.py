@@ -1,48 +1,50 @@
-"""The Python API: a page a package, a section a module, with the first line of everything public.
+"""The Python API: what is public, and nothing else.
 
-Each section ends with a mark that the site turns into the whole description (see scripts/website/hooks.py); read in the
-repository, a page is a table of contents.
+A page lists the public names of a module with the first line of each; the site adds the whole description of those
+names (see scripts/website/hooks.py). What is public is what ``__all__`` says.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
+import re
 from importlib import import_module
-from pkgutil import iter_modules
+from typing import Any
 
 from reference.tables import WRITTEN, first_line, table
 
-PACKAGES = ("feeds", "city", "cuboid", "linear_road", "archive", "bench", "network", "moving", "berlinmod")
+#: the modules whose names are public
+MODULES = {"slipstream": "slipstream.md", "slipstream.functions": "functions.md", "slipstream.testing": "testing.md"}
 
 
 def pages() -> dict[str, str]:
     """Every page of the API."""
-    rows = [(f"[{name}]({name}.md)", first_line(import_module(f"slipstream.{name}"))) for name in PACKAGES]
-    index = f"# Python API\n\n{WRITTEN}\n{table(('package', ''), rows)}"
-    return {"api/index.md": index, **{f"api/{name}.md": page(name) for name in PACKAGES}}
+    rows = [(f"[{name}]({page})", first_line(import_module(name))) for name, page in MODULES.items()]
+    index = (
+        f"# Python API\n\n{WRITTEN}\n{table(('module', ''), rows)}\n"
+        "The [tutorial](../../python.md) shows how they work together; [stability](../../stability.md) says what may "
+        "change. Everything else is internal.\n"
+    )
+    return {"api/index.md": index, **{f"api/{page}": _page(name) for name, page in MODULES.items()}}
 
 
-def page(package: str) -> str:
-    """The page of a package."""
-    found = import_module(f"slipstream.{package}")
-    head = f"# slipstream.{package}\n\n{first_line(found)}\n"
-    names = sorted(module.name for module in iter_modules(found.__path__) if not module.name.startswith("_"))
-    return "\n".join([head, *(_section(f"slipstream.{package}.{name}") for name in names)])
-
-
-def _section(name: str) -> str:
+def _page(name: str) -> str:
     module = import_module(name)
-    rows = _public(inspect.getsource(module))
-    listed = table(("name", ""), rows) + "\n" if rows else ""
-    return f"## {name}\n\n{first_line(module)}\n\n{listed}<!-- api: {name} -->\n"
+    names = [one for one in sorted(module.__all__, key=str.lower) if not inspect.ismodule(getattr(module, one))]
+    rows = [(f"`{one}`", _summary(getattr(module, one))) for one in names]
+    described = {one: found for one in names if callable(found := getattr(module, one))}
+    marks = "\n".join(f"<!-- api: {_place(name, one, found)} -->" for one, found in described.items())
+    return f"# {name}\n\n{first_line(module)}\n\n{table(('name', ''), rows)}\n{marks}\n"
 
 
-def _public(source: str) -> list[tuple[str, str]]:
-    """Classes and functions with a docstring, and its first line."""
-    kinds = (ast.ClassDef, ast.FunctionDef)
-    found = [node for node in ast.parse(source).body if isinstance(node, kinds) and not node.name.startswith("_")]
-    lines = [
-        (f"`{node.name}`", (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")) for node in found
-    ]
-    return [(name, line) for name, line in lines if line]
+def _summary(found: Any) -> str:
+    """The first paragraph of what a name's docstring says; of a plain value, the value."""
+    if not callable(found):
+        return f"`{found!r}`" if len(repr(found)) < 200 else ""
+    text = (inspect.getdoc(found) or "").partition("\n\n")[0].replace("\n", " ")
+    return re.sub(r":\w+:(?=`)", "", text)
+
+
+def _place(module: str, name: str, found: Any) -> str:
+    """Where a name is defined, which is where the site finds its description."""
+    return f"{getattr(found, '__module__', module)}.{getattr(found, '__name__', name)}"

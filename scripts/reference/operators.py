@@ -29,7 +29,7 @@ def page() -> str:
         (
             "# Moving-point operators\n\n" + WRITTEN,
             "`slipstream.moving.register(spark)` makes them functions of a session's SQL; "
-            "`slipstream.moving.functions.NAME` works on DataFrame columns. "
+            "`slipstream.functions.NAME` works on DataFrame columns. "
             "Types: [file formats](formats.md#trajectories). "
             "What they mean: [moving points](../explanation/moving-points.md).\n",
             table(("operator", "takes", "gives", ""), sorted(_kernels())),

@@ -38,6 +38,10 @@ class SlipstreamError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the message and the hint, without the frames of our own code."""
+        return [f"{type(self).__name__}: {self.message}", *([self.hint] if self.hint else [])]
+
 
 class BadArgument(SlipstreamError):
     """An argument or option that cannot be used as given."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moving.oracle import moving
+from slipstream import functions as operators
 from slipstream.moving import functions, register, types
 
 
@@ -56,7 +57,7 @@ def test_null_stays_null(spark, trips):
 
 
 def test_operators_work_on_columns(spark, trips):
-    rows = trips.select(functions.travelled("trip").alias("far")).toArrow()["far"].to_pylist()
+    rows = trips.select(operators.travelled("trip").alias("far")).toArrow()["far"].to_pylist()
     assert rows == [200.0, None]
 
 

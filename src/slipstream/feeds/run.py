@@ -17,7 +17,7 @@ import hashlib
 import json
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream import __version__, staging
@@ -373,6 +374,17 @@ class Run:
             place = tuples.schema.get_field_index(name)
             tuples = tuples.set_column(place, tuples.schema.field(place), pa.array(values))
         return tuples
+
+    def tuples(self, minutes: Iterable[int]) -> pa.Table:
+        """All tuples of some minutes as the run presents them, its copies included, in the order of time."""
+        parts = [
+            self.shifted(self.minute(stored, minute).select(list(FIELDS)), copy)
+            for minute in minutes
+            for copy in range(self.copies)
+            for stored in range(self.stored)
+        ]
+        table = pa.concat_tables([SCHEMA.empty_table(), *parts])
+        return table.take(pc.sort_indices(table, [("time", "ascending")]))
 
     def dataframe(self, spark: SparkSession) -> DataFrame:
         """All tuples of the run, multiplied, as a Spark DataFrame with the fifteen columns."""

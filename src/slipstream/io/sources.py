@@ -25,6 +25,7 @@ from slipstream.progress import say
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: in a checkpoint: the clock of a replay, how far a topic is read, what came from a socket
@@ -78,6 +79,11 @@ class Feed:
         return self.where.startswith(KAFKA)
 
     @property
+    def is_frame(self) -> bool:
+        """Whether it is a streaming DataFrame, whose offsets mean nothing to us."""
+        return False
+
+    @property
     def has_no_end(self) -> bool:
         """Whether it has no end of its own."""
         return self.follow or is_live(self.where)
@@ -91,6 +97,11 @@ class Feed:
         elif not Path(self.where).exists() and not self.follow:
             raise BadArgument(
                 f"{self.where}: no such file or folder.", hint="Give a run, a text file, or a folder of them."
+            )
+        elif self.follow and self.encoding in BINARY and Path(self.where).is_file():
+            raise BadArgument(
+                f"{self.where}: a file of {self.encoding} cannot be followed while it grows.",
+                hint="Follow a folder, and put whole files into it.",
             )
 
     def open(
@@ -109,6 +120,20 @@ class Feed:
         comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
         query ``alone`` reads it. ``control`` is the file in which people pause it.
         """
+        source = self.source(folder, openings=openings, alone=alone, control=control, packing=packing)
+        spark.dataSource.register(type(source))
+        return spark.readStream.format(source.name()).options(**source.options).load()
+
+    def source(
+        self,
+        folder: Path,
+        *,
+        openings: int = 0,
+        alone: bool = False,
+        control: str = "",
+        packing: Packing | None = None,
+    ) -> DataSource:
+        """The same as the source that Spark reads."""
         self.check()
         packed = (packing or (Decoded(self.decoding) if self.decoding else Plain())).to_json()
         if self.where.startswith(KAFKA):
@@ -121,9 +146,7 @@ class Feed:
                 control=control,
                 packing=packed,
             )
-            messages = found.until_now(folder / TOPIC)
-            spark.dataSource.register(topic.TopicSource)
-            return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
+            return topic.TopicSource({topic.OPTION: found.until_now(folder / TOPIC).to_json()})
         spooled = is_live(self.where)
         files = lines.Lines(
             str((folder / RECEIVED if spooled else Path(self.where)).absolute()),
@@ -138,8 +161,7 @@ class Feed:
             tasks=self.tasks,
             most_files=self.most_files,
         )
-        spark.dataSource.register(lines.LineSource)
-        return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, files.to_json()).load()
+        return lines.LineSource({lines.OPTION: files.to_json()})
 
     def connect(self, folder: Path) -> None:
         """Let a feed come that does not come by itself, and wait for one that is not there yet."""
@@ -292,12 +314,12 @@ def follow(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look:
 
 def is_open(openings: int) -> Callable[[dict[str, Any]], bool]:
     """Whether a feed is past its openings."""
-    return lambda place: int(place["openings"]) >= openings
+    return lambda place: int(place.get("openings", openings)) >= openings
 
 
 def has_ended(place: dict[str, Any]) -> bool:
     """Whether a source says that it has no more."""
-    return bool(place["ended"])
+    return bool(place.get("ended"))
 
 
 def at_second(until: int) -> Callable[[dict[str, Any]], bool]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,14 @@ TollFunction = Callable[[Longs, Longs], Longs]
 
 @dataclass(frozen=True)
 class Rules:
-    """One edition of Linear Road, or a user's own."""
+    """One edition of Linear Road, or rules of your own.
+
+    ``toll`` is a function from the average speeds and car counts of many segments to their tolls.
+
+    >>> flat = Rules("flat", toll=lambda lav, cars: np.where(cars > 10, 100, 0))
+    >>> flat.toll(np.array([30, 30]), np.array([5, 50])).tolist()
+    [0, 100]
+    """
 
     name: str
     toll: TollFunction
@@ -27,9 +34,11 @@ class Rules:
     frequent_traveller: int = -1  # tolls charged from which on one pays half; -1: never
     expenditure_is_today: bool = False
 
-    def __reduce__(self) -> tuple[Callable[[str], Rules], tuple[str]]:
-        """Rules travel by name: a toll function need not be picklable."""
-        return find, (self.name,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rules that can be found by name travel by name: their toll function need not be picklable."""
+        if self.name in RULES or ":" in self.name:
+            return find, (self.name,)
+        return Rules, tuple(getattr(self, field.name) for field in fields(self))
 
 
 def squares(base: int, free_cars: int) -> TollFunction:

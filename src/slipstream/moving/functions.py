@@ -3,10 +3,10 @@
 >>> [f.name for f in FUNCTIONS][:4]
 ['atinstant', 'initial', 'final', 'present']
 
-``register(spark)`` makes them known to a session; ``slipstream.moving.functions.<name>(column, ...)`` is the same
-operator on DataFrame columns. Two names differ from the paper because Spark SQL has a function of that name already
-(``length`` is ``travelled``, ``concat`` is ``concat_all``), three because a Spark function has one result type
-(``distance`` of lines is ``line_distance``, ``at`` of a moving boolean is ``at_bool``, ``<=`` is ``at_most``).
+``register(spark)`` makes them known to a session; ``slipstream.functions`` has the same operators on DataFrame
+columns. Two names differ from the paper because Spark SQL has a function of that name already (``length`` is
+``travelled``, ``concat`` is ``concat_all``), three because a Spark function has one result type (``distance`` of lines
+is ``line_distance``, ``at`` of a moving boolean is ``at_bool``, ``<=`` is ``at_most``).
 """
 
 from __future__ import annotations
@@ -384,17 +384,10 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
     return arrow_udf(function, returns)
 
 
-def _all() -> dict[str, Any]:
-    made = {f.name: _arrow_udf(f, f.arity, f.returns.sql) for f in FUNCTIONS}
-    for name, (returns, call, arity) in ON_ARROW.items():
-        made[name] = _arrow_udf(call, arity, returns.sql)
-    return made
-
-
 def register(spark: SparkSession) -> None:
     """Make every operator a function of the session's SQL; no setting of the session is changed."""
-    for name, function in _all().items():
-        spark.udf.register(name, function)
+    for name in (*(function.name for function in FUNCTIONS), *ON_ARROW):
+        spark.udf.register(name, operator(name))
     for name, (arguments, returns, body) in IN_SQL.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({arguments}) RETURNS {returns} RETURN {body}")
 
@@ -404,10 +397,12 @@ def names() -> list[str]:
     return sorted([*(f.name for f in FUNCTIONS), *ON_ARROW, *IN_SQL])
 
 
-def __getattr__(name: str) -> Callable[..., Column]:
-    """``functions.passes(trip, place)``: the operator of that name on DataFrame columns."""
-    known = sorted([*(f.name for f in FUNCTIONS), *ON_ARROW])
-    if name not in known:
-        raise AttributeError(f"No operator {name!r}; there are: {', '.join(known)}.")
-    operator: Callable[..., Column] = _all()[name]
-    return operator
+def operator(name: str) -> Callable[..., Column]:
+    """Return an operator as a function of DataFrame columns; ``slipstream.functions`` has one of each name."""
+    if name in ON_ARROW:
+        returns, call, arity = ON_ARROW[name]
+    else:
+        function = next(function for function in FUNCTIONS if function.name == name)
+        returns, call, arity = function.returns, function, function.arity
+    made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
+    return made

@@ -261,7 +261,13 @@ class Output:
 
 @dataclass(frozen=True)
 class Network:
-    """A loop-free graph of boxes from sources and tables to outputs."""
+    """A loop-free graph of boxes from sources and tables to outputs.
+
+    >>> net = Builder("fast")
+    >>> net.source("cars", speed="integer").filter("speed > 90").to("fast")
+    >>> [output.name for output in net.build().outputs]
+    ['fast']
+    """
 
     name: str
     sources: tuple[Source, ...]
@@ -270,6 +276,11 @@ class Network:
     tables: tuple[Table, ...] = ()
     points: tuple[ConnectionPoint, ...] = ()
     note: str = ""
+
+    def _repr_html_(self) -> str:
+        from slipstream.network.drawing import draw
+
+        return draw(self)
 
     def node(self, name: str) -> Node:
         """The box called ``name``."""

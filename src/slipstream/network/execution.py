@@ -23,8 +23,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,14 +38,14 @@ from slipstream.errors import BadArgument
 from slipstream.io import outputs
 from slipstream.io.control import PAUSE, RUN, STOP, Control
 from slipstream.io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
-from slipstream.io.outputs.destinations import Destinations, Wheres
+from slipstream.io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream.io.sources import Feed, has_ended, is_open, places_of
 from slipstream.io.topic import watermarks
 from slipstream.io.trains import END, Folder
 from slipstream.logs import add_lines, whole_lines
-from slipstream.network import expressions, files, looking, rejects, shedding, sink
+from slipstream.network import expressions, files, looking, operators, rejects, shedding, sink
 from slipstream.network.algebra import Arc, Filter, Network, Source
-from slipstream.network.archive import Archive, archives, trip_schema
+from slipstream.network.archive import archives, trip_schema
 from slipstream.network.compiler import Compiled, compile_rows
 from slipstream.network.cuboids import cuboids_of
 from slipstream.network.failures import query_errors
@@ -68,7 +68,7 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or leave out --input to resume what runs there."
 #: how ``job.json`` calls a network, and the version of what boxes keep in the state store
-KIND, STATE_VERSION = "network", 7
+KIND, STATE_VERSION = "network", 8
 #: in the layout of a job: its partitions, and where its outputs go
 PARALLEL, TO = "parallel", "to"
 #: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
@@ -93,6 +93,7 @@ class Execution:
     kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
     parallel: int = 1  # partitions of every stage; fixed when the folder is laid out
+    own: Mapping[str, Sequence[Destination]] = field(default_factory=dict)  # destinations that are objects, by output
 
     @classmethod
     def prepare(
@@ -141,14 +142,14 @@ class Execution:
         cls,
         folder: Path,
         network: Network,
-        feeds: Mapping[str, Feed],
+        feeds: Mapping[str, Feed] | Callable[[], Mapping[str, Feed]],
         *,
         parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
-        """Lay out a folder for feeds, one for each source."""
+        """Lay out a folder for feeds, one for each source; a function is called when it may write to the folder."""
         made = cls._begun(folder, network, parallel, to)
-        made.read_from(feeds)
+        made.read_from(feeds() if callable(feeds) else feeds)
         made._replace(FILE, files.dumps(network))
         return made
 
@@ -170,9 +171,14 @@ class Execution:
                 f"{folder}: no network runs here.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
+        return cls.of(folder, files.load(folder / FILE))
+
+    @classmethod
+    def of(cls, folder: Path, network: Network) -> Execution:
+        """A folder that was laid out for this network, whose file need not be read then."""
         job = Job.read(folder)
         job.check_is(folder, KIND, STATE_VERSION)
-        return cls(folder, files.load(folder / FILE), parallel=int(job.layout.get(PARALLEL, 1)))
+        return cls(folder, network, parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
 
@@ -248,7 +254,7 @@ class Execution:
 
     def end(self) -> None:
         """Tell boxes that hold something back that a recording is over."""
-        if self.recording and any(isinstance(node.box, Archive) for node in self.network.nodes):
+        if self.recording and any(operators.holds_back(node.box) for node in self.network.nodes):
             for source in self.network.sources:
                 (self.folder / "in" / source.name / END).touch()
 
@@ -293,7 +299,7 @@ class Execution:
     @staticmethod
     def _have_ended(query: StreamingQuery) -> bool:
         places = places_of(query)
-        return bool(places) and all(place and has_ended(place) for place in places)
+        return bool(places) and all(map(has_ended, places))
 
     # --- the recording
 
@@ -442,7 +448,9 @@ class Execution:
         job, schemas = Job.read(self.folder).id, self._schemas(spark, made)
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
-        sending = Destinations(self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own)
+        sending = Destinations(
+            self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own, own=self.own
+        )
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
@@ -462,11 +470,14 @@ class Execution:
         """
         if ((self.folder / ATTACHED).exists() and not self.feeds) or self._has_nothing_new(query):
             return True
-        openings = [_openings(self.feeds[source.name]) if self.feeds else OPENINGS for source in self.network.sources]
+        # the stream of a DataFrame has offsets of its own, and no openings
+        feeds = [self.feeds.get(source.name) for source in self.network.sources]
+        openings = [_openings(feed) if feed else OPENINGS for feed in feeds if not (feed and feed.is_frame)]
         places = places_of(query)
-        return bool(places) and all(
-            place and is_open(wanted)(place) for place, wanted in zip(places, openings, strict=True)
-        )
+        ours = [place for place in places if "openings" in place]
+        if not places or len(ours) < len(openings):
+            return False
+        return all(is_open(wanted)(place) for place, wanted in zip(ours, openings, strict=False))
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""

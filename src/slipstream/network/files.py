@@ -204,7 +204,7 @@ def _operator(box: Operator) -> dict[str, Any]:
         case Unloaded():
             return {"operator": box.name, "parameters": box.given or None}
     if box.kind == "toll":
-        return {"toll": operators.parameters(box)}
+        return {"toll": {name: getattr(value, "name", value) for name, value in operators.parameters(box).items()}}
     return {"operator": box.name, "parameters": operators.parameters(box) or None}
 
 

@@ -35,7 +35,6 @@ from slipstream.network.algebra import Builder, Network
 from slipstream.network.cuboids import CuboidQuery, Keep
 from slipstream.network.driving import drive
 from slipstream.network.execution import FILE, KIND, STATE_VERSION, Execution
-from slipstream.network.inputs import read_run
 from slipstream.network.schemas import check
 from slipstream.runtime import job
 from slipstream.session import RESUMES
@@ -138,7 +137,8 @@ def tuples_of(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Tabl
                 f"{where}: no column '{field}'; it has: {', '.join(FIELDS)}.",
                 hint=f"Say which one it is: --columns {name}=FIELD.",
             )
-    tuples = read_run(Run.open(where))
+    run = Run.open(where)
+    tuples = run.tuples(run.minutes)
     if "type" not in fields.values():
         tuples = tuples.filter(pc.field("type") == POSITION)
     return pa.table({name: tuples[field].cast(TYPES[wanted[name]]) for name, field in fields.items()})

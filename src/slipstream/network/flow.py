@@ -23,7 +23,12 @@ LIST = "list"
 
 @dataclass(frozen=True)
 class Train:
-    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns."""
+    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns.
+
+    >>> nothing = Train.nothing({"speed": "float"}, 1)
+    >>> len(nothing), nothing["speed"].dtype.name
+    (0, 'float64')
+    """
 
     ts: Longs
     shed: Longs

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow import csv
 
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.run import Run
-from slipstream.feeds.tuples import FIELDS, SCHEMA
+from slipstream.io.given import check_given
 from slipstream.network.algebra import Network, Schema
 from slipstream.network.trains import SEQ, TS, arrow_schema, write_train
 
@@ -35,21 +34,6 @@ def read_tables(network: Network, paths: Mapping[str, Path]) -> dict[str, pa.Tab
     """The stored tables of a network."""
     check_given(network.name, "--table", "table", [table.name for table in network.tables], paths)
     return {table.name: read_table(paths[table.name], table.schema) for table in network.tables}
-
-
-def check_given(network: str, option: str, kind: str, names: list[str], paths: Mapping[str, Path | str]) -> None:
-    """Refuse files for what the network does not have, and sources or tables without a file."""
-    if unknown := [name for name in paths if name not in names]:
-        raise BadArgument(
-            f"{option} {unknown[0]}={paths[unknown[0]]}: network {network} has no {kind} {unknown[0]!r}.",
-            hint=f"It has: {', '.join(names)}." if names else f"Leave out {option}.",
-        )
-    if missing := [name for name in names if name not in paths]:
-        options = " ".join(f"{option} {name}=FILE" for name in missing)
-        plural = "s" if len(missing) > 1 else ""
-        raise BadArgument(
-            f"network {network}: no input for the {kind}{plural} {', '.join(missing)}.", hint=f"Give {options}."
-        )
 
 
 def read_table(path: Path, schema: Schema) -> pa.Table:
@@ -84,7 +68,8 @@ def _cast(path: Path, name: str, column: pa.ChunkedArray, type_: pa.DataType) ->
 
 def _read(path: Path, wanted: pa.Schema) -> pa.Table:
     if path.is_dir():
-        return read_run(Run.open(path))
+        run = Run.open(path)
+        return run.tuples(run.minutes)
     if path.suffix == ".parquet":
         return pq.read_table(path)
     if path.suffix in _JSON:
@@ -98,18 +83,6 @@ def _read_json(path: Path, wanted: pa.Schema) -> pa.Table:
     empty = [name for name in wanted.names if table.num_rows and table[name].null_count == table.num_rows]
     text = path.read_bytes() if empty else b""
     return table.drop_columns([name for name in empty if json.dumps(name).encode() not in text])
-
-
-def read_run(run: Run) -> pa.Table:
-    """All tuples that a run presents, its copies included, in the order of time."""
-    parts = [
-        run.shifted(run.minute(stored, minute).select(list(FIELDS)), copy)
-        for minute in run.minutes
-        for copy in range(run.copies)
-        for stored in range(run.stored)
-    ]
-    table = pa.concat_tables([SCHEMA.empty_table(), *parts])
-    return table.take(pc.sort_indices(table, [("time", "ascending")]))
 
 
 def _read_csv(path: Path, wanted: pa.Schema, *, use_threads: bool = True) -> pa.Table:

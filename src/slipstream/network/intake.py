@@ -68,6 +68,11 @@ def numbered(feed: DataFrame, source: int) -> DataFrame:
 
 def packed(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
     """Any DataFrame with the columns of a source as the rows of that source."""
+    return numbered(chunks_of(frame, name, schema), source)
+
+
+def chunks_of(frame: DataFrame, name: str, schema: Schema) -> DataFrame:
+    """Any DataFrame with the columns of a source as chunks, each a train."""
     missing = [column for column in schema if column not in frame.columns]
     if missing:
         raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
@@ -75,7 +80,7 @@ def packed(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFram
     # Spark's time of a batch, not the worker's: a repeated batch has the same
     arrival = TS if TS in frame.columns else f"unix_micros(current_timestamp()) AS {TS}"
     typed = [f"cast(`{column}` AS {TYPES[type_]}) AS `{column}`" for column, type_ in schema.items()]
-    return numbered(frame.selectExpr(*hidden, arrival, *typed).mapInArrow(_pack, chunks.COLUMNS), source)
+    return frame.selectExpr(*hidden, arrival, *typed).mapInArrow(_pack, chunks.COLUMNS)
 
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

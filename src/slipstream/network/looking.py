@@ -25,7 +25,7 @@ def results(spark: SparkSession, folder: Path, output: str, schema: Schema) -> D
     if output not in outputs.names(folder):
         return spark.createDataFrame([], ddl(schema))
     rows = outputs.frame(spark, folder, output)
-    return rows.orderBy(*_keys(rows.columns)).select(*schema)
+    return rows.orderBy(*keys_of(rows.columns)).select(*schema)
 
 
 def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
@@ -39,14 +39,14 @@ def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]
     """The newest tuples of an output, in order."""
     if output not in outputs.names(folder):
         return []
-    keys = _keys(outputs.visible(folder, output).schema.names)
+    keys = keys_of(outputs.visible(folder, output).schema.names)
     rows = outputs.newest(folder, output, last, keys)
     return list(own(rows.drop_columns(outputs.BATCH)).to_pylist())
 
 
 def own(rows: pa.Table) -> pa.Table:
     """The tuples in stored rows, in order, with their own columns only."""
-    keys = _keys(rows.column_names)
+    keys = keys_of(rows.column_names)
     rows = rows.sort_by([(key, "ascending") for key in keys]) if keys else rows
     return rows.drop_columns([name for name in (TS, *keys) if name in rows.column_names])
 
@@ -68,6 +68,7 @@ def ddl(schema: Schema) -> str:
     return ", ".join(f"{name} {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
 
 
-def _keys(columns: list[str]) -> list[str]:
+def keys_of(columns: list[str]) -> list[str]:
+    """The columns of stored rows by which tuples are in order."""
     keys = [name for name in columns if name[:2] == "_q" and name[2:].isdigit()]
     return sorted(keys, key=lambda key: int(key[2:]))

@@ -89,7 +89,7 @@ class KeyedTable:
 
     def __init__(self, key: Mapping[str, str], columns: Mapping[str, tuple[str, float]]) -> None:
         for name, (type_, _) in columns.items():
-            if type_ == TEXT:
+            if plain_type(type_) == TEXT:
                 raise BadArgument(f"column {name}: a keyed table has text only in its key.", hint="Keep a number.")
         known = {name: (_kind(type_), value) for name, (type_, value) in columns.items()}
         self._groups = Groups({name: _kind(type_) for name, type_ in key.items()}, known)
@@ -171,8 +171,18 @@ class RowTable:
         self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
 
 
+def plain_type(type_: str) -> str:
+    """A type as networks call it; Spark's names will do.
+
+    >>> plain_type("bigint"), plain_type("integer")
+    ('integer', 'integer')
+    """
+    return {"bigint": INTEGER, "double": FLOAT, "string": TEXT}.get(type_, type_)
+
+
 def _kind(type_: str) -> str:
-    return type_ if type_ in (FLOAT, TEXT) else INTEGER
+    plain = plain_type(type_)
+    return plain if plain in (FLOAT, TEXT) else INTEGER
 
 
 _TABLES = (KeyedTable, RowTable)
@@ -226,7 +236,25 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Operator:
-    """A box whose work is its class: see the module for what a class must say."""
+    """A box of your own: a frozen dataclass that says which columns leave it and what a batch of tuples becomes.
+
+    ``outputs`` gets the schema of every input and returns those of the outputs, ``fresh`` returns what the box keeps
+    (tables by name), and ``step`` gets that and a train of every input and returns a train for every output.
+
+    >>> @dataclass(frozen=True)
+    ... class Fast(Operator):
+    ...     name = "fast"
+    ...     limit: float
+    ...
+    ...     def outputs(self, tuples):
+    ...         return {"out": tuples}
+    ...
+    ...     def step(self, state, tuples):
+    ...         return {"out": tuples.take(tuples["speed"] > self.limit)}
+    >>> import slipstream as ss
+    >>> ss.read("kafka://broker:9092/cars", {"id": "string", "speed": "double"}).through(Fast(90)).columns
+    ['id', 'speed']
+    """
 
     kind: ClassVar[str] = "operator"
     #: by which networks call it
@@ -297,7 +325,7 @@ def require(schema: Schema, column: str, *types: str) -> None:
     """
     if column not in schema:
         raise BadInput(f"no column {column!r}.", hint=f"The input has: {', '.join(schema)}.")
-    if types and schema[column] not in (*types, UNKNOWN):
+    if types and schema[column] not in (*map(plain_type, types), UNKNOWN):
         raise BadInput(f"column {column!r} is {schema[column]}.", hint=f"It must be: {', '.join(types)}.")
 
 
@@ -417,6 +445,11 @@ def parameters(operator: Operator) -> dict[str, Any]:
         if field.default is dataclasses.MISSING or value != field.default:
             found[field.name] = list(value) if isinstance(value, tuple) else value
     return found
+
+
+def holds_back(box: Any) -> bool:
+    """Whether a box has tuples that leave only when all input has come."""
+    return isinstance(box, Operator) and type(box).finish is not Operator.finish
 
 
 def stores_of(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:

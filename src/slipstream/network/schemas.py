@@ -36,7 +36,9 @@ from slipstream.network.algebra import (
 )
 from slipstream.network.cuboids import CuboidQuery, cuboids_of
 from slipstream.network.flow import LIST
-from slipstream.network.operators import UNKNOWN, Operator
+from slipstream.network.operators import UNKNOWN, Operator, plain_type
+from slipstream.network.values import Untranslatable
+from slipstream.network.vector import translate
 from slipstream.sqlallowed import MOST_GROWTH, growth
 
 if TYPE_CHECKING:
@@ -299,7 +301,7 @@ class _Checker:
         try:
             lender = [self._lender(node)] if box.borrows else []
             found = box.outputs(*lender, *(dict(schema) for schema in inputs))
-            schemas = [dict(found[port]) for port in box.ports]
+            schemas = [{name: plain_type(type_) for name, type_ in found[port].items()} for port in box.ports]
         except SlipstreamError as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except Exception as error:
@@ -514,7 +516,7 @@ class _Checker:
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
         """What Spark says, asked once for all; when it refuses, one by one to learn which."""
         if self._spark is None:
-            return [UNKNOWN] * len(texts)
+            return [_type_without_spark(text, schema) for text in texts]
         from pyspark.errors import PySparkException
 
         functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
@@ -542,6 +544,16 @@ def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
         return read(text)
     except BadInput as error:
         raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _type_without_spark(text: str, schema: Schema) -> str:
+    """The type of an expression that needs no Spark to be computed; unknown otherwise."""
+    if UNKNOWN in schema.values():
+        schema = {name: type_ for name, type_ in schema.items() if type_ != UNKNOWN}
+    try:
+        return translate(text, schema).type
+    except (Untranslatable, BadInput):
+        return UNKNOWN
 
 
 def _is_deterministic(frame: Any) -> bool:

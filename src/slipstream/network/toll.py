@@ -28,7 +28,7 @@ from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream.linear_road.intake import MOST_LATENESS
 from slipstream.linear_road.published import CUBOIDS, Seen
-from slipstream.linear_road.rules import RULES
+from slipstream.linear_road.rules import RULES, Rules
 from slipstream.linear_road.travel import past_of
 from slipstream.network.flow import Array, Train
 from slipstream.network.operators import KeyedTable, Operator, RowTable, Schema, State, require
@@ -36,8 +36,10 @@ from slipstream.runtime.store import Store
 
 #: a tuple needs these; a missing ``type`` is a position report, a missing ``seg`` follows, other fields do not apply
 NEEDED = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
-TS, LATEST = "ts", "latest"
+TS, LATEST, ARRIVAL = "ts", "latest", "arrival"
 _LEAST = np.iinfo(np.int32).min
+#: a second after all others
+_END = 1 << 40
 
 #: output -> its columns, all integers, and where an answer of the accounts has them
 _COLUMNS = {
@@ -95,14 +97,14 @@ class Toll(Operator):
 
     kind: ClassVar[str] = "toll"
     ports: ClassVar[tuple[str, ...]] = (*_COLUMNS, REJECTS)
-    rules: str = "2004"
+    rules: str | Rules = "2004"
     lateness: int = 0
     past: str = ""
     publish: bool = False
 
     def __post_init__(self) -> None:
         # a user's own function (module:function) would be loaded because a file names it
-        if self.rules not in RULES:
+        if not isinstance(self.rules, Rules) and self.rules not in RULES:
             raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(RULES)}.")
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
@@ -120,9 +122,9 @@ class Toll(Operator):
 
     def fresh(self, tuples: Schema) -> State:  # noqa: ARG002
         """An empty road."""
-        rules = RULES[self.rules]
+        rules = RULES[self.rules] if isinstance(self.rules, str) else self.rules
         return {
-            "clock": KeyedTable({}, {LATEST: ("integer", -1)}),
+            "clock": KeyedTable({}, {LATEST: ("integer", -1), ARRIVAL: ("integer", 0)}),
             "waiting": RowTable((*FIELDS, TS)),
             "road": TollState(
                 TollFragment(rules, keeps_past=self.publish),
@@ -137,6 +139,7 @@ class Toll(Operator):
         good = np.flatnonzero(verdicts == GOOD)
         clock = state["clock"]
         row = clock.rows({"": np.zeros(1)})
+        clock[ARRIVAL][row] = tuples.order[:, 0].max(initial=int(clock[ARRIVAL][row[0]]))
         # the newest second by each arrival
         newest = np.maximum.accumulate(np.maximum(given["time"][good], clock[LATEST][row[0]]))
         late = given["time"][good] < newest - self.lateness
@@ -147,11 +150,28 @@ class Toll(Operator):
             clock[LATEST][row] = newest[-1]
             whole = self._whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
             triggers = tuples.take(good)
-            whole, refused = _sifted(whole, triggers, newest, self.lateness)
-            answers = self._answers(state["road"], whole)
-            made = {name: _train(name, *part, triggers, newest, self.lateness) for name, part in answers.items()}
-            return {**made, REJECTS: Train.concat([*rejects, refused])}
+            made = self._answered(state["road"], whole, triggers, newest)
+            return {**made, REJECTS: Train.concat([*rejects, made[REJECTS]])}
         return {REJECTS: rejects[0]}
+
+    def finish(self, state: Mapping[str, Any], width: int) -> dict[str, Train]:
+        """Answer the seconds that nothing more can belong to; the answers leave after the last tuple."""
+        clock, waiting = state["clock"], state["waiting"]
+        slots = waiting.slots()
+        if not slots.size:
+            return {}
+        order = np.zeros((1, width), np.int64)
+        order[:, 0] = clock[ARRIVAL][0]
+        nothing = np.zeros(1, np.int64)
+        whole = _in_order_of_time(waiting.pop(slots))
+        return self._answered(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
+
+    def _answered(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
+        """The answers to tuples of whole seconds, and those that are refused."""
+        whole, refused = _sifted(whole, triggers, newest, self.lateness)
+        answers = self._answers(road, whole)
+        made = {name: _train(name, *part, triggers, newest, self.lateness) for name, part in answers.items()}
+        return {**made, REJECTS: refused}
 
     def _whole(self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int) -> Whole:
         """The tuples of seconds before ``until``; those of later ones wait."""
@@ -161,9 +181,7 @@ class Toll(Operator):
         now = new["time"] < until
         if not now.all():
             waiting.add({name: values[~now].astype(np.int64) for name, values in new.items()})
-        parts = {name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)}
-        order = np.argsort(parts["time"], kind="stable")
-        return Whole({name: parts[name][order].astype(np.int32) for name in FIELDS}, parts[TS][order])
+        return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
         """Of each output: the second and the arrival time behind every answer, and its columns."""
@@ -179,6 +197,11 @@ class Toll(Operator):
         requests = {name: whole.tuples[name][asks] for name in ("time", *REQUEST_FIELDS)}
         answers = road.accounts.take(charges, {**requests, "arrived": whole.ts[asks]})
         return found | {output: _of_kind(answers, output) for output in _ANSWERS}
+
+
+def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
+    order = np.argsort(columns["time"], kind="stable")
+    return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
 
 
 def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:

@@ -65,16 +65,16 @@ def visible(folder: Path, output: str, *, since: int = 0, until: int | None = No
     return Visible(files, table.schema, end)
 
 
-def read(folder: Path, output: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read all committed rows of an output, those of older batches first."""
-    return visible(folder, output).read(columns)
+def read(folder: Path, output: str, columns: Sequence[str] | None = None, *, until: int | None = None) -> pa.Table:
+    """Read all committed rows of an output, or those of the batches up to ``until``; those of older batches first."""
+    return visible(folder, output, until=until).read(columns)
 
 
-def frame(spark: SparkSession, folder: Path, output: str) -> DataFrame:
-    """Return all committed rows of an output as a DataFrame, in no particular order."""
+def frame(spark: SparkSession, folder: Path, output: str, *, until: int | None = None) -> DataFrame:
+    """Return all committed rows of an output as a DataFrame, in no particular order, as :func:`read` does."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    found = visible(folder, output)
+    found = visible(folder, output, until=until)
     schema = from_arrow_schema(found.schema)
     if not found.files:
         return spark.createDataFrame([], schema)

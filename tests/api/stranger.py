@@ -1,0 +1,96 @@
+"""The public API as somebody uses it who has only read the documentation; checked by ``mypy --strict``, never run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+import slipstream as ss
+import slipstream.functions as sf
+from slipstream import testing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Odd(ss.Box):
+    """Lets tuples with an odd ``id`` pass."""
+
+    name = "odd"
+
+    def outputs(self, tuples: dict[str, str]) -> dict[str, dict[str, str]]:
+        return {"out": tuples}
+
+    def step(self, state: Any, tuples: ss.Train) -> dict[str, ss.Train]:
+        return {"out": tuples.take(tuples["id"] % 2 == 1)}
+
+
+class Numbers(ss.Source):
+    schema = {"id": "bigint"}  # noqa: RUF012
+
+    def latest(self, start: int) -> int:
+        return start + 1
+
+    def read(self, start: int, end: int) -> dict[str, list[int]]:
+        return {"id": list(range(start, end))}
+
+
+class Printed(ss.Destination):
+    def send(self, batch: int, rows: pa.Table) -> None:
+        print(batch, rows.num_rows)
+
+
+def flat(lav: npt.NDArray[np.int64], cars: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.where(cars > 0, np.full_like(lav, 10), 0)
+
+
+def program(spark: SparkSession) -> None:
+    reports = ss.read("kafka://broker:9092/positions", columns={"id": "vin", "time": "ts"}, follow=True)
+    tolled: ss.Tolled = reports.toll(rules=flat, lateness="2s")
+    slow = reports.filter("speed < 20").window("time", size="1 minute", by="segment").agg(cars="count(*)")
+    fast, rest = reports.split("speed > 90")
+    kept = reports.keep("CREATE CUBOID car (id INT KEY, speed AST(6))")
+    job = (
+        ss.Job("out")
+        .write(tolled)
+        .write(slow, name="slow", to="console")
+        .write(fast.union(rest).through(Odd()), name="odd", to=[Printed(), "text:odd.csv"])
+        .write(kept.query("SELECT id, avg(speed) AS mean FROM car"), name="means")
+        .archive(reports, gap="30 s")
+    )
+    network: ss.Network = job.network
+    print(network.name, job.outputs)
+    with job.start(spark, kafka={"security.protocol": "SSL"}) as running:
+        status: ss.JobStatus = running.status()
+        print(status.state, status.outputs["slow"], running.wait(10).stop())
+
+
+def reading() -> None:
+    out: ss.Results = ss.open("out")
+    frame: DataFrame = out["slow"].to_spark()
+    pandas: pd.DataFrame = out["slow"].as_of(3).to_pandas()
+    speed: float = out.cuboid("car")[100].speed[0]
+    trips: ss.Trips = out.as_of(datetime(2026, 1, 1)).trips().where("travelled(Trip) > 1000")
+    far = trips.to_spark().select("id", sf.travelled("Trip").alias("metres"), sf.val(sf.final("Trip")))
+    print(frame.count(), len(pandas), speed, far.count(), out.sql("SELECT count(*) FROM car"))
+
+
+def tested() -> list[dict[str, Any]]:
+    source = testing.MemorySource({"id": "bigint"}, [{"id": 1}, {"id": 2}])
+    captured = testing.CapturingOutput()
+    host = testing.MemoryHost(ss.Job("out").write(ss.read(source).through(Odd()), name="odd", to=captured))
+    host.run()
+    assert host.outputs["odd"] == captured.rows
+    testing.check_source(Numbers(), most_batches=3)
+    try:
+        ss.read("nowhere.csv")
+    except ss.SlipstreamError as error:
+        print(error.message, error.hint)
+    return captured.rows

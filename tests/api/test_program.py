@@ -1,0 +1,151 @@
+"""The program on the first page, as a user writes it, against oracles that share no code with it."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import slipstream as ss
+from oracles.linear_road import answers
+from oracles.streams import busy_stream
+from oracles.trips import cut
+
+FIELDS = ("time", "vid", "spd", "xway", "lane", "dir", "seg", "pos")
+NAMES = ("ts", "vin", "speed", "expressway", "lane", "direction", "segment", "position")
+ANSWERS = {"notifications": (0, ("vid", "time", "lav", "toll")), "alerts": (1, ("time", "vid", "seg"))}
+FOOT, START = 0.3048, 1_180_310_400
+
+
+def whole_reports(lines: list[str]) -> list[list[int]]:
+    """The position reports among some lines, without those that nobody can parse."""
+    parts = [line.split(",") for line in lines if line.startswith("0,")]
+    good = [fields for fields in parts if len(fields) == 15 and all(f.lstrip("-").isdecimal() for f in fields)]
+    return [[*map(int, fields[:9]), *[-1] * 6] for fields in good if max(map(len, fields)) < 10]
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[list[int]]:
+    found = whole_reports(busy_stream(5, vehicles=300, seconds=400))
+    last = max(row[1] for row in found)
+    # a report far away, which completes every second before it
+    return [*found, [0, last + 10, 999_999, 50, 9, 1, 0, 0, 100, *[-1] * 6]]
+
+
+@pytest.fixture(scope="module")
+def recording(reports: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("feed") / "positions.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(NAMES)
+        writer.writerows(row[1:9] for row in reports)
+    return path
+
+
+def program(reports: ss.Stream, out: Path) -> ss.Job:
+    """The program of the README."""
+    tolled = reports.toll(rules="2004", lateness="2s")
+    slow = reports.filter("speed < 20").window("time", size="1 minute", by="segment").agg(cars="count(*)")
+    return ss.Job(out).write(tolled).write(slow, name="slow").archive(reports)
+
+
+@pytest.fixture(scope="module")
+def out(spark: SparkSession, recording: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job") / "out"
+    settings = {row.key: row.value for row in spark.sql("SET").collect()}
+    job = program(ss.read(recording, columns={"id": "vin", "time": "ts"}), folder).start(spark)
+    assert job.status().state in ("new", "starting", "ready", "running")
+    job.wait(300)
+    assert job.status().has_finished
+    job.stop()
+    assert {row.key: row.value for row in spark.sql("SET").collect()} == settings
+    return folder
+
+
+def slow_oracle(reports: list[list[int]]) -> Counter[tuple[int, int]]:
+    """Slow cars of each segment and minute, of the minutes that are over when the last slow report comes."""
+    slow = [row for row in reports if row[3] < 20]
+    over = max(row[1] for row in slow) // 60
+    return Counter((row[7], row[1] // 60 * 60) for row in slow if row[1] // 60 < over)
+
+
+def check_tolls(out: ss.Results, reports: list[list[int]], lateness: int) -> None:
+    expected = answers([",".join(map(str, row)) for row in reports], lateness=lateness)
+    got = []
+    for output, (number, names) in ANSWERS.items():
+        got += [(number, *(row[name] for name in names)) for row in out[output].to_pylist()]
+    assert sorted(got) == sorted(expected.outputs)
+    assert len(got) > 500
+    assert Counter(row["reason"] for row in out["toll_rejects"].to_pylist()) == Counter(r for _, r in expected.rejects)
+
+
+def test_tolls_are_the_oracles(out: Path, reports: list[list[int]]) -> None:
+    check_tolls(ss.open(out), reports, 2)
+
+
+def test_windows_are_counted(out: Path, reports: list[list[int]], spark: SparkSession) -> None:
+    found = ss.open(out)["slow"]
+    rows = found.to_spark(spark).collect()
+    assert Counter({(row.segment, row.time): row.cars for row in rows}) == slow_oracle(reports)
+    assert len(rows) == len(found)
+    assert [row.asDict() for row in rows] == found.to_pylist() == found.to_pandas().to_dict("records")
+    assert found.tail(3) == found.to_pylist()[-3:]
+    assert found.columns == ["segment", "time", "cars"]
+
+
+def test_trips_are_the_oracles(out: Path, reports: list[list[int]], spark: SparkSession) -> None:
+    points = [(row[2], row[1] + START, row[8] * FOOT, 0.0) for row in reports]
+    expected, _ = cut(points, 30, 30)
+    trips = ss.open(out).trips()
+    found = [
+        (row["id"], tuple(zip((at.timestamp() for at in row["Trip"]["t"]), row["Trip"]["x"], strict=True)))
+        for row in trips.to_spark(spark).collect()
+    ]
+    plain = [(who, tuple((float(t), x) for t, x, _ in path)) for who, path in expected]
+    assert sorted(found) == sorted(plain)
+    assert len(trips) == len(found)
+    long = trips.where("travelled(Trip) > 1000")
+    assert 0 < len(long) < len(trips)
+    assert "<polyline" in trips._repr_html_()
+    with pytest.raises(ss.BadArgument, match=r"where\('wheels > 3'\)") as error:
+        trips.where("wheels > 3").to_spark(spark)
+    assert "\n\tat " not in str(error.value)
+
+
+def test_cuboids_are_published(out: Path, spark: SparkSession) -> None:
+    results = ss.open(out)
+    assert "account" in results.cuboids
+    accounts = results.cuboid("account")
+    assert len(accounts) > 0
+    charged = results.sql("SELECT count(*) AS n FROM account")
+    assert charged["n"].tolist() == [len(accounts)]
+    if "car" in results.cuboids:
+        assert results.cuboid("car")[100].speed[0] >= 0
+
+
+def test_the_past_can_be_read(out: Path) -> None:
+    results = ss.open(out)
+    last = results.status().batches - 1
+    assert len(results.as_of(last)["slow"]) == len(results["slow"])
+    assert len(results.as_of(-1)["slow"]) == 0
+    with pytest.raises(ss.BadArgument, match="batch 10000 is not committed"):
+        results.as_of(10_000)
+
+
+def test_a_job_that_is_complete_is_not_run_again(out: Path, recording: Path) -> None:
+    before = ss.open(out).status()
+    job = program(ss.read(recording, columns={"id": "vin", "time": "ts"}), out).start()
+    assert job.wait(1).status() == before
+    with pytest.raises(ss.BadArgument, match="holds another job"):
+        ss.Job(out).write(ss.read(recording).filter("speed > 1"), name="fast").start()
+
+
+def test_a_notebook_shows_jobs_and_networks(out: Path, recording: Path) -> None:
+    job = program(ss.read(recording, columns={"id": "vin", "time": "ts"}), out)
+    assert job._repr_html_().startswith("<svg")
+    assert job.network._repr_html_().startswith("<svg")
+    assert "finished" in ss.open(out)._repr_html_()
+    assert "<td>" in ss.open(out)["slow"]._repr_html_()
