@@ -38,6 +38,8 @@ RECENT = 200
 #: bytes at the end of the metrics that are read for these
 _TAIL = 400_000
 _ACTIVE = ("starting", "ready", "running", "paused")
+#: why a job stopped -> its state, unless an error ended it
+_ENDED: dict[str, State] = {status.FINISHED: "finished", status.ASKED: "stopped", "interrupted": "stopped"}
 
 
 @dataclass(frozen=True)
@@ -217,9 +219,7 @@ def _status(folder: Path) -> dict[str, Any]:
 def _state(folder: Path, seen: dict[str, Any]) -> State:
     match seen.get("state"):
         case status.STOPPED:
-            return {status.FINISHED: "finished", status.ASKED: "stopped", "interrupted": "stopped"}.get(  # type: ignore[return-value]
-                str(seen.get("why")), "failed"
-            )
+            return _ENDED.get(str(seen.get("why")), "failed")
         case status.STARTING | status.READY | status.RUNNING as state:
             if not _lives(seen.get("pid")):
                 return "gone"
