@@ -179,6 +179,7 @@ def test_what_a_job_reads_is_named_as_the_page_names_it(page: TestClient, tmp_pa
         (str(tmp_path / "runs" / "city"), "runs/city"),
         ("/elsewhere/city", "city"),
         ("kafka:localhost:9092/cars", "kafka:localhost:9092/cars"),
+        (f"cars={tmp_path / 'cars.csv'}, more=/elsewhere/more.csv", "cars=cars.csv, more=more.csv"),
     ):
         Status(tmp_path / "cars", source).enter("running")
         assert detail(page, "cars")["source"] == shown

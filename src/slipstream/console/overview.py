@@ -38,6 +38,8 @@ RECENT = 200
 #: bytes at the end of the metrics that are read for these
 _TAIL = 400_000
 _ACTIVE = ("starting", "ready", "running", "paused")
+#: why a job stopped -> its state, unless an error ended it
+_ENDED: dict[str, State] = {status.FINISHED: "finished", status.ASKED: "stopped", "interrupted": "stopped"}
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,15 @@ class Jobs:
         return self.detail(name)
 
     def _named(self, source: str) -> str:
-        """What a job reads, by the name the page knows it by: the page gets no paths."""
-        path = Path(source)
-        if not path.is_absolute():
-            return source
-        return self._workspace.name(path) if path.is_relative_to(self._workspace.base) else path.name
+        """What a job reads, by names that the page knows: it gets no paths. A network reads SOURCE=WHERE, and so on."""
+        return ", ".join(self._without_path(part) for part in source.split(", "))
+
+    def _without_path(self, source: str) -> str:
+        label, equals, where = source.rpartition("=")
+        path = Path(where)
+        if path.is_absolute():
+            where = self._workspace.name(path) if path.is_relative_to(self._workspace.base) else path.name
+        return f"{label}{equals}{where}"
 
     def _folder(self, name: str) -> Path:
         return pick(self._workspace.find(is_job), name, "job", "`slipstream toll RUN --out FOLDER` starts one.")
@@ -213,9 +219,7 @@ def _status(folder: Path) -> dict[str, Any]:
 def _state(folder: Path, seen: dict[str, Any]) -> State:
     match seen.get("state"):
         case status.STOPPED:
-            return {status.FINISHED: "finished", status.ASKED: "stopped", "interrupted": "stopped"}.get(  # type: ignore[return-value]
-                str(seen.get("why")), "failed"
-            )
+            return _ENDED.get(str(seen.get("why")), "failed")
         case status.STARTING | status.READY | status.RUNNING as state:
             if not _lives(seen.get("pid")):
                 return "gone"

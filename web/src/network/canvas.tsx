@@ -107,8 +107,8 @@ export function Canvas(props: Props) {
   useEffect(() => {
     const soon = window.setTimeout(() => void show(flow), 60);
     return () => window.clearTimeout(soon);
-    // the drawer of a run takes a part of the canvas
-  }, [group, props.opened, run !== undefined, flow]);
+    // the drawer of a run takes a part of the canvas, and stages move boxes
+  }, [group, props.opened, run !== undefined, stages.length, flow]);
 
   const onNodesChange = useCallback(
     (changes: NodeChange<Drawn>[]) => {
