@@ -6,12 +6,16 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from commands import Slipstream
-from slipstream import cli, session, temporary
+from slipstream import cli, session, temporary, workers
 from slipstream.errors import BadInput, SlipstreamError, Unavailable
 from slipstream.progress import COMPILING
 from slipstream.session import task_errors
@@ -189,9 +193,35 @@ def test_a_mistake_of_the_user_has_nothing_to_do_with_sparks_log(
 
 def test_sparks_temporary_files_are_in_the_private_folder_unless_somebody_says_where() -> None:
     private = str(temporary.folder())
-    plain = session._in_private_folder(session.settings())
+    plain = session._in_private_folder(session.settings(), session.LOCAL)
     assert f'"-Djava.io.tmpdir={private}"' in plain[session.JAVA_OPTIONS]
     assert "log4j2" in plain[session.JAVA_OPTIONS]
     assert plain["spark.sql.warehouse.dir"].startswith(private)
     given = {session.JAVA_OPTIONS: "-Djava.io.tmpdir=/big", "spark.sql.warehouse.dir": "/tables"}
-    assert session._in_private_folder(given) == given
+    assert session._in_private_folder(given, "spark://elsewhere:7077") == given
+
+
+def test_workers_import_what_is_installed_not_sparks_archives(spark: SparkSession) -> None:
+    def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyspark
+
+        for _ in batches:
+            imported = "numba" in sys.modules
+            yield pa.record_batch({"file": [pyspark.__file__], "imported": [imported]})
+
+    (found,) = spark.range(0, 1, 1, 1).mapInArrow(where, "file string, imported boolean").collect()
+    assert (found.file, found.imported) == (pyspark.__file__, True)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable  # what is in a private folder is not for children
+
+
+def test_workers_run_this_python_where_nothing_temporary_can_be_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert workers.python_for(tmp_path) == str(tmp_path / "worker-python")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert workers.python_for(tmp_path) == sys.executable
+
+
+def test_workers_of_this_machine_are_reached_through_unix_sockets_where_their_paths_may_be_that_long() -> None:
+    assert session._sockets_in(Path("/tmp/short"))["spark.python.unix.domain.socket.dir"] == "/tmp/short"
+    assert session._sockets_in(Path("/" + "long" * 25)) == {}

@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from slipstream import children, class_archive, temporary
+from slipstream import children, class_archive, temporary, workers
 from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
 from slipstream.progress import say
 
@@ -79,18 +79,35 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             # the default starts several processes (chmod, readlink) for every file of a checkpoint
             "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
+            "spark.python.daemon.module": "slipstream.workers",
         }
     return common
 
 
-def _in_private_folder(conf: dict[str, str]) -> dict[str, str]:
+def _in_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
     """Settings with all temporary files of the driver's JVM in this process's folder; folders that are given stay."""
     private = temporary.folder()
+    if master.startswith("local"):
+        conf = _sockets_in(private) | conf
     options = conf.get(JAVA_OPTIONS, "")
     if "-Djava.io.tmpdir=" not in options:
         options = f'{options} "-Djava.io.tmpdir={private}"'.strip()
     # Spark would make a folder for tables, which we do not have, wherever a command is called
     return {"spark.sql.warehouse.dir": str(private / "warehouse")} | conf | {JAVA_OPTIONS: options}
+
+
+#: bytes that the path of a Unix socket may have on all systems, and those of the name that Spark gives it
+_SOCKET_PATH, _SOCKET_NAME = 103, 43
+
+
+def _sockets_in(folder: Path) -> dict[str, str]:
+    """Let the JVM talk to its Python workers through Unix sockets in a folder, if its path is short enough for that.
+
+    Over TCP, a small message may wait 40 ms until the one before it is acknowledged: 80 ms of every batch.
+    """
+    if len(os.fsencode(folder)) + _SOCKET_NAME > _SOCKET_PATH:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
 
 
 def _with_archived_classes(conf: dict[str, str]) -> dict[str, str]:
@@ -153,7 +170,8 @@ def build(
         started = SparkSession.builder.config(map=asked).getOrCreate()
     else:
         say("Starting Spark ...")
-        ours: dict[str, Any] = {**_in_private_folder(_with_archived_classes(settings(master, quick=quick) | asked))}
+        conf = _with_archived_classes(settings(master, quick=quick) | asked)
+        ours: dict[str, Any] = {**_in_private_folder(conf, master)}
         started = _start(SparkSession.builder.appName(name).master(master).config(map=ours), master)
     _silence_query_contexts()
     return started
@@ -180,12 +198,16 @@ def _start(builder: Any, master: str) -> SparkSession:
     """A new session; what the JVM and the workers say goes to the log."""
     if master.startswith("local"):
         java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.errors import PySparkException
 
+    private = temporary.folder()
     try:
-        with _spark_talks_to(spark_log()), _temporary_files_in(temporary.folder()), children.adopting():
+        with (
+            _workers_python(private, master),
+            _spark_talks_to(spark_log()),
+            _temporary_files_in(private),
+            children.adopting(),
+        ):
             started: SparkSession = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise Unavailable(
@@ -197,6 +219,23 @@ def _start(builder: Any, master: str) -> SparkSession:
     server: Any = started.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None
     return started
+
+
+@contextmanager
+def _workers_python(folder: Path, master: str) -> Iterator[None]:
+    """Tell the session that starts in this block which Python its workers run, unless somebody has said so.
+
+    What is in ``folder`` goes with this process, so the environment, which children inherit, names it only meanwhile.
+    """
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = workers.python_for(folder) if master.startswith("local") else sys.executable
+    try:
+        yield
+    finally:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 @contextmanager

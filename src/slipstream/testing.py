@@ -153,7 +153,7 @@ class MemoryHost:
         self._clock = clock or ManualClock()
         self._number = 0  # of the next tuple
         self._sources = [source.name for source in self._network.sources]
-        self._given = {n: f.source for n, o in origins(job._outputs.values()).items() if (f := _user_feed(o))}
+        self._given = {n: f.own for n, o in origins(job._outputs.values()).items() if (f := _user_feed(o))}
         self._positions = {name: source.start for name, source in self._given.items() if source}
         self._ended: set[str] = set()
         self.outputs: Found = {output.name: [] for output in self._network.outputs}

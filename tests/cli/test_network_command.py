@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,15 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
 
 
 @pytest.mark.usefixtures("without_spark")
+def test_a_missing_input_is_found_before_heavy_modules_are_imported(tmp_path: Path) -> None:
+    command = ["network", "run", str(NETWORKS / "border.yaml"), "--out", str(tmp_path / "out")]
+    script = f"import sys, slipstream.cli; sys.argv += {command!r}\n"
+    script += "try: slipstream.cli.main()\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert "no input for the source soldiers" in done.stderr
+    assert not {"numba", "pandas", "pyspark"} & {*done.stdout.split()}
+
+
 def test_what_has_delivered_nothing_says_so(slipstream: Slipstream, tmp_path: Path) -> None:
     Execution.lay_out(tmp_path / "run", files.load(BORDER))
     inspected = slipstream("network", "inspect", tmp_path / "run", "alerts")

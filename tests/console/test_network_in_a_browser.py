@@ -10,7 +10,9 @@ from playwright.sync_api import Page, expect
 from pyspark.sql import SparkSession
 
 from console.browsing import PATIENCE, Console, Watched, chromium
+from console.every_box import EVERY_BOX, TWO_KEYS
 from console.serving import free_port, served
+from slipstream.cli.network.options import register
 from slipstream.network import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
@@ -187,4 +189,99 @@ def test_boxes_of_a_group_are_one_until_one_zooms_in(tmp_path: Path) -> None:
         expect(page.get_by_text("not saved")).to_be_hidden()
         grouped = [node.group for node in files.load(tmp_path / "border.yaml").nodes]
         assert grouped == ["", "alarm", "alarm"]
+        assert not watched.complaints
+
+
+@pytest.fixture
+def drawings(spark: SparkSession, tmp_path: Path) -> Path:
+    """A workspace with the examples and a network with every kind of box; Spark runs, and the operator is loaded."""
+    register(EXAMPLES / "braking.py")
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "every_box.yaml").write_text(EVERY_BOX)
+    (tmp_path / "two_keys.yaml").write_text(TWO_KEYS)
+    return tmp_path
+
+
+def test_boxes_of_every_kind_are_drawn_with_their_outputs_and_saved_as_they_were(
+    drawings: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with served(drawings) as address, chromium() as browser:
+        watched = Watched.open(browser, f"{address}/network")
+        page = watched.page
+        page.get_by_label("Open").select_option("every_box.yaml")
+        expect(page.get_by_text("Makes sense")).to_be_visible()
+        network = files.loads(EVERY_BOX)
+        for node in network.nodes:
+            if node.name == "archive_trips":
+                continue
+            box = page.locator(f'[data-id="boxes.{node.name}"]')
+            expect(box.locator(".kind")).to_have_text(node.box.kind)
+            ports = len(node.box.predicates) + 1 if node.box.kind == "filter" else len(getattr(node.box, "ports", "1"))
+            expect(box.locator(".react-flow__handle-right")).to_have_count(ports)
+            if node.box.kind != "union":
+                expect(box.locator(".react-flow__handle-left")).to_have_count(len(node.inputs))
+        expect(page.locator('[data-id="outputs.trips"] .kind')).to_have_text("archive")
+        # every arc of the file is on the canvas: archives are outputs, with one arc into them
+        drawn = sum(len(node.inputs) for node in network.nodes) + len(network.outputs) - 2 + len(network.points)
+        expect(page.locator(".react-flow__edge")).to_have_count(drawn)
+        expect(page.locator(".stage")).to_have_text(["Stage 1: 1 partition"])
+        watched.picture("console-boxes", tmp_path_factory.mktemp("pictures"))
+        change_by_hand(page)
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("not saved")).to_be_hidden()
+        changed = EVERY_BOX.replace("{by: 10}", "{by: 15}").replace("lateness: 2", "lateness: 3")
+        assert files.load(drawings / "every_box.yaml") == files.loads(changed.replace("gap: 60", "gap: 90"))
+        assert not watched.complaints
+
+
+def change_by_hand(page: Page) -> None:
+    """Change a parameter of an operator, of the toll box, and of an archive."""
+    for place, label, value in (
+        ("boxes.change", "by", "15"),
+        ("boxes.tolls", "lateness", "3"),
+        ("outputs.trips", "gap", "90"),
+    ):
+        page.locator(f'[data-id="{place}"] header').click()
+        fill(page, **{label: value})
+
+
+def test_an_operator_is_chosen_among_those_that_are_loaded(drawings: Path) -> None:
+    with served(drawings) as address, chromium() as browser:
+        page = Watched.open(browser, f"{address}/network").page
+        page.get_by_label("Open").select_option("braking.yaml")
+        expect(page.get_by_text("Makes sense")).to_be_visible()
+        page.get_by_role("region", name="Palette").get_by_role("button", name="Operator", exact=True).click()
+        inspector = page.locator(".inspector")
+        expect(inspector.get_by_text("No operator yet.")).to_be_visible()
+        inspector.get_by_label("Operator", exact=True).select_option("braking")
+        expect(inspector.get_by_text("slower or faster by more than")).to_be_visible()
+        inspector.get_by_label("Input", exact=True).select_option("reports")
+        expect(page.locator('[data-id="boxes.operator_1"]')).to_contain_text("faster")
+        expect(page.get_by_text("Makes sense")).to_be_visible()
+
+
+def test_stages_are_framed_for_the_partitions_one_chooses(
+    drawings: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with served(drawings) as address, chromium() as browser:
+        watched = Watched.open(browser, f"{address}/network")
+        page = watched.page
+        page.get_by_label("Open").select_option("two_keys.yaml")
+        expect(page.locator(".stage")).to_have_text(["Stage 1: 1 partition"])
+        page.get_by_label("Partitions").fill("4")
+        expect(page.locator(".stage")).to_have_text(["Stage 1: 4 partitions by vid", "Stage 2: 4 partitions by seg"])
+        inside, beyond = (page.locator(".stage").nth(n).bounding_box() for n in (0, 1))
+        box, later = (page.locator(f'[data-id="boxes.{name}"]').bounding_box() for name in ("by_car", "by_segment"))
+        assert inside
+        assert beyond
+        assert box
+        assert later
+        assert (
+            inside["x"] < box["x"] < box["x"] + box["width"] < inside["x"] + inside["width"] < beyond["x"] < later["x"]
+        )
+        page.locator('[data-id="boxes.by_segment"] header').click()
+        expect(page.locator(".inspector")).to_contain_text("Stage 2: 4 partitions by seg")
+        watched.picture("console-stages", tmp_path_factory.mktemp("pictures"))
+        page.get_by_label("Stages").uncheck()
+        expect(page.locator(".stage")).to_have_count(0)
         assert not watched.complaints

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from fastapi.testclient import TestClient
 
+from console.every_box import EVERY_BOX, TWO_KEYS
+from slipstream.cli.network.options import register
 from slipstream.console.guard import Rules
 from slipstream.console.server import create
 from slipstream.network import files
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 HERE = "http://127.0.0.1:8321"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
+register(EXAMPLES / "braking.py")  # as the command line does
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,110 @@ def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
     again = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
     assert (again.status_code, again.json()["message"]) == (409, "mine.yaml exists already.")
     assert editor.put("/api/network/file", json={"file": "mine.yaml", "document": border, "replace": True}).is_success
+
+
+def opened(editor: TestClient, desk: Path, text: str) -> dict[str, Any]:
+    """A network file as the page gets it."""
+    (desk / "opened.yaml").write_text(text)
+    answer = editor.get("/api/network/file", params={"file": "opened.yaml"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["document"]  # type: ignore[no-any-return]
+
+
+def saved(editor: TestClient, desk: Path, document: dict[str, Any]) -> str:
+    """The text of the file that the page saves."""
+    answer = editor.put("/api/network/file", json={"file": "saved.yaml", "document": document, "replace": True})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["document"] == document
+    return (desk / "saved.yaml").read_text()
+
+
+def test_a_box_of_every_kind_is_opened_checked_and_saved_as_it_was(editor: TestClient, desk: Path) -> None:
+    document = opened(editor, desk, EVERY_BOX)
+    assert files.loads(saved(editor, desk, document)) == files.loads(EVERY_BOX)
+    assert set(document["outputs"]) == set(yaml.safe_load(EVERY_BOX)["outputs"])
+    assert document["outputs"]["trips"]["archive"]["gap"] == 60
+    verdict = check(editor, document)
+    assert verdict["complaints"] == []
+    arcs = {"cars.rejects", "tolls", "tolls.alerts", "change", "change.faster", "seen"}
+    assert arcs <= set(verdict["schemas"])
+    assert verdict["schemas"]["change.faster"]["before"] == "integer"
+
+
+def test_every_example_is_opened_and_saved_as_it_was(editor: TestClient, desk: Path) -> None:
+    for file in EXAMPLES.glob("*.yaml"):
+        assert files.loads(saved(editor, desk, opened(editor, desk, file.read_text()))) == files.load(file)
+
+
+def test_an_operator_that_is_not_loaded_is_drawn_and_saved_but_does_not_run(editor: TestClient, desk: Path) -> None:
+    text = EVERY_BOX.replace("operator: braking", "operator: skidding")
+    document = opened(editor, desk, text)
+    assert files.loads(saved(editor, desk, document), unloaded=True) == files.loads(text, unloaded=True)
+    verdict = check(editor, document)
+    assert places(verdict) == ["boxes.change"]
+    assert "no operator 'skidding'" in verdict["complaints"][0]["message"].lower()
+    assert verdict["schemas"]["tolls.alerts"]
+    assert not {"change", "change.faster"} & set(verdict["schemas"])
+
+
+def test_the_boxes_that_are_classes_are_described(editor: TestClient) -> None:
+    found = {(one["kind"], one["name"]): one for one in editor.get("/api/network/shelf").json()["operators"]}
+    assert found["keep", ""]["ports"] == ["kept", "rejects"]
+    assert found["lookup", ""]["takes"] == 2
+    assert "balances" in found["toll", ""]["ports"]
+    braking = found["operator", "braking"]
+    assert braking["ports"] == ["slower", "faster"]
+    assert braking["parameters"] == [{"name": "by", "type": "int", "default": 20, "is_required": False}]
+
+
+def test_the_ranges_of_a_cuboid_are_kept(editor: TestClient, desk: Path) -> None:
+    text = EVERY_BOX.replace("AST(4))', from", "AST(4))', ranges: [10, 20], from")
+    document = opened(editor, desk, text)
+    assert document["boxes"]["cars"]["ranges"] == [10, 20]
+    assert files.loads(saved(editor, desk, document)) == files.loads(text)
+
+
+def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: Path) -> None:
+    document = opened(editor, desk, TWO_KEYS)
+    alone = check(editor, document)["stages"]
+    assert [(stage["stage"], stage["partitions"]) for stage in alone] == [(1, 1)]
+    answer = editor.post("/api/network/check", json={"document": document, "parallel": 2}).json()
+    stages = {stage["stage"]: stage for stage in answer["stages"]}
+    assert "by_car" in stages[1]["boxes"]
+    assert "by_segment" in stages[2]["boxes"]
+    assert stages[2]["said"] == "stage 2: 2 partitions by seg"
+
+
+@pytest.mark.parametrize(
+    ("box", "message"),
+    [
+        ({"latest": ["sid"], "from": ["soldiers", ""]}, "The right input is not connected."),
+        ({"lookup": {"m": "avg(pos)"}, "key": "sid", "from": ["", "soldiers"]}, "The cuboid is not connected."),
+        ({"operator": "braking", "from": ""}, "The input is not connected."),
+        ({"operator": "", "from": "soldiers"}, "No operator yet."),
+        ({"aggregate": {"n": "count(*)"}, "order": {"on": "time"}, "size": 1, "clock": "", "from": "soldiers"},
+         "The clock is not connected."),
+    ],
+)  # fmt: skip
+def test_what_is_still_open_in_a_new_box_is_told(
+    editor: TestClient, border: dict[str, Any], box: dict[str, Any], message: str
+) -> None:
+    verdict = check(editor, {**border, "boxes": {**border["boxes"], "new": box}})
+    assert [(one["place"], one["message"]) for one in verdict["complaints"]] == [("boxes.new", message)]
+
+
+def test_a_mistake_in_an_archive_is_told_at_its_output(editor: TestClient, desk: Path) -> None:
+    document = opened(editor, desk, EVERY_BOX.replace("x: seg", "x: segment"))
+    verdict = check(editor, document)
+    assert places(verdict) == ["outputs.trips"]
+    assert "segment" in verdict["complaints"][0]["message"]
+
+
+def test_what_hangs_on_the_clock_of_a_box_waits_for_it(editor: TestClient, desk: Path) -> None:
+    document = opened(editor, desk, EVERY_BOX)
+    document["boxes"]["beat"] = {"map": {"time": "tim"}, "from": "feed"}
+    document["boxes"]["minutes"]["clock"] = "beat"
+    assert places(check(editor, document)) == ["boxes.beat"]
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,11 @@ def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
         check_size(page, ".journey-map canvas", 300, 250)
         check_size(page, "input[type=range]", 200, 20)
         page.screenshot(path=tmp_path / "trajectories.png")
+
+        page.get_by_role("link", name="Jobs").click()
+        expect(page.get_by_role("region", name="Job tolled").locator(".rows tbody tr").first).to_be_visible()
+        check_fit(page, width)
+        page.screenshot(path=tmp_path / "jobs.png")
         assert not watched.complaints
 
 

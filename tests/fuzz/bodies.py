@@ -37,6 +37,7 @@ BODIES: dict[tuple[str, str], Any] = {
         "train": 9,
     },
     ("POST", "/api/network/run/step"): {"trains": 2},
+    ("POST", "/api/jobs/want"): {"job": "tolled", "want": "pause"},
     ("PUT", "/api/network/run/shed"): {"shares": {"over": 0.5}},
     ("POST", "/api/trajectories/who"): {"data": "x", "region": [[0, 0], [1, 0], [1, 1]], "begin": 0, "end": 9.5},
 }

@@ -196,6 +196,15 @@ def test_csv_has_no_place_for_nested_columns() -> None:
         check_columns({"trips": ["text:a.csv"]}, schemas)
 
 
+def test_the_key_of_a_topic_is_a_column() -> None:
+    schemas = {"alerts": pa.schema([("id", pa.int64()), ("speed", pa.int64())])}
+    check_columns({"alerts": ["kafka:127.0.0.1:1/alerts?key=id", "kafka:127.0.0.1:1/alerts?key=id,speed"]}, schemas)
+    with pytest.raises(BadArgument, match="alerts has no column 'car'"):
+        check_columns({"alerts": ["kafka:127.0.0.1:1/alerts?key=car"]}, schemas)
+    with pytest.raises(BadArgument, match="which column is the key"):
+        parse("kafka:127.0.0.1:1/alerts?key=")
+
+
 # --- encodings
 
 

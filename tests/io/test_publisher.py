@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from services import service
 from slipstream.errors import Unavailable
 from slipstream.failpoints import TOPIC_POINTS, VARIABLE
 from slipstream.io.kafka import Topic
+from slipstream.io.outputs.committed import Doubt
 from slipstream.io.outputs.kafka import Publisher
 
 pytestmark = pytest.mark.long
@@ -51,6 +53,66 @@ def test_a_batch_that_is_repeated_is_sent_once(
     again.publish(3, lines("one", 3))
     expected = [line.strip() for batch in (0, 1, 3) for line in lines("one", batch)]
     assert sent(topic, len(expected) + 1) == expected
+
+
+KEYS = [b"a", b"b", b"c", b"d", b"e"]
+
+
+def keyed(batch: int) -> list[bytes]:
+    return [key + b" %d %d" % (batch, again) for again in range(2) for key in KEYS]
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+@pytest.mark.parametrize("point", TOPIC_POINTS)
+def test_messages_with_keys_go_to_all_partitions_once_and_in_order(
+    point: str, forgotten: bool, topic: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the broker has forgotten which batch it got: then the messages say so."""
+    make_topic(topic, 3)
+    Publisher(topic, "one").publish(0, keyed(0), KEYS * 2)
+    monkeypatch.setenv(VARIABLE, f"{point}:{tmp_path / 'reached'}:EIO")
+    with pytest.raises(OSError, match="Input/output error"):
+        Publisher(topic, "one").publish(1, keyed(1), KEYS * 2)
+    if forgotten:
+        forget(topic, "slipstream-one")
+    Publisher(topic, "one", Doubt(1, 0)).publish(1, keyed(1), KEYS * 2)
+    found = by_partition(topic, 4 * len(KEYS) + 1)
+    assert sorted(line for lines in found.values() for line in lines) == sorted(keyed(0) + keyed(1))
+    assert len(found) > 1
+    for lines in found.values():
+        for key in KEYS:
+            mine = [line for line in lines if line.startswith(key)]
+            assert mine in ([], [line for line in keyed(0) + keyed(1) if line.startswith(key)])
+
+
+def make_topic(topic: Topic, partitions: int) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin: Any = AdminClient({"bootstrap.servers": topic.servers})
+    admin.create_topics([NewTopic(topic.name, partitions)])[topic.name].result(30)
+
+
+def forget(topic: Topic, group: str) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin: Any = AdminClient({"bootstrap.servers": topic.servers})
+    admin.delete_consumer_groups([group])[group].result(30)
+
+
+def by_partition(topic: Topic, count: int) -> dict[int, list[bytes]]:
+    """The committed messages of each partition, in order."""
+    from confluent_kafka import Consumer
+
+    reading = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest", "isolation.level": "read_committed"}
+    consumer: Any = Consumer(topic.client(**reading))
+    consumer.subscribe([topic.name])
+    found: dict[int, list[bytes]] = {}
+    # one more than there should be is waited for in vain
+    while sum(map(len, found.values())) < count and (message := consumer.poll(8)) is not None:
+        assert not message.error()
+        found.setdefault(message.partition(), []).append(message.value())
+    consumer.close()
+    return found
 
 
 def test_jobs_that_share_a_topic_do_not_mix_up_their_batches(topic: Topic) -> None:

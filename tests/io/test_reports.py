@@ -13,7 +13,7 @@ from slipstream.errors import BadArgument
 from slipstream.feeds.parse import Parsed, lines, parse_text
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Decoding
-from slipstream.io.parcels import ReportParser
+from slipstream.io.report_packing import ReportParser
 from slipstream.io.reports import reading
 
 values = st.one_of(

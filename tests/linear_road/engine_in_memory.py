@@ -12,18 +12,25 @@ import numpy as np
 
 from oracles.trips import Trip
 from slipstream.archive.trajectories import Trips
+from slipstream.feeds.tuples import FIELDS
 from slipstream.io.chunks import BEHIND, LAST, Chunk
-from slipstream.io.parcels import Parcels
+from slipstream.io.decoding import Decoding
+from slipstream.io.report_packing import ReportPacking
+from slipstream.kernels import Ints
 from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
+from slipstream.linear_road.delivery import learn, named_lines
 from slipstream.linear_road.intake import SILENCE_MS
-from slipstream.linear_road.layout import ANSWERS_AND_TRIPS, Layout
+from slipstream.linear_road.layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
+from slipstream.linear_road.naming import NameStage
 from slipstream.linear_road.query import IntakeStage, stages_of
 from slipstream.linear_road.schedule import Irregular
 from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
 from slipstream.runtime.memory import Host
+from slipstream.runtime.names import Register
 from slipstream.runtime.stage import Chain
 from slipstream.runtime.store import MemoryStore
 
+CAR = "car "
 #: what a batch brings of a lane
 Stretch = tuple[int, Sequence[str]]
 
@@ -44,6 +51,7 @@ class Engine:
     chained: bool = False  # in one operator, as where there is one partition
     silence_ms: int = SILENCE_MS
     tasks: int = 1  # that read a batch
+    named: bool = False  # vehicle 7 is known as "car 7": the feed says so, and so must the answers
 
     outputs: list[tuple[int, ...]] = field(default_factory=list)
     trips: list[list[Trip]] = field(default_factory=list)  # of each batch
@@ -63,11 +71,16 @@ class Engine:
             fragments=tuple(range(self.fragments)),
             shards=tuple(range(self.shards)),
             partitions=1,
+            ids=TEXTS if self.named else NUMBERS,
         )
         intake = IntakeStage("test", self.layout, live=True, silence_ms=self.silence_ms)
         stages = stages_of("test", self.layout, None, None, intake)
+        if self.named:
+            stages = [NameStage("test", self.layout), *stages]
         self.host = Host([Chain("test", stages)] if self.chained else stages)
-        self.packing = Parcels("text", self.layout.fragments, self.lateness)
+        decoding = Decoding("csv", {**dict.fromkeys(FIELDS, "integer"), "vid": "text"}) if self.named else None
+        self.packing = ReportPacking("text", self.layout.fragments, self.lateness, decoding, self.named)
+        self.register = Register(self.fragments)
         self.answers = np.empty(0, ANSWER)
 
     def run(self, batches: Iterable[Sequence[str]]) -> Engine:
@@ -93,7 +106,8 @@ class Engine:
         for lane, lines in batch:
             size = 7 if self.tasks > 1 else len(lines) or 1
             for first in range(0, len(lines), size):
-                data = b"".join(line.encode() + b"\n" for line in lines[first : first + size])
+                some = lines[first : first + size]
+                data = b"".join((name_vehicle(line) if self.named else line).encode() + b"\n" for line in some)
                 yield Chunk(places[lane], arrived=arrived, data=data, lane=lane)
                 places[lane] += 1
 
@@ -111,14 +125,36 @@ class Engine:
         if self.restart and (number + 1) % int(self.restart) == 0:
             self.host.restart()
         self.trips.append([])
-        for hop in self.host.run(rows, crash=self.crash):
-            self.sink(hop)
+        hops = self.host.run(rows, crash=self.crash)
+        learn(self.register, hops)
+        for hop in hops:
+            self.sink(self.with_numbers(hop) if self.named else hop)
 
     def packed(self, chunks: Sequence[Chunk]) -> list[Any]:
         if not chunks:
             return []
         found = self.packing.pack(iter(chunks))
         return [SimpleNamespace(**row) for batch in found for row in batch.to_pylist()]
+
+    def with_numbers(self, hop: Hop) -> Hop:
+        """What the engine says of vehicles by name, by the numbers in these names."""
+        if hop.what == ANSWERS:
+            rows = np.frombuffer(hop.payload, ANSWER).copy()
+            rows["vid"] = self.own_numbers(rows["vid"])
+            return hop._replace(payload=rows.tobytes())
+        if hop.what == TRIPS:
+            trips = Trips.from_bytes(hop.payload, hop.requests, hop.reports)
+            return hop._replace(payload=trips._replace(vid=self.own_numbers(trips.vid)).to_bytes())
+        if hop.what == REJECTS:
+            # the rejects table has names; the oracle has numbers
+            lines = named_lines(hop, self.register)
+            return hop._replace(payload=lines.replace(f",{CAR}".encode(), b","))
+        return hop
+
+    def own_numbers(self, numbers: Ints) -> Ints:
+        """The numbers in the names of vehicles."""
+        names = self.register.texts(numbers).to_pylist()
+        return np.array([int(name.removeprefix(CAR)) for name in names], np.int32)
 
     @property
     def stores(self) -> dict[int, MemoryStore]:
@@ -139,6 +175,12 @@ class Engine:
             assert len(lines) == hop.reports
             pairs = (line.decode(errors="replace").split(",", 1) for line in lines)
             self.rejects += [(line, reason) for reason, line in pairs]
+
+
+def name_vehicle(line: str) -> str:
+    """A line in which the vehicle is known by name."""
+    kind, time, vid, *rest = line.split(",")
+    return ",".join([kind, time, CAR + vid, *rest])
 
 
 def arrival(batch: int) -> int:

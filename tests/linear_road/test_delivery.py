@@ -7,19 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from linear_road.delivering import deliver, delivery
 from slipstream.bench.outputs import Order, read_outputs
 from slipstream.errors import BadInput
 from slipstream.failpoints import OUTPUT_POINTS, VARIABLE
+from slipstream.feeds import names
 from slipstream.io import outputs
 from slipstream.linear_road import tables
 from slipstream.linear_road.answers import ANSWER, Answers
 from slipstream.linear_road.journal import journal, last_batch
+from slipstream.linear_road.layout import TEXTS, Layout
+from slipstream.linear_road.query import WriteStage
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, Hop
+from slipstream.linear_road.stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
 from slipstream.linear_road.text import REJECTED, TEXT
+from slipstream.runtime.memory import Host
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,3 +192,21 @@ def test_a_start_without_text_leaves_what_is_there(out: Path) -> None:
     deliver(delivery(out), BATCHES + 1, hops(BATCHES + 1))
     assert (out / TEXT).read_bytes().startswith(before)
     assert len((out / TEXT).read_bytes()) > len(before)
+
+
+def test_whoever_writes_keeps_the_names_of_vehicles_through_a_restart(tmp_path: Path) -> None:
+    layout = Layout("id", "feed", "2004", 0, "answers", "", -1, (0, 1), (0, 1), 2, TEXTS)
+    host = Host([WriteStage("test", tmp_path, 0, layout)])
+    known = {1: ["x"], 0: ["ü", "a,b"]}  # by part: the numbers are 1, 0 and 2
+    told = [Hop(0, NAMES, 0, part, 0, 0, names.encode(pa.array(ids))) for part, ids in known.items()]
+    host.run([*told, *told])  # each is heard twice
+    host.restart()
+    made = answers(0)
+    made["vid"] = np.arange(made.size) % 3
+    late = b"late,0,5,2" + b",7" * 12 + b"\n"
+    rows = host.run([Hop(0, ANSWERS, 0, 0, made.size, 0, made.tobytes()), Hop(0, REJECTS, 0, 0, 1, NUMBERED, late)])
+    files = {row.output: tmp_path / "outputs" / row.output / row.file for row in rows if row.file}
+    found = {name: pq.read_table(file, partitioning=None).to_pylist() for name, file in files.items()}
+    named = {row["vid"]: row["vehicle"] for name in found.keys() - {"rejects"} for row in found[name]}
+    assert named == {0: "ü", 1: "x", 2: "a,b"}
+    assert [row["line"] for row in found["rejects"]] == ["0,5,a,b" + ",7" * 12]

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linear_road.engine_in_memory import Engine, arrival
+from linear_road.engine_in_memory import CAR, Engine, arrival
 from oracles.linear_road import answers
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.chunks import BEHIND, CAUGHT_UP, LAST, Chunk
-from slipstream.io.parcels import ARRIVED
+from slipstream.io.report_packing import ARRIVED
 from slipstream.linear_road.rules import RULES
 
 
@@ -118,6 +118,32 @@ def test_any_feed_cut_anywhere_gives_the_oracles_answers(
     agree(feed, batches, lateness=lateness, rules=rules, fragments=fragments, shards=shards, restart=restart)
 
 
+@settings(max_examples=60)
+@given(
+    feed=worlds(),
+    cuts=st.lists(st.integers(0, 400), max_size=6),
+    fragments=st.integers(1, 3),
+    shards=st.integers(1, 3),
+    tasks=st.integers(1, 3),
+    again=st.sampled_from([{}, {"restart": True}, {"restart": 2}, {"crash": True}]),
+    lateness=st.sampled_from([0, 5, 60]),
+)
+def test_vehicles_that_are_known_by_text_get_the_same_answers(
+    feed: list[str],
+    cuts: list[int],
+    fragments: int,
+    shards: int,
+    tasks: int,
+    again: dict[str, int],
+    lateness: int,
+) -> None:
+    feed = [line for line in feed if line not in GARBAGE]  # CSV has other words for what is wrong there
+    marks = [0, *sorted(min(cut, len(feed)) for cut in cuts), len(feed)]
+    batches = [feed[start:end] for start, end in pairwise(marks)]
+    options = {"fragments": fragments, "shards": shards, "tasks": tasks, "named": True, **again}
+    agree(feed, batches, lateness=lateness, **options)
+
+
 @settings(max_examples=150)
 @given(
     feed=worlds(),
@@ -162,13 +188,16 @@ def test_any_number_of_lanes_cut_and_read_anyhow_gives_the_oracles_answers(
     assert Counter(engine.rejects) == Counter(expected.rejects)
 
 
-def test_the_rows_of_a_dataframe_are_the_tuples_of_a_feed() -> None:
+@pytest.mark.parametrize("named", [False, True])
+def test_the_rows_of_a_dataframe_are_the_tuples_of_a_feed(named: bool) -> None:
     """What Spark casts to numbers is parsed as lines are; null where it is none."""
     feed = [report_of(second, vid) for second in range(0, 120, 30) for vid in (1, 2)]
     rows = [dict(zip(FIELDS, map(int, line.split(",")), strict=True)) for line in feed]
     rows.append({**rows[0], "vid": None})
-    engine = Engine(lateness=0)
+    engine = Engine(lateness=0, named=named)
     columns = {name: pa.array([row[name] for row in rows], pa.int64()) for name in FIELDS if name != "seg"}
+    if named:
+        columns["vid"] = pa.array([CAR + str(vid) if vid is not None else None for vid in columns["vid"].to_pylist()])
     columns[ARRIVED] = pa.array([arrival(0)] * len(rows), pa.int64())
     sent = engine.packing.from_frame(iter([pa.RecordBatch.from_pydict(columns)]))
     engine.take(0, [SimpleNamespace(**row) for batch in sent for row in batch.to_pylist()])

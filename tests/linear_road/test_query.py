@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import socket
 import threading
@@ -144,6 +145,44 @@ def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
     expected = trips_of(feed, lateness=2)
     assert (summary["trips"], summary["archived"]) == (len(expected), sum(len(reports) for _, reports in expected))
     assert sorted(output_lines(tmp_path / "out")) == sorted(answers(feed, lateness=2).outputs)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_vehicles_known_by_text_are_named_in_answers_trips_and_rejects(
+    spark: SparkSession, text: list[str], tmp_path: Path, parallel: int
+) -> None:
+    """Also after a restart: whoever has a number keeps it."""
+    feed = [*text[:1200], text[5], *text[1200:2400]]
+    names = {line.split(",")[2]: f'B-"{line.split(",")[2]}", Ü' for line in feed}
+    rows = [dict(zip(FIELDS, map(int, line.split(",")), strict=True)) for line in feed]
+    (tmp_path / "cars").mkdir()
+    for number in range(4):
+        lines = [json.dumps({**row, "vin": names[str(row["vid"])]}) for row in rows[number * 601 : number * 601 + 601]]
+        (tmp_path / "cars" / f"{number}.json").write_text("\n".join(lines) + "\n")
+    settings = Settings(
+        lateness=2, encoding="json", columns={"vid": "vin"}, outputs=ANSWERS_AND_TRIPS, parallel=parallel
+    )
+
+    def stop() -> None:
+        if last_batch(tmp_path / "out") is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        toll_feed(spark, str(tmp_path / "cars"), tmp_path / "out", replace(settings, watch=stop))
+    toll_feed(spark, str(tmp_path / "cars"), tmp_path / "out", settings)
+    expected = answers(feed, lateness=2)
+    tolls = outputs.read(tmp_path / "out", "notifications")
+    found = zip(*(tolls[name].to_pylist() for name in ("vehicle", "time", "lav", "toll")), strict=True)
+    assert sorted(found) == sorted((names[str(row[1])], *row[2:]) for row in expected.outputs if row[0] == 0)
+    numbers = zip(tolls["vehicle"].to_pylist(), tolls["vid"].to_pylist(), strict=True)
+    assert len(set(numbers)) == len(set(tolls["vehicle"].to_pylist()))
+    trips = Counter(row.vehicle for row in open_archive(spark, tmp_path / "out").select("vehicle").collect())
+    assert trips == Counter(names[str(head[0])] for head, _ in trips_of(feed, lateness=2))
+    rejected = outputs.read(tmp_path / "out", "rejects").select(["reason", "line"]).to_pylist()
+    kind, time, vid, *rest = text[5].split(",")
+    assert rejected == [{"reason": "late", "line": ",".join([kind, time, names[vid], *rest])}]
+    lines = csv.reader((tmp_path / "out" / TEXT).read_text().splitlines())
+    assert {line[1] for line in lines if line[0] == "0"} == set(tolls["vehicle"].to_pylist())
 
 
 def test_a_streaming_dataframe_is_tolled(spark: SparkSession, text: list[str], tmp_path: Path) -> None:

@@ -218,11 +218,33 @@ def test_an_archive_in_a_file_is_a_box_and_two_outputs() -> None:
         ("trips", "archive_trips"),
         ("trips_rejects", "archive_trips.1"),
     ]
-    assert files.loads(files.dumps(made)) == made
+    text = files.dumps(made)
+    assert files.loads(text) == made
+    assert "archive_trips" not in text
     with pytest.raises(BadInput, match=r"trips\.archive: 'gap' is missing"):
         files.loads(YAML.replace(", gap: 300", ""))
     with pytest.raises(BadInput, match="outside the folder"):
         files.loads(YAML.replace("fast.csv", "/etc/fast.csv"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("trips: {from: archive_trips}", "trips: {from: archive_trips, view: true}"),
+        ("trips_rejects: {from: archive_trips.rejects}", "trips_rejects: {from: archive_trips.rejects, view: true}"),
+        ("trips_rejects: {from: archive_trips.rejects}", "refused: {from: archive_trips.rejects}"),
+        ("  fast: {from: fast", "  again: {from: archive_trips}\n  fast: {from: fast"),
+        ("{filter: [speed > 90], from: cars}", "{filter: [trip > 90], from: archive_trips}"),
+        ("gap: 300}", "gap: 300}, note: by hand"),
+    ],
+)
+def test_an_archive_box_that_is_written_out_stays_one(old: str, new: str) -> None:
+    box = "archive_trips: {operator: archive, parameters: {id: vin, time: ts, x: lon, y: lat, gap: 300}, from: cars}"
+    text = YAML.partition("  trips:")[0].replace("outputs:", f"  {box}\noutputs:")
+    text += "  trips: {from: archive_trips}\n  trips_rejects: {from: archive_trips.rejects}\n"
+    assert old in text
+    made = files.loads(text.replace(old, new))
+    assert files.loads(files.dumps(made)) == made
 
 
 def test_points_become_moving_points() -> None:

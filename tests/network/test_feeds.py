@@ -20,13 +20,17 @@ from slipstream.errors import BadArgument, BadInput
 from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream
 from slipstream.io.sources import feed_of
 from slipstream.network import Builder, execution, intake
+from slipstream.network.adhoc import attach
 from slipstream.network.algebra import Network, Order
 from slipstream.network.driving import drive
 from slipstream.network.execution import Execution
+from slipstream.network.optimiser import optimise
 from slipstream.network.parcels import Row
 from slipstream.network.plan import plan
+from slipstream.network.qos import Graph, Quality
 from slipstream.network.schemas import check
 from slipstream.network.shedding import Marker, places
+from slipstream.network.statistics import Statistics
 from slipstream.runtime.status import has_finished
 
 CAR = {"id": "text", "time": "integer", "seg": "integer", "spd": "float"}
@@ -128,6 +132,53 @@ def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert again.monitor.rejected() == (1, 301)
     assert again.shed() == []
     assert all(entry["outputs"][name]["worst"] < 300 for entry in again.monitor.entries() for name in entry["outputs"])
+
+
+def kept_and_viewed() -> Network:
+    """Slow cars, kept for queries to come; a view of the last of them; all of it behind a map that could wait."""
+    net = Builder("kept")
+    named = net.source("cars", **CAR).map({"id": "upper(id)", "time": "time", "spd": "spd"}, name="named")
+    slow = named.filter("spd < 50", name="slow").keep("slow_cars")
+    slow.view("last", tuples=3)
+    slow.filter("spd < 10", name="slower").to("standing", Quality(delay=Graph(((0, 1), (300, 1), (600, 0)))))
+    return net.build()
+
+
+def test_queries_points_views_taps_and_the_monitor_on_a_live_feed(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An optimised network follows a file; an ad hoc query comes in the middle, and misses nothing."""
+    monkeypatch.setattr(execution, "REHEARSALS", 2)
+    rows, file = reports(range(30)), tmp_path / "cars.json"
+    lines = [json.dumps({**row, "ts": row["ts"] // 1000}) + "\n" for row in rows]
+    file.write_text("".join(lines[:150]))
+    better = optimise(check(kept_and_viewed(), spark), Statistics(), lambda network: check(network, spark))
+    assert better.steps
+    feed = feed_of(str(file), CAR, columns={"id": "vin", "time": "ts"}, follow=True)
+    run = Execution.on_feeds(tmp_path / "run", better.network, {"cars": feed})
+    asked = Builder("asked")
+    asked.source("slow_cars", id="text", time="integer", spd="float").filter("spd > 40").to("fast")
+    queries: list[Execution] = []
+
+    def rest() -> bool:
+        time.sleep(0.05)
+        if taken(run) >= 150 and not queries:
+            queries.append(attach(spark, run, "slow_cars", asked.build(), tmp_path / "query"))
+            with file.open("a") as more:
+                more.writelines(lines[150:])
+            Path(f"{file}.end").touch()
+        return False
+
+    drive(spark, run, rest=rest)
+    slow = [{"id": row["vin"].upper(), "time": row["ts"] // 1000, "spd": row["spd"]} for row in rows if row["spd"] < 50]
+    assert run.inspect("slow_cars", last=1000) == slow
+    assert run.inspect("last") == slow[-3:]
+    assert run.inspect("standing", last=1000) == [row for row in slow if row["spd"] < 10]
+    totals = run.monitor.totals()["standing"]
+    assert (totals["good"], totals["delivered"]) == (1, 1)
+    (query,) = queries
+    query.run(spark)
+    assert query.inspect("fast", last=1000) == [row for row in slow if row["spd"] > 40]
 
 
 def rows_of(*rows: tuple[int, int, int, int, bytes]) -> list[Row]:

@@ -158,6 +158,21 @@ def test_a_file_names_an_operator_its_parameters_and_outputs() -> None:
     assert "jump by 5" in drawing.draw(network)
 
 
+def test_an_operator_that_is_not_loaded_can_be_read_and_written_but_not_checked() -> None:
+    text = HEAD.replace("{from: b}", "{from: b.far}, first: {from: b}, second: {from: b.1}")
+    text += "  b: {operator: elsewhere, parameters: {by: 3}, from: [s, s]}\n  c: {filter: [v > 1], from: b.near}\n"
+    with pytest.raises(BadInput, match="no operator 'elsewhere'"):
+        files.loads(text)
+    network = files.loads(text, unloaded=True)
+    written = files.dumps(network)
+    assert files.loads(written, unloaded=True) == network
+    for part in ("from: b.far", "from: b}", "from: b.1", "from: b.near", "from: [s, s]", "{by: 3}"):
+        assert part in written
+    with pytest.raises(BadInput, match=r"box b \(operator\): no operator 'elsewhere'") as refused:
+        check(network, None)
+    assert "--functions" in refused.value.hint
+
+
 def test_the_example_finds_who_brakes(spark: SparkSession, tmp_path: Path) -> None:
     execute(NETWORKS / "braking.py")
     network = files.load(NETWORKS / "braking.yaml")

@@ -7,12 +7,14 @@ import { ThemeSwitch } from "./shared/theme";
 
 // Pages other than the first are loaded when they are opened.
 const NetworkPage = lazy(() => import("./network/page").then((m) => ({ default: m.NetworkPage })));
+const JobsPage = lazy(() => import("./jobs/page").then((m) => ({ default: m.JobsPage })));
 const TrajectoriesPage = lazy(() => import("./trajectories/page").then((m) => ({ default: m.TrajectoriesPage })));
 
 const PAGES = [
   { path: "/city", title: "Live city", key: "1", page: CityPage },
   { path: "/network", title: "Network", key: "2", page: NetworkPage },
   { path: "/trajectories", title: "Trajectories", key: "3", page: TrajectoriesPage },
+  { path: "/jobs", title: "Jobs", key: "4", page: JobsPage },
 ] as const;
 
 export function App() {

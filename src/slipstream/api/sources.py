@@ -135,7 +135,7 @@ def _of_source(source: Source, name: str) -> Stream:
         raise BadArgument(f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.')
     schema = types.schema_of(source.schema)
     ship(type(source))
-    feed = UserFeed(f"python:{label}", "arrow", source=source, types=schema)
+    feed = UserFeed(f"python:{label}", "arrow", own=source, types=schema)
     return _stream(Origin(name or _identifier(label.lower()), schema, label, lambda _, __: feed))
 
 
@@ -147,7 +147,7 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
         names[field] = column
     source = RunSource(place, {column: field for field, column in names.items()})
     schema = types.schema_of(source.schema)
-    feed = UserFeed(str(Path(place).absolute()), "run", source=source, types=schema)
+    feed = UserFeed(str(Path(place).absolute()), "run", own=source, types=schema)
     return _stream(Origin(name or _name_of(place), schema, place, lambda _, __: feed))
 
 

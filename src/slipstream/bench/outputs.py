@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.errors import MALFORMED, BadArgument, BadInput
-from slipstream.io import outputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,12 +115,16 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_job(path: Path) -> bool:
+    from slipstream.io import outputs  # commands import this module to say what they take
+
     return path.is_dir() and set(TABLES) <= set(outputs.names(path))
 
 
 def _of_job(spark: SparkSession, path: Path) -> DataFrame:
     """The answers of a toll job: Emit is the instant of the commit, from the journal, plus the delay of the answer."""
     from pyspark.sql import functions as sf
+
+    from slipstream.io import outputs
 
     try:
         instants = [(batch.batch, int(batch.detail["emitted_ms"])) for batch in outputs.journal(path)]

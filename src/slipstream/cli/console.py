@@ -49,9 +49,9 @@ def console(
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     master: Master = session.LOCAL,
 ) -> None:
-    """Open the console: the live city, the network editor and trajectories, in a browser.
+    """Open the console: the live city, the network editor, trajectories and jobs, in a browser.
 
-    The page shows the runs, toll results, archives, data sets and networks below each FOLDER (by default the current
+    The page shows the runs, jobs, data sets and networks below each FOLDER (by default the current
     folder), and nothing outside. It starts, pauses and stops toll engines on the runs; their results go into the first
     FOLDER, by default into `runs`. It listens on this machine only; at any other address it asks for a token. Engines
     started from the page end with the console; what they committed stays.

@@ -15,6 +15,9 @@ from slipstream.io.kafka import Topic
 if TYPE_CHECKING:
     from slipstream.linear_road.engine import Settings
 
+#: what people may call the column of a vehicle's id, which Linear Road calls vid
+ID = "id"
+
 Encoding = Annotated[
     str,
     typer.Option(
@@ -27,8 +30,8 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="COLUMN=FIELD,...",
-        help="Which field of a feed is which of a tuple's, as in vid=car,time=ts:ms. A time may be in s, ms, us or "
-        "iso; it becomes seconds since 1970.",
+        help="Which field of a feed is which of a tuple's, as in id=vin,time=ts:ms. A time may be in s, ms, us or "
+        "iso; it becomes seconds since 1970. An id may be text; write id=vin:text where no schema or file says so.",
     ),
 ]
 Fields = Annotated[
@@ -83,8 +86,10 @@ def mapped(columns: list[str] | None) -> dict[str, str]:
     """What --columns says of the fields of tuples."""
     from slipstream.feeds.tuples import FIELDS
     from slipstream.io.decoding import parse_columns
+    from slipstream.io.report_packing import VID
 
-    return parse_columns(columns or [], "", dict.fromkeys(FIELDS, "integer"), strict=True)
+    found = parse_columns(columns or [], "", dict.fromkeys((ID, *FIELDS), "integer"), strict=True)
+    return {VID if name == ID else name: field for name, field in found.items()}
 
 
 def named(fields: str) -> tuple[str, ...]:

@@ -19,12 +19,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.archive.files import is_archive, is_linear_city, read_trips
+from slipstream.archive.files import TRIPS, is_archive, is_linear_city, read_trips
 from slipstream.archive.trajectories import APART
 from slipstream.berlinmod.dataset import FORMAT, Dataset
 from slipstream.berlinmod.network import Network
 from slipstream.console.workspace import Workspace, format_of
 from slipstream.errors import BadArgument, BadInput
+from slipstream.io import outputs
 from slipstream.kernels import Floats, Ints, Longs
 from slipstream.moving import motion, places
 from slipstream.moving.columns import Lines, MPoints, Periods, frozen, read
@@ -110,10 +111,10 @@ class Journeys:
     @classmethod
     def _archive(cls, folder: Path) -> Journeys:
         with _readable(folder):
-            trips = read_trips(folder, ["vid", "Trip"])
+            trips = read_trips(folder, [_who(folder), "Trip"])
         if not trips.num_rows:
             raise BadInput(f"{folder.name}: no trip is over yet.", hint="Look again later.")
-        vids, owner = np.unique(trips["vid"].to_numpy(), return_inverse=True)
+        vids, owner = np.unique(trips[0].to_numpy(zero_copy_only=False), return_inverse=True)
         vehicles = [Vehicle(str(vid)) for vid in vids.tolist()]
         return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
 
@@ -224,6 +225,15 @@ def _table(folder: Path, columns: list[str]) -> pa.Table:
     """Columns of a folder of Parquet files."""
     with _readable(folder):
         return pq.read_table(folder, columns=columns)
+
+
+def _who(folder: Path) -> str:
+    """The column that says who moved: a network calls it what its archive output does."""
+    if TRIPS not in outputs.names(folder):
+        return "vid"
+    names = outputs.visible(folder, TRIPS).schema.names
+    others = [name for name in names if name not in ("Trip", outputs.BATCH)]
+    return "vid" if "vid" in names or not others else others[0]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -11,18 +12,44 @@ from slipstream.console import shelf, sketch
 from slipstream.console.problems import PROBLEMS, Whole, Wish
 from slipstream.console.refusals import NotNow
 from slipstream.console.works import Order, Working, Works
+from slipstream.network import operators
+from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream.network.operators import Operator
+from slipstream.network.toll import Toll
 
 router = APIRouter(prefix="/api/network", tags=["network"], responses=PROBLEMS)
 
 Document = Annotated[dict[str, Any], Field(description="A network, with the fields of a network file.")]
+Partitions = Annotated[Whole, Field(ge=1, le=64, description="Partitions of every stage.")]
 Shares = dict[str, Annotated[float, Field(ge=0, le=1)]]
 
 
+class ParameterModel(BaseModel):
+    """A parameter of an operator: its type as its class says it, and its default if it has one."""
+
+    name: str
+    type: str
+    default: Any = None
+    is_required: bool
+
+
+class OperatorModel(BaseModel):
+    """A box that is a class: one of the library's, or one that the command line loaded, which networks name."""
+
+    kind: str = Field(description="operator for those that networks name; otherwise the field of its box.")
+    name: str
+    about: str
+    takes: int = Field(description="How many inputs it has.")
+    ports: list[str] = Field(description="Its outputs.")
+    parameters: list[ParameterModel]
+
+
 class Shelf(BaseModel):
-    """What can be opened, and what can stream in."""
+    """What can be opened, what can stream in, and the boxes that are classes."""
 
     networks: list[str]
     recordings: list[str]
+    operators: list[OperatorModel]
     awake: bool = Field(description="Whether Spark, which checks networks, has started.")
 
 
@@ -45,6 +72,7 @@ class Sketch(Wish):
     """A network that is being drawn."""
 
     document: Document
+    parallel: Partitions = 1
 
 
 class ComplaintModel(BaseModel):
@@ -63,6 +91,7 @@ class StageModel(BaseModel):
     boxes: list[str]
     keys: list[list[str]]
     partitions: int
+    said: str = Field(description="For people: its number, its partitions and its keys.")
 
 
 class Verdict(BaseModel):
@@ -83,6 +112,7 @@ class Start(Wish):
     rate: float | None = Field(default=None, ge=0.001, le=10**7, description="Tuples a second; none: all at once.")
     train: Whole = Field(default=1000, ge=1, le=10**7, description="Tuples that arrive together; a step.")
     steps: Whole = Field(default=0, ge=0, le=10**6, description="Take so many steps and pause; 0 runs on.")
+    parallel: Partitions = 1
 
 
 class Step(Wish):
@@ -122,8 +152,23 @@ def shelf_(request: Request) -> Shelf:
     return Shelf(
         networks=list(shelf.networks(works.workspace)),
         recordings=list(shelf.recordings(works.workspace)),
+        operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.registered())],
         awake=works.awake,
     )
+
+
+def _operator(kind: type[Operator]) -> OperatorModel:
+    about = (kind.__doc__ or "").strip().partition("\n")[0].replace("``", "")
+    parameters = [_parameter(field) for field in dataclasses.fields(kind)]
+    return OperatorModel(
+        kind=kind.kind, name=kind.name, about=about, takes=kind.takes, ports=list(kind.ports), parameters=parameters
+    )
+
+
+def _parameter(field: dataclasses.Field[Any]) -> ParameterModel:
+    is_required = field.default is field.default_factory is dataclasses.MISSING
+    default = field.default if isinstance(field.default, str | int | float | bool) else None
+    return ParameterModel(name=field.name, type=str(field.type), default=default, is_required=is_required)
 
 
 @router.get("/file")
@@ -152,7 +197,7 @@ def columns(request: Request, recording: Annotated[str, Query(min_length=1, max_
 @router.post("/check")
 def check(request: Request, drawn: Sketch) -> Verdict:
     """Everything that is wrong with a sketch, and the schemas of what is right."""
-    found = sketch.examine(drawn.document, _works(request).spark())
+    found = sketch.examine(drawn.document, _works(request).spark(), drawn.parallel)
     complaints = [ComplaintModel(**vars(complaint)) for complaint in found.complaints]
     stages = [StageModel.model_validate(stage, from_attributes=True) for stage in found.stages]
     return Verdict(complaints=complaints, warnings=found.warnings, schemas=found.schemas, stages=stages)
@@ -167,7 +212,7 @@ def running(request: Request) -> Working:
 @router.post("/run/start")
 def start(request: Request, wanted: Start) -> Working:
     """Run a sketch over recordings."""
-    order = Order(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps)
+    order = Order(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps, wanted.parallel)
     return _works(request).start(wanted.document, order)
 
 

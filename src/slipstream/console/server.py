@@ -20,13 +20,14 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from slipstream import __version__
-from slipstream.console import city, monitor, network, problems, session, trajectories
+from slipstream.console import city, jobs, monitor, network, problems, session, trajectories
 from slipstream.console.guard import Guard, Rules
+from slipstream.console.overview import Jobs
 from slipstream.console.watch import City
 from slipstream.console.works import Works
 from slipstream.console.workspace import Workspace
 
-PAGES = ("/", "/city", "/network", "/trajectories")
+PAGES = ("/", "/city", "/network", "/trajectories", "/jobs")
 
 _NO_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Slipstream</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 40em; margin: 4em auto">
@@ -67,7 +68,7 @@ def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
     app = FastAPI(
         title="Slipstream console",
         version=__version__,
-        description="The live city, networks and trajectories.",
+        description="The live city, networks, trajectories and jobs.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -75,9 +76,10 @@ def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
     workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
     app.state.city = City(workspace, master)
     app.state.works = Works(app.state.city.workspace, master)
+    app.state.jobs = Jobs(app.state.city.workspace)
     app.state.library = trajectories.Library()
     app.state.rules = rules
-    for page in (session, city, network, trajectories, monitor):
+    for page in (session, city, network, trajectories, jobs, monitor):
         app.include_router(page.router)
     problems.add_to(app)
     _serve_page(app, static())

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from slipstream.console.refusals import NotNow
-from slipstream.errors import BadInput
+from slipstream.errors import BadInput, SlipstreamError
 from slipstream.network import files
-from slipstream.network.algebra import Network
+from slipstream.network.algebra import Arc, Network
 from slipstream.network.plan import plan
-from slipstream.network.schemas import check
+from slipstream.network.schemas import Checked, check
 from slipstream.network.stages import Stage
 from slipstream.network.superbox import Superbox
 from slipstream.staging import beside
@@ -33,7 +33,9 @@ Sketch: TypeAlias = dict[str, Any]
 
 ORIGINS, ENDS = ("sources", "tables", "boxes"), ("outputs", "points")
 _PROBE = "probe_of_the_console"
-_SIDES = {"join": ("left", "right"), "resample": ("left", "right")}
+_LEFT_RIGHT = ("left input", "right input")
+#: what the inputs of boxes that take two are called
+_SIDES = {"join": _LEFT_RIGHT, "resample": _LEFT_RIGHT, "latest": _LEFT_RIGHT, "lookup": ("cuboid", "input")}
 _IN_FILE = re.compile(r"^network, (sources|tables|boxes|outputs|points)\.([^,.: ]+)")
 _IN_NETWORK = re.compile(r"^, (box|output|connection point)? ?([^,: ]+)")
 _COLUMN = re.compile(r"column '?(\w+)'?")
@@ -63,8 +65,8 @@ class Examined:
 
 
 def read(path: Path) -> Sketch:
-    """The sketch in a network file."""
-    return _sketch(files.load(path))
+    """The sketch in a network file; operators that are not loaded are read as they are written."""
+    return _sketch(files.load(path, unloaded=True))
 
 
 def write(sketch: Sketch, path: Path) -> None:
@@ -82,7 +84,7 @@ def write(sketch: Sketch, path: Path) -> None:
 def to_network(sketch: Sketch) -> Network:
     """The network of a sketch, read by the library like a file: JSON is YAML."""
     try:
-        return files.loads(json.dumps(sketch, ensure_ascii=False))
+        return files.loads(json.dumps(sketch, ensure_ascii=False), unloaded=True)
     except RecursionError as error:
         raise BadInput("network: nested too deeply.", hint="A network is a mapping of names.") from error
 
@@ -92,8 +94,8 @@ def _sketch(network: Network) -> Sketch:
     return body
 
 
-def examine(sketch: Sketch, spark: SparkSession) -> Examined:
-    """All complaints about a sketch, and the schemas of what can be understood."""
+def examine(sketch: Sketch, spark: SparkSession, parallel: int = 1) -> Examined:
+    """All complaints about a sketch, the schemas of what can be understood, and the stages it would run in."""
     found = Examined()
     rest = _parts(sketch)
     if isinstance(sketch.get("outputs"), dict) and not sketch["outputs"]:
@@ -110,9 +112,18 @@ def examine(sketch: Sketch, spark: SparkSession) -> Examined:
             rest = without(rest, complaint.place)
         else:
             found.warnings = [warning for warning in checked.warnings if not warning.startswith(_PROBE)]
-            found.schemas = {str(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
-            found.stages = [] if found.complaints else Superbox(plan(checked)).stages.listed
+            name = files.ArcNames(checked.network)
+            found.schemas = {name(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
+            if not found.complaints:
+                _lay_out(found, checked, parallel)
             return found
+
+
+def _lay_out(found: Examined, checked: Checked, parallel: int) -> None:
+    try:
+        found.stages = Superbox(plan(checked), parallel=parallel).stages.listed
+    except SlipstreamError as error:  # some networks run in one partition only
+        found.complaints.append(Complaint("", _shortened(error.message), error.hint))
 
 
 def _parts(sketch: Sketch) -> Sketch:
@@ -128,10 +139,11 @@ def _with_probe(sketch: Sketch) -> Sketch:
 
 
 def _refuse_open_ends(sketch: Sketch) -> None:
-    """Inputs that are not connected yet, in words that help someone who draws."""
+    """Inputs that are not connected and operators that are not chosen yet, in words that help someone who draws."""
     for key in ("boxes", *ENDS):
-        part = sketch.get(key)
-        for name, body in part.items() if isinstance(part, dict) else ():
+        for name, body in _mapping(sketch, key):
+            if isinstance(body, dict) and body.get("operator") == "":
+                raise BadInput(f"network, {key}.{name}: no operator yet.", hint="Choose one in the panel on the right.")
             if isinstance(body, dict) and (open_ := _open_input(body)):
                 raise BadInput(f"network, {key}.{name}: {open_} is not connected.", hint="Draw an arc to it.")
 
@@ -139,12 +151,11 @@ def _refuse_open_ends(sketch: Sketch) -> None:
 def _open_input(body: dict[str, Any]) -> str:
     arcs = body.get("from")
     arcs = arcs if isinstance(arcs, list) else [arcs]
-    sides = next((names for kind, names in _SIDES.items() if kind in body), None)
-    if not arcs or arcs == [""]:
-        return "the input" if sides is None else "the left input"
-    if sides is not None and (len(arcs) < 2 or "" in arcs):
-        return f"the {sides[arcs.index('') if '' in arcs else 1]} input"
-    return ""
+    sides = next((names for kind, names in _SIDES.items() if kind in body), ("input",))
+    place = arcs.index("") if "" in arcs else len(arcs)
+    if place < max(len(arcs), len(sides)):
+        return f"the {sides[place]}" if place < len(sides) else f"input {place + 1}"
+    return "the clock" if body.get("clock") == "" else ""
 
 
 def _complaint(sketch: Sketch, error: BadInput, spark: SparkSession) -> Complaint:
@@ -160,12 +171,20 @@ def _place(sketch: Sketch, message: str) -> str:
     start = f"network {sketch.get('network')}"
     if message.startswith(start) and (found := _IN_NETWORK.match(message[len(start) :])):
         keys = {"box": ("boxes",), "output": ENDS, "connection point": ("points",)}.get(found[1], ORIGINS)
-        return _known(sketch, keys, found[2])
+        return _known(sketch, keys, found[2]) or _archiving(sketch, found[2])
     return ""
 
 
 def _known(sketch: Sketch, keys: tuple[str, ...], name: str) -> str:
     return next((f"{key}.{name}" for key in keys if name in (sketch.get(key) or {})), "")
+
+
+def _archiving(sketch: Sketch, name: str) -> str:
+    """The output that stands for an archive box and the output of its rejects."""
+    for output, body in _mapping(sketch, "outputs"):
+        if isinstance(body, dict) and "archive" in body and name in (f"archive_{output}", f"{output}_rejects"):
+            return f"outputs.{output}"
+    return ""
 
 
 def _shortened(message: str) -> str:
@@ -197,8 +216,12 @@ def _fails(sketch: Sketch, boxes: dict[str, Any], spark: SparkSession) -> bool:
 
 
 def _origins(body: Any) -> list[str]:
-    arcs = body.get("from") if isinstance(body, dict) else None
-    return [str(arc).partition(".")[0] for arc in (arcs if isinstance(arcs, list) else [arcs]) if arc]
+    if not isinstance(body, dict):
+        return []
+    arcs = body.get("from")
+    return [
+        str(arc).partition(".")[0] for arc in (*(arcs if isinstance(arcs, list) else [arcs]), body.get("clock")) if arc
+    ]
 
 
 def _upstream(sketch: Sketch, name: str) -> set[str]:
@@ -234,11 +257,12 @@ def _mapping(sketch: Sketch, key: str) -> list[tuple[str, Any]]:
     return list(part.items()) if isinstance(part, dict) else []
 
 
-def arcs(network: Network) -> list[str]:
-    """The arcs that something takes, for people to look at."""
-    tables = {table.name for table in network.tables}
+def arcs(network: Network) -> list[Arc]:
+    """The arcs that are drawn and that something takes, for people to look at."""
+    not_drawn = {table.name for table in network.tables}
+    not_drawn |= {node.name for node in files.archive_outputs(network).values()}
     taken = [arc for node in network.nodes for arc in node.inputs] + [end.arc for end in network.ends]
-    return list(dict.fromkeys(str(arc) for arc in taken if arc.origin not in tables))
+    return list(dict.fromkeys(arc for arc in taken if arc.origin not in not_drawn))
 
 
 def refuse_if_wrong(examined: Examined) -> None:

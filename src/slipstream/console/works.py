@@ -21,10 +21,12 @@ from slipstream.console.refusals import NotNow, NotThere
 from slipstream.console.workspace import Workspace
 from slipstream.errors import BadArgument, SlipstreamError
 from slipstream.io.control import PAUSE
-from slipstream.network.algebra import Arc, Network
+from slipstream.network import files
+from slipstream.network.algebra import Network
 from slipstream.network.driving import drive
 from slipstream.network.execution import ALL, Execution
 from slipstream.network.inputs import read_table
+from slipstream.network.toll import Toll
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,6 +92,7 @@ class Order:
     rate: float | None
     train: int
     steps: int = 0  # 0: run on
+    parallel: int = 1  # partitions of every stage
 
 
 class Works:
@@ -124,13 +127,16 @@ class Works:
         """Lay out a folder and let a sketch run in it."""
         with self._lock:
             self._refuse_if_busy()
-            sketch.refuse_if_wrong(sketch.examine(drawn, self.spark()))
+            sketch.refuse_if_wrong(sketch.examine(drawn, self.spark(), order.parallel))
             network = sketch.to_network(drawn)
+            self._refuse_strange_pasts(network)
             inputs = {source.name: self._recording("source", source.name, order.inputs) for source in network.sources}
             tables = self._tables(network, order)
             folder = shelf.new_run(self.workspace, network.name)[1]
-            run = Execution.prepare(folder, network, inputs, train=order.train, rate=order.rate)
-            run.taps = [Arc.parse(arc) for arc in sketch.arcs(network)]
+            run = Execution.prepare(
+                folder, network, inputs, train=order.train, rate=order.rate, parallel=order.parallel
+            )
+            run.taps = sketch.arcs(network)
             if order.steps:
                 run.step(order.steps)
             self._set_to_work(run, tables, 1 if order.rate is None else ALL)
@@ -145,6 +151,14 @@ class Works:
     def _refuse_if_busy(self) -> None:
         if self._status in _BUSY:
             raise NotNow("A network is running.", hint="Stop it first.")
+
+    def _refuse_strange_pasts(self, network: Network) -> None:
+        """A toll box reads the history of a run, which must be one that the console shows."""
+        runs = {path.resolve() for path in self.workspace.runs().values()}
+        pasts = {node.name: node.box.past for node in network.nodes if isinstance(node.box, Toll)}
+        for box, past in pasts.items():
+            if past and Path(past).resolve() not in runs:
+                raise NotNow(f"{box}: no run {past!r} in the workspace.", hint="Give the path of a run that is there.")
 
     def _recording(self, kind: str, name: str, given: Mapping[str, str]) -> Path:
         if not given.get(name):
@@ -213,7 +227,7 @@ class Works:
         if run is None:
             return Working()
         control, entries = run.control, run.monitor.entries()
-        taps = run.taps
+        taps, arc_name = run.taps, files.ArcNames(run.network)
         return Working(
             status="paused" if self._status == "running" and control == PAUSE else self._status,
             error=self._error[0],
@@ -223,7 +237,7 @@ class Works:
             steps_left=int(control) if control.isdigit() else 0,
             batches=len(entries),
             queues=_lengths(run),
-            arcs={str(arc): _flow(entries, "arcs", name) for name, arc in taps.items()},
+            arcs={arc_name(arc): _flow(entries, "arcs", name) for name, arc in taps.items()},
             outputs={output.name: _flow(entries, "outputs", output.name) for output in run.network.outputs},
             drops=_drops(run),
         )
@@ -233,7 +247,8 @@ class Works:
         if self._run is None:
             raise NotNow("No network has run.", hint="Run one first.")
         if kind == "arc":
-            wanted = next((tap for tap, arc in self._run.taps.items() if str(arc) == name), "")
+            arc_name = files.ArcNames(self._run.network)
+            wanted = next((tap for tap, arc in self._run.taps.items() if arc_name(arc) == name), "")
             if not wanted:
                 raise NotThere(f"No arc {name!r} is watched.", hint="Run the network as it is drawn.")
             name = wanted
@@ -268,8 +283,18 @@ def _drops(run: Execution) -> list[Drop]:
     for line in run.shed():
         for place, count in line["dropped"].items():
             dropped[place] = dropped.get(place, 0) + count
-    shares = run.shares
+    shares, arc_name = run.shares, files.ArcNames(run.network)
+    # the arc into an archive box is drawn as the arc into its output
+    archives = {node.name: output for output, node in files.archive_outputs(run.network).items()}
     return [
-        Drop(str(p), str(p.arc), p.taker, p.side, p.is_output, shares.get(str(p), 0.0), dropped.get(str(p), 0))
-        for p in run.places
+        Drop(
+            place=str(place),
+            arc=arc_name(place.arc),
+            taker=archives.get(place.taker, place.taker),
+            side=place.side,
+            is_output=place.is_output or place.taker in archives,
+            share=shares.get(str(place), 0.0),
+            dropped=dropped.get(str(place), 0),
+        )
+        for place in run.places
     ]

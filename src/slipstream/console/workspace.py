@@ -17,8 +17,8 @@ from slipstream.archive.files import is_archive
 from slipstream.console.refusals import NotNow, NotThere
 from slipstream.errors import MALFORMED, BadInput
 from slipstream.feeds.run import FORMAT, Run
-from slipstream.linear_road.layout import Layout
-from slipstream.runtime.job import FILE
+from slipstream.linear_road.layout import TOLL, Layout
+from slipstream.runtime.job import FILE, Job
 
 #: how deep below a given folder things are looked for, and in how many folders: somebody may start it at home
 _DEPTH = 5
@@ -133,23 +133,24 @@ def format_of(folder: Path) -> str | None:
         return ""
 
 
+def is_job(folder: Path) -> bool:
+    """Whether a folder is that of a job, of any kind."""
+    return (folder / FILE).is_file()
+
+
 def is_result(folder: Path) -> bool:
     """Whether a job wrote answers into this folder; one whose layout cannot be read may have."""
-    file = folder / FILE
+    if not is_job(folder):
+        return False
     try:
-        return file.is_file() and Layout.read(folder).makes_answers
+        return Job.read(folder).kind == TOLL and Layout.read(folder).makes_answers
     except BadInput:
         return True
 
 
-def is_network_run(folder: Path) -> bool:
-    """Whether a network runs, or has run, in a folder."""
-    return (folder / "network.yaml").is_file() and (folder / "in").is_dir()
-
-
 def is_closed(folder: Path) -> bool:
-    """Whether a folder is one thing: a run, a result, a data set."""
-    return (folder / "manifest.json").is_file() or any(is_(folder) for is_ in (is_result, is_network_run, is_archive))
+    """Whether a folder is one thing: a run, the folder of a job, a data set."""
+    return (folder / "manifest.json").is_file() or is_job(folder) or is_archive(folder)
 
 
 def plain_files(folder: Path) -> list[Path]:

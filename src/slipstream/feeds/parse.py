@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,12 @@ from slipstream.feeds.trains import unframe
 from slipstream.feeds.tuples import CARRIES, FIELDS, MILE, POSITION, RANGES
 from slipstream.kernels import Bools, Bytes, Ints, Longs, compiled
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 GOOD, WRONG_FIELDS, NOT_INTEGER, UNKNOWN_TYPE, WRONG_SEGMENT = range(5)
 _OUT_OF_RANGE = 10  # plus the number of the field
+_VID = FIELDS.index("vid")
 
 Columns = dict[str, Ints]
 
@@ -39,6 +44,7 @@ class Parsed:
 
     tuples: Columns
     rejects: list[tuple[bytes, str]]
+    names: pa.StringArray | None = None  # of vehicles that are known by text: ``vid`` is a place in it
 
 
 def parse_text(chunk: bytes) -> Parsed:
@@ -88,10 +94,24 @@ def parse_trains(chunk: bytes) -> Parsed:
     return Parsed(kept(columns, verdicts == GOOD), rejects)
 
 
-def lines(tuples: Columns) -> list[bytes]:
-    """Tuples as Linear Road lines."""
+def printable(text: str) -> bytes:
+    """A text as part of a line.
+
+    >>> printable("B-X\\n1")
+    b'B-X\\\\n1'
+    """
+    return text.encode() if text.isprintable() else text.encode("unicode_escape")
+
+
+def lines(tuples: Columns, names: pa.StringArray | None = None) -> list[bytes]:
+    """Tuples as Linear Road lines; with ``names``, by which vehicles are known, ``vid`` is a place among them."""
     rows = np.stack([tuples[name] for name in FIELDS], axis=1).tolist()
-    return [b",".join(b"%d" % value for value in row) for row in rows]
+    found = [[b"%d" % value for value in row] for row in rows]
+    if names is not None:
+        for row in found:
+            place = int(row[_VID])
+            row[_VID] = printable(names[place].as_py()) if place >= 0 else b""
+    return [b",".join(row) for row in found]
 
 
 def _together(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:

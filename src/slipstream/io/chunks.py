@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from slipstream.io.decoding import Decoding
 
 #: what a row is: a piece of the feed, the word that it was the last, an opening, lines that were rejected; of a lane,
-#: the word that it has been read to its end for now, and that more of it is there
-CHUNK, LAST, OPENING, REJECTED, CAUGHT_UP, BEHIND = range(6)
+#: the word that it has been read to its end for now, and that more of it is there; the names that were given numbers
+CHUNK, LAST, OPENING, REJECTED, CAUGHT_UP, BEHIND, NAMED = range(7)
 
 #: the Spark columns of a chunk; when it arrived in milliseconds since 1970
 COLUMNS = "key int, seq long, what int, arrived long, chunk binary"
@@ -61,6 +61,16 @@ def from_stream(data: bytes) -> pa.Table:
 def row(seq: int, what: int, arrived: int = 0, chunk: bytes = b"", key: int = 0) -> pa.RecordBatch:
     """One row."""
     return pa.record_batch([[key], [seq], [what], [arrived], [chunk]], schema=ARROW)
+
+
+class Row(NamedTuple):
+    """One row, where a stage passes it on."""
+
+    key: int
+    seq: int
+    what: int
+    arrived: int
+    chunk: bytes
 
 
 class Chunk(NamedTuple):
@@ -134,9 +144,9 @@ class Decoded(Plain):
 def packing_of(body: dict[str, Any]) -> Packing:
     """A packing from JSON."""
     if "reports" in body:
-        from slipstream.io.parcels import Parcels
+        from slipstream.io.report_packing import ReportPacking
 
-        return Parcels.from_json(body["reports"])
+        return ReportPacking.from_json(body["reports"])
     if "decoding" in body:
         from slipstream.io.decoding import Decoding
 

@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 #: how the values of each type of column lie in Arrow
 TYPES = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
 
+#: what the values of a message may be, by the type of their column
+_KINDS: dict[str, set[type]] = {
+    "integer": {int, type(None)},
+    "float": {int, float, type(None)},
+    "text": {str, int, type(None)},
+    "boolean": {bool, type(None)},
+}
+
 #: what a field that holds a time counts, and how many of them make a second; ISO 8601 is text
 UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000}
 ISO = "iso"
@@ -141,8 +149,14 @@ class Decoding:
         >>> found.tuples.to_pylist(), found.rejects.to_pylist()
         ([{'id': 'a', 'speed': 50}], [{'reason': 'integer:speed', 'line': 'b,fast'}])
         """
+        if not chunk:  # a word about the feed has no bytes
+            return Decoded(self._schema.empty_table(), _rejects([]))
         raw, rejects = _READERS[self.encoding](self, chunk)
         return self._mapped(raw, rejects)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([(name, TYPES[type_]) for name, type_ in self.schema.items()])
 
     def _mapped(self, raw: pa.Table, rejects: list[Reject]) -> Decoded:
         """The columns under their names, times in seconds; what is no time is rejected."""
@@ -153,7 +167,7 @@ class Decoding:
                 lines = raw.filter(pa.array(~good & fits)).to_pylist()
                 rejects += [(f"time:{place.field}", json.dumps(line)) for line in lines]
                 fits &= good
-        tuples = pa.table(columns, pa.schema([(name, TYPES[type_]) for name, type_ in self.schema.items()]))
+        tuples = pa.table(columns, self._schema)
         return Decoded(tuples if fits.all() else tuples.filter(pa.array(fits)), _rejects(rejects))
 
     def raw_types(self) -> dict[str, str]:
@@ -391,35 +405,66 @@ def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
 
 
 def _read_messages(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
-    """Avro or Protobuf: of a topic, or of a file."""
+    """Avro or Protobuf: of a topic, or of a file.
+
+    The libraries give one message at a time; types are then checked column by column.
+    """
     types = how.raw_types()
-    wanted = list(types)
-    rows, rejects = [], []
-    for message, found in _messages(how, chunk, wanted):
-        values = dict(zip(wanted, found, strict=True)) if not isinstance(found, str) else {}
-        reason = found if isinstance(found, str) else _misfit(values, types)
+    messages, found = _messages(how, chunk, list(types))
+    rejected = str in set(map(type, found))
+    if not rejected and (table := _typed_table(found, types)) is not None:
+        return table, []
+    rows, rejects = _message_rows(messages, found, types)
+    table = _typed_table(rows, types)
+    assert table is not None
+    return table, rejects
+
+
+def _typed_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | None:
+    """Rows of values as columns of their types, or nothing if one does not fit."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
+    for values, type_ in zip(columns, types.values(), strict=True):
+        if not set(map(type, values)) <= _KINDS[type_]:
+            return None
+    try:
+        return pa.table(
+            {
+                name: pa.array(map(_text, values) if type_ == "text" else values, TYPES[type_])
+                for (name, type_), values in zip(types.items(), columns, strict=True)
+            }
+        )
+    except (pa.ArrowInvalid, OverflowError):  # a whole number of more than 64 bits
+        return None
+
+
+def _message_rows(
+    messages: Sequence[bytes], found: Sequence[Sequence[Any] | str], types: Mapping[str, str]
+) -> tuple[list[Sequence[Any]], list[Reject]]:
+    """The rows whose values are of their types, and the other messages; records of a file have no bytes."""
+    rows: list[Sequence[Any]] = []
+    rejects: list[Reject] = []
+    for place, row in enumerate(found):
+        values = {} if isinstance(row, str) else dict(zip(types, row, strict=True))
+        reason = row if isinstance(row, str) else _misfit(values, types)
         if reason:
-            rejects.append((reason, message[:40].hex() if message else json.dumps(values, default=str)))
+            shown = messages[place][:40].hex() if messages else json.dumps(values, default=str)
+            rejects.append((reason, shown))
         else:
-            rows.append(values)
-    columns = {
-        name: pa.array([_text(row[name]) if type_ == "text" else row[name] for row in rows], TYPES[type_])
-        for name, type_ in types.items()
-    }
-    return pa.table(columns), rejects
+            rows.append(row)
+    return rows, rejects
 
 
-def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> Iterator[tuple[bytes, Sequence[Any] | str]]:
-    """Each message, and what it says of the wanted fields or why it is rejected; records of a file have no bytes."""
+def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[list[bytes], list[Sequence[Any] | str]]:
+    """All messages, and what each says of the wanted fields or why it is rejected; records of a file have no bytes."""
     from slipstream.io import messages
     from slipstream.io.registry import Registry
 
     if how.encoding == AVRO and not how.framed:
-        return ((b"", found) for found in messages.container(chunk, wanted))
+        return [], list(messages.container(chunk, wanted))
     registry = Registry(how.registry, how.access) if how.registry else None
     decoder = _decoder(how.encoding, tuple(wanted), how.definition, how.message, registry)
     given = messages.unframed(chunk) if how.framed else list(messages.delimited(chunk))
-    return zip(given, decoder.values(given), strict=True)
+    return given, decoder.values(given)
 
 
 @cache

@@ -24,6 +24,7 @@ _OURS = frozenset(
         "enable.partition.eof",
         "auto.offset.reset",
         "transactional.id",
+        "partitioner",
     ]
 )
 

@@ -14,9 +14,10 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slipstream import temporary
 from slipstream.errors import BadArgument, SlipstreamError
@@ -186,22 +187,57 @@ def _well_known() -> list[Any]:
     return files
 
 
+def text_fields(encoding: str, text: str, message: str) -> list[str]:
+    """The fields that hold text."""
+    if encoding == PROTOBUF:
+        fields = _protobuf(text, message).DESCRIPTOR.fields
+        return [field.name for field in fields if field.type == field.TYPE_STRING and not _repeats(field)]
+    return [field["name"] for field in _avro_schema(text)["fields"] if "string" in _kinds(field["type"])]
+
+
+def _repeats(field: Any) -> bool:
+    return bool(field.is_repeated) if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
+
+
+def _kinds(type_: Any) -> list[Any]:
+    """The types that an Avro field may have: of a union, several."""
+    several = type_ if isinstance(type_, list) else [type_]
+    return [kind["type"] if isinstance(kind, dict) else kind for kind in several]
+
+
+def container_schema(file: IO[bytes]) -> str:
+    """The schema that an Avro file brings; nothing if it is none."""
+    from fastavro import block_reader
+
+    try:
+        return json.dumps(block_reader(file).writer_schema)
+    except Exception:  # whatever the reader says of bytes that are no Avro
+        return ""
+
+
 # --- readers
 
 
 def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
     from fastavro import schemaless_reader
 
-    schema = _avro_schema(text)
+    schema, stream, values = _avro_schema(text), io.BytesIO, _values_of(wanted, avro_fields(text))
 
     def read(message: bytes) -> Sequence[Any]:
-        source = io.BytesIO(message)
-        found: Any = schemaless_reader(source, schema, None)
+        source = stream(message)
+        found = schemaless_reader(source, schema, None)
         if source.tell() != len(message):
             raise ValueError("more than a record")
-        return [found.get(name) for name in wanted]
+        return values(found)
 
     return read
+
+
+def _values_of(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """How the values of the wanted fields are taken out of a record."""
+    if len(wanted) > 1 and set(wanted) <= set(known):
+        return itemgetter(*wanted)
+    return lambda found: [found.get(name) for name in wanted]
 
 
 def _protobuf_reader(text: str, message: str, wanted: Sequence[str]) -> Reader:
@@ -210,16 +246,30 @@ def _protobuf_reader(text: str, message: str, wanted: Sequence[str]) -> Reader:
 
 def _fields_of(made: Any, wanted: Sequence[str]) -> Reader:
     known = made.DESCRIPTOR.fields_by_name
-    maybe = [known[name].has_presence if name in known else None for name in wanted]
+    if len(wanted) > 1 and all(name in known and not known[name].has_presence for name in wanted):
+        values = attrgetter(*wanted)
+        return lambda data: values(made.FromString(data))
+    getters = [_field(known[name]) if name in known else _absent for name in wanted]
 
     def read(data: bytes) -> Sequence[Any]:
         found = made.FromString(data)
-        return [
-            None if presence is None or (presence and not found.HasField(name)) else _plain(getattr(found, name))
-            for name, presence in zip(wanted, maybe, strict=True)
-        ]
+        return [value(found) for value in getters]
 
     return read
+
+
+def _field(field: Any) -> Callable[[Any], Any]:
+    """How a field of a message is read."""
+    name, value = field.name, attrgetter(field.name)
+    if not field.has_presence:
+        return value
+    if field.message_type is None:
+        return lambda found: value(found) if found.HasField(name) else None
+    return lambda found: _plain(value(found)) if found.HasField(name) else None
+
+
+def _absent(_: Any) -> None:
+    return None
 
 
 def _plain(value: Any) -> Any:
@@ -277,16 +327,22 @@ class Decoder:
             return _avro_reader(text, self._wanted)
         return _protobuf_reader(text, message, self._wanted)
 
-    def values(self, messages: Iterable[bytes]) -> Iterator[Found]:
+    def values(self, messages: Sequence[bytes]) -> list[Found]:
         """What each message says, or why it is rejected."""
         unknown: set[int] = set()
-        for message in messages:
-            try:
-                yield self._one(message) if self._one is not None else self._registered(message, unknown)
-            except SlipstreamError:
-                raise
-            except Exception:  # whatever a decoder says of bytes that are no message
-                yield self._encoding
+        read = self._one if self._one is not None else partial(self._registered, unknown=unknown)
+        try:
+            return list(map(read, messages))
+        except Exception:  # whatever a decoder says of bytes that are no message: which one is it?
+            return [self._value(read, message) for message in messages]
+
+    def _value(self, read: Callable[[bytes], Found], message: bytes) -> Found:
+        try:
+            return read(message)
+        except SlipstreamError:
+            raise
+        except Exception:
+            return self._encoding
 
     def _registered(self, message: bytes, unknown: set[int]) -> Found:
         found = unwrapped(message)
@@ -318,10 +374,10 @@ def container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
     try:
         blocks: Iterator[Any] = block_reader(io.BytesIO(chunk))
         for block in blocks:
-            schema = _avro_schema(json.dumps(block.writer_schema))
+            text = json.dumps(block.writer_schema)
+            schema, values = _avro_schema(text), _values_of(wanted, avro_fields(text))
             for _ in range(block.num_records):
-                found: Any = schemaless_reader(block.bytes_, schema, None)
-                yield [found.get(name) for name in wanted]
+                yield values(schemaless_reader(block.bytes_, schema, None))
     except Exception:  # whatever the reader says of bytes that are no Avro
         yield AVRO
 

@@ -1,4 +1,9 @@
-"""Anybody's feed as Linear Road's tuples: what must be in it, and how its fields are found."""
+"""Anybody's feed as Linear Road's tuples: what must be in it, how its fields are found, and how it knows vehicles.
+
+An id is a whole number or a text. Where a schema says which (Parquet, Arrow, Avro, Protobuf), that counts; of files of
+CSV and JSON, what the first line has. A topic or a socket without a schema brings numbers, unless ``vid=FIELD:text``
+says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,14 @@ from slipstream.feeds.parse import PARSERS
 from slipstream.feeds.tuples import FIELDS
 from slipstream.io.decoding import Place
 from slipstream.io.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
-from slipstream.io.parcels import REPORT
+from slipstream.io.ids import is_text
+from slipstream.io.report_packing import REPORT, VID
 from slipstream.io.sources import KAFKA, Definition, Feed, feed_of, fields_of, parquet_schema
 
 #: encodings whose fields have names
 NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
+#: behind the field of an id that is text
+AS_TEXT = ":text"
 
 
 def reading(
@@ -28,10 +36,14 @@ def reading(
 ) -> Feed:
     """A feed of tuples; with a decoding, unless it is written in one of Linear Road's own encodings.
 
-    All others, and JSON with ``columns``, are read by the names of their fields.
+    All others, and JSON with ``columns`` or ids that are text, are read by the names of their fields.
     """
     columns = dict(columns or {})
-    if encoding in PARSERS and not (encoding == JSON and columns):
+    as_text = columns.get(VID, "").endswith(AS_TEXT)
+    if as_text:
+        columns[VID] = columns[VID].removesuffix(AS_TEXT)
+    as_text = as_text or is_text(where, encoding, _field(columns, VID), fields, definition, settings)
+    if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
         if columns or fields:
             raise BadArgument(
                 f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
@@ -51,6 +63,8 @@ def reading(
                 hint=f"The fields are {', '.join(named)}. Say which one it is: --columns {missing[0]}=FIELD.",
             )
     columns = {name: field for name, field in columns.items() if name in schema}
+    if as_text:
+        schema[VID] = "text"
     without_header = encoding == CSV and (fields or not fields_of(where))
     return feed_of(
         where,
@@ -63,6 +77,11 @@ def reading(
         optional=optional,
         definition=definition,
     )
+
+
+def has_text_ids(feed: Feed) -> bool:
+    """Whether a feed knows vehicles by text."""
+    return feed.decoding is not None and feed.decoding.schema[VID] == "text"
 
 
 def _fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:

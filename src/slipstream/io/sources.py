@@ -25,6 +25,7 @@ from slipstream.progress import say
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: in a checkpoint: the clock of a replay, how far a topic is read, what came from a socket
@@ -97,6 +98,11 @@ class Feed:
             raise BadArgument(
                 f"{self.where}: no such file or folder.", hint="Give a run, a text file, or a folder of them."
             )
+        elif self.follow and self.encoding in BINARY and Path(self.where).is_file():
+            raise BadArgument(
+                f"{self.where}: a file of {self.encoding} cannot be followed while it grows.",
+                hint="Follow a folder, and put whole files into it.",
+            )
 
     def open(
         self,
@@ -114,6 +120,20 @@ class Feed:
         comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
         query ``alone`` reads it. ``control`` is the file in which people pause it.
         """
+        source = self.source(folder, openings=openings, alone=alone, control=control, packing=packing)
+        spark.dataSource.register(type(source))
+        return spark.readStream.format(source.name()).options(**source.options).load()
+
+    def source(
+        self,
+        folder: Path,
+        *,
+        openings: int = 0,
+        alone: bool = False,
+        control: str = "",
+        packing: Packing | None = None,
+    ) -> DataSource:
+        """The same as the source that Spark reads."""
         self.check()
         packed = (packing or (Decoded(self.decoding) if self.decoding else Plain())).to_json()
         if self.where.startswith(KAFKA):
@@ -126,9 +146,7 @@ class Feed:
                 control=control,
                 packing=packed,
             )
-            messages = found.until_now(folder / TOPIC)
-            spark.dataSource.register(topic.TopicSource)
-            return spark.readStream.format(topic.TopicSource.name()).option(topic.OPTION, messages.to_json()).load()
+            return topic.TopicSource({topic.OPTION: found.until_now(folder / TOPIC).to_json()})
         spooled = is_live(self.where)
         files = lines.Lines(
             str((folder / RECEIVED if spooled else Path(self.where)).absolute()),
@@ -143,8 +161,7 @@ class Feed:
             tasks=self.tasks,
             most_files=self.most_files,
         )
-        spark.dataSource.register(lines.LineSource)
-        return spark.readStream.format(lines.LineSource.name()).option(lines.OPTION, files.to_json()).load()
+        return lines.LineSource({lines.OPTION: files.to_json()})
 
     def connect(self, folder: Path) -> None:
         """Let a feed come that does not come by itself, and wait for one that is not there yet."""

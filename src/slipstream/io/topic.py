@@ -33,6 +33,11 @@ MOST_MESSAGES = 400_000
 IDLE = 0.03
 _TRY_AGAIN = 0.5
 
+_OTHER_TOPIC = (
+    "Somebody deleted it. What was committed is safe: restore the topic and run the same command again, or read the "
+    "new one into another --out folder."
+)
+
 #: first and next offset of every partition
 Marks = dict[int, tuple[int, int]]
 
@@ -174,7 +179,7 @@ class TopicReader(ChunkReader):
 
     def reach(self, start: Offset) -> Offset:
         """As many messages as there are, up to the size of a batch."""
-        until, marks = self._subscription.until, watermarks(self._subscription.topic) or {}
+        until, marks = self._subscription.until, self._marks(start)
         ends = until or {str(n): high for n, (_, high) in marks.items()}
         at = {n: self._next(start["at"].get(n), ends[n], n, marks.get(int(n), (0, 0))[0]) for n in ends}
         # in the offset, so that a batch that is done again knows what was known when it was planned
@@ -184,6 +189,20 @@ class TopicReader(ChunkReader):
         if at == start["at"]:
             time.sleep(IDLE)
         return {"at": {**start["at"], **at}, "behind": behind, "ended": self._says_end(start["at"], at)}
+
+    def _marks(self, start: Offset) -> Marks:
+        """The watermarks of the topic; nothing before it is made, but what was read must be the same topic."""
+        topic, marks = self._subscription.topic, watermarks(self._subscription.topic)
+        if marks is None and start["at"]:
+            raise BadInput(f"{topic}: the topic is gone.", hint=_OTHER_TOPIC)
+        for number, place in start["at"].items():
+            high = (marks or {}).get(int(number), (0, 0))[1]
+            if high < place:
+                raise BadInput(
+                    f"{topic}: partition {number} ends before message {high}, {place} were read: another topic.",
+                    hint=_OTHER_TOPIC,
+                )
+        return marks or {}
 
     def _says_end(self, before: dict[str, int], at: dict[str, int]) -> bool:
         """Whether the newest message of a partition is empty, which says that nothing more will come."""

@@ -26,8 +26,6 @@ from slipstream.io.sources import Feed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from slipstream.io.chunks import Packing
 
 OPTION = "source"
@@ -182,7 +180,7 @@ class UserReader(ChunkReader):
 class UserFeed(Feed):
     """A source of your own as the feed of a job."""
 
-    source: Source | None = None
+    own: Source | None = None
     types: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -192,26 +190,24 @@ class UserFeed(Feed):
     @property
     def has_no_end(self) -> bool:
         """Sources that never say that they have ended are live."""
-        return self.source is None or type(self.source).has_ended is Source.has_ended
+        return self.own is None or type(self.own).has_ended is Source.has_ended
 
     def check(self) -> None:
         """Nothing can be known before it is read."""
 
-    def open(
+    def source(
         self,
-        spark: SparkSession,
         folder: Path,  # noqa: ARG002
         *,
         openings: int = 0,
         alone: bool = False,  # noqa: ARG002
         control: str = "",
         packing: Packing | None = None,  # noqa: ARG002
-    ) -> DataFrame:
+    ) -> DataSource:
         """A stream of chunks."""
-        pickled = base64.b64encode(cloudpickle.dumps(self.source)).decode()  # type: ignore[no-untyped-call]
+        pickled = base64.b64encode(cloudpickle.dumps(self.own)).decode()  # type: ignore[no-untyped-call]
         given = UserSource(pickled, dict(self.types), openings, control)
-        spark.dataSource.register(UserDataSource)
-        return spark.readStream.format(UserDataSource.name()).option(OPTION, json.dumps(asdict(given))).load()
+        return UserDataSource({OPTION: json.dumps(asdict(given))})
 
     def connect(self, folder: Path) -> None:
         """It comes by itself."""

@@ -18,7 +18,10 @@ import pyarrow as pa
 
 from slipstream.archive import trajectories
 from slipstream.archive.trajectories import Trips
+from slipstream.feeds import names
 from slipstream.feeds.clock import FULL_SPEED, Clock
+from slipstream.feeds.parse import printable
+from slipstream.feeds.tuples import FIELDS
 from slipstream.io import outputs
 from slipstream.io.outputs import Outputs, Written
 from slipstream.io.outputs.kafka import Publisher
@@ -27,7 +30,8 @@ from slipstream.linear_road import tables, text
 from slipstream.linear_road.answers import ANSWER, Answers
 from slipstream.linear_road.journal import Batch, Detail
 from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, COUNTED, FOUND, REJECTS, TRIPS, Hop, found_in
+from slipstream.linear_road.stages import ANSWERS, COUNTED, FOUND, NAMES, NUMBERED, REJECTS, TRIPS, Hop, found_in
+from slipstream.runtime.names import Register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,10 +48,11 @@ class _Taken:
     irregular: list[Irregular] = field(default_factory=list)
     tuples: int = 0
     rejected: int = 0
+    register: Register | None = None  # of vehicles that are known by text
 
     @classmethod
-    def of(cls, hops: Iterable[Hop]) -> _Taken:
-        taken = cls()
+    def of(cls, hops: Iterable[Hop], register: Register | None) -> _Taken:
+        taken = cls(register=register)
         for hop in hops:
             taken.take(hop)
         return taken
@@ -58,7 +63,7 @@ class _Taken:
         elif hop.what == TRIPS:
             self.trips.append(Trips.from_bytes(hop.payload, hop.requests, hop.reports))
         elif hop.what == REJECTS:
-            self.rejects.append(hop.payload)
+            self.rejects.append(named_lines(hop, self.register))
             self.rejected += hop.reports
         elif hop.what == FOUND:
             query, rows = found_in(hop)
@@ -68,15 +73,28 @@ class _Taken:
             self.irregular.append(Irregular.from_bytes(hop.payload))
 
 
-def write_batch(folder: Path, hops: Iterable[Hop], batch: int, start: int) -> Iterator[Written]:
-    """Write what a task has of a batch; second 0 of trips is ``start`` seconds after 1970."""
-    taken = _Taken.of(hops)
+def learn(register: Register, hops: Iterable[Hop]) -> None:
+    """Take the names that a batch brings."""
+    told = sorted((hop for hop in hops if hop.what == NAMES), key=lambda hop: (hop.arrived, hop.reports))
+    for hop in told:
+        register.learn(hop.arrived, hop.reports, names.decode(hop.payload))
+
+
+def write_batch(
+    folder: Path, hops: Iterable[Hop], batch: int, start: int, register: Register | None = None
+) -> Iterator[Written]:
+    """Write what a task has of a batch; second 0 of trips is ``start`` seconds after 1970.
+
+    With a ``register`` vehicles are known by text.
+    """
+    taken = _Taken.of(hops, register)
     for table, rows in tables.split(np.concatenate(taken.answers)):
         note = {"counts": tables.counts_of(rows)}
         repeated = [name for name in rows.column_names if name not in ("vid", "qid")]
-        yield outputs.write(folder, table.name, rows, batch, note, dictionary=repeated, ascending=["vid"])
+        named = _named(rows, register)
+        yield outputs.write(folder, table.name, named, batch, note, dictionary=repeated, ascending=["vid"])
     if taken.trips:
-        yield _write_trips(folder, taken.trips, batch, start)
+        yield _write_trips(folder, taken.trips, batch, start, register)
     if taken.rejects:
         yield outputs.write(folder, tables.REJECTS, tables.rejected(b"".join(taken.rejects)), batch)
     for query, parts in taken.found.items():
@@ -86,9 +104,28 @@ def write_batch(folder: Path, hops: Iterable[Hop], batch: int, start: int) -> It
         yield outputs.note({"tuples": taken.tuples, "rejects": taken.rejected, "irregular": irregular})
 
 
-def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int) -> Written:
+def _named(rows: pa.Table, register: Register | None) -> pa.Table:
+    """Rows with the names of their vehicles, if they have any."""
+    if register is None:
+        return rows
+    return tables.with_vehicle(rows, register.texts(rows["vid"].to_numpy()))
+
+
+def named_lines(hop: Hop, register: Register | None) -> bytes:
+    """Rejected lines, each behind its reason, with the names of vehicles for their numbers."""
+    if register is None or hop.requests != NUMBERED:
+        return hop.payload
+    rows = [line.split(b",") for line in hop.payload.removesuffix(b"\n").split(b"\n")]
+    place = 1 + FIELDS.index("vid")
+    texts = register.texts(np.array([int(row[place]) for row in rows], np.int64)).to_pylist()
+    for row, name in zip(rows, texts, strict=True):
+        row[place] = printable(name)
+    return b"".join(b",".join(row) + b"\n" for row in rows)
+
+
+def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int, register: Register | None) -> Written:
     reports, newest = sum(piece.time.size for piece in pieces), max(int(piece.time.max()) for piece in pieces)
-    rows = (trajectories.as_table(piece, start) for piece in pieces)
+    rows = (_named(trajectories.as_table(piece, start), register) for piece in pieces)
     note = {"reports": reports, "newest": newest}
     return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.REPEATED)
 
@@ -181,10 +218,10 @@ class Delivery:
         newest = told.newest(self._last.newest)
         clock = Clock.read(self.clock) or Clock.starting(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
-        lines = text.lines_of(rows, emitted_ms)
+        lines, vehicles = text.lines_of(rows, emitted_ms)
         sizes = self._append(lines, text.reject_lines(rows))
         for publisher in self.publishers:
-            publisher.publish(batch, lines)
+            publisher.publish(batch, lines, vehicles)
         responses, irregular = told.responses(emitted_ms), list(astuple(told.irregular))
         return _Finished(Detail(newest, emitted_ms, responses, irregular, told.reports, *sizes), lines)
 

@@ -28,8 +28,8 @@ from slipstream.io import sources
 from slipstream.io.kafka import Topic
 from slipstream.io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
 from slipstream.io.outputs.kafka import Publisher
-from slipstream.io.parcels import Parcels, of_frame
-from slipstream.io.reports import reading
+from slipstream.io.report_packing import ReportPacking, frame_has_text_ids, of_frame
+from slipstream.io.reports import has_text_ids, reading
 from slipstream.io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream.linear_road import replay, tables
 from slipstream.linear_road.accounts import Accounts
@@ -38,7 +38,17 @@ from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
 from slipstream.linear_road.intake import SILENCE_MS
 from slipstream.linear_road.journal import Detail, last_batch
-from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, ARCHIVE, TRIPS, Layout, check_job, kind_of
+from slipstream.linear_road.layout import (
+    ANSWERS,
+    ANSWERS_AND_TRIPS,
+    ARCHIVE,
+    NUMBERS,
+    TEXTS,
+    TRIPS,
+    Layout,
+    check_job,
+    kind_of,
+)
 from slipstream.linear_road.query import IntakeStage, WriteStage, assemble, stages_of
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.schedule import Irregular
@@ -50,6 +60,7 @@ from slipstream.linear_road.travel import Past
 from slipstream.linear_road.watched import Watch, prepare, queries_in, schemas_of
 from slipstream.progress import bar, say
 from slipstream.runtime import job, state_cache
+from slipstream.runtime.names import Names
 from slipstream.runtime.status import has_finished
 from slipstream.session import activate, keeping_state
 
@@ -117,10 +128,11 @@ class Settings:
         """What people call a job with these settings."""
         return kind_of(self.outputs)
 
-    def fixed(self, source: str, *, lateness: int, until: int = -1) -> dict[str, Any]:
+    def fixed(self, source: str, *, lateness: int, until: int = -1, ids: str = NUMBERS) -> dict[str, Any]:
         """What a job must have in common with the one that it resumes."""
         of_trips = {"start": self.start, "until": until} if self.archives else {"start": "", "until": -1}
-        return {"source": source, "rules": self.rules, "lateness": lateness, "outputs": self.outputs, **of_trips}
+        common = {"source": source, "rules": self.rules, "lateness": lateness, "outputs": self.outputs, "ids": ids}
+        return {**common, **of_trips}
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
@@ -143,7 +155,7 @@ def toll_frame(
     Each of its partitions is a lane (``linear_road.intake``). It has no end of its own: the newest seconds wait for
     tuples that are newer by the lateness.
     """
-    _check(out, settings, _fixed_of_frame(name, settings))
+    _check(out, settings, _fixed_of_frame(frame, name, settings))
     return _FrameLife(spark, frame, name, out, settings).to_the_end()
 
 
@@ -180,12 +192,15 @@ def _fixed_of_run(run: Run, settings: Settings) -> dict[str, Any]:
 def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
     """What a job remembers of a feed: a folder may move, a socket may have another port."""
     name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
-    return settings.fixed(source if source.startswith(sources.KAFKA) else name, lateness=settings.lateness)
+    name = source if source.startswith(sources.KAFKA) else name
+    ids = TEXTS if has_text_ids(settings.reading(source)) else NUMBERS
+    return settings.fixed(name, lateness=settings.lateness, ids=ids)
 
 
-def _fixed_of_frame(name: str, settings: Settings) -> dict[str, Any]:
+def _fixed_of_frame(frame: DataFrame, name: str, settings: Settings) -> dict[str, Any]:
     """What a job remembers of a DataFrame."""
-    return settings.fixed(f"frame {name}", lateness=settings.lateness)
+    ids = TEXTS if frame_has_text_ids(frame) else NUMBERS
+    return settings.fixed(f"frame {name}", lateness=settings.lateness, ids=ids)
 
 
 def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
@@ -288,11 +303,12 @@ class _Life(job.Life):
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
         stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)
-        return assemble(parcels, engine, layout, stages, self.write(engine))
+        return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
-    def write(self, engine: str) -> WriteStage:
+    def write(self, engine: str, layout: Layout) -> WriteStage:
         """The stage that writes what the others make."""
-        return WriteStage(engine, self.out, second_of(self.settings.start) if self.settings.archives else 0)
+        start = second_of(self.settings.start) if self.settings.archives else 0
+        return WriteStage(engine, self.out, start, layout)
 
     def _start(self, engine: str) -> StreamingQuery:
         activate(self.spark)
@@ -304,7 +320,7 @@ class _Life(job.Life):
             return writer.start()
 
     def _delivery(self, layout: Layout) -> Delivery:
-        made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips)
+        made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
         made |= schemas_of(queries_in(self.settings.queries))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
@@ -357,7 +373,7 @@ class _RunLife(_Life):
         path = str(self._run.path.absolute())
         stages = stages_of(engine, layout, path, _watch(self.out, self.settings))
         hops = replay.replayed(self.spark, self._replay(path, layout, forward))
-        return layout, assemble(hops, engine, layout, stages, self.write(engine))
+        return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
     def _replay(self, path: str, layout: Layout, forward: str) -> replay.Replay:
         return replay.Replay(
@@ -417,7 +433,9 @@ class _FeedLife(_Life):
         """The feed as parcels, through the intake and the stages."""
         live, settings = self._feed.has_no_end, self.settings
         layout = self.layout(_fixed_of_feed(self.source, settings), live=live)
-        packing = Parcels(self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding)
+        packing = ReportPacking(
+            self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding, named=layout.named
+        )
         parcels = replace(self._feed, tasks=layout.partitions).open(
             self.spark,
             self.out / CHECKPOINT,
@@ -453,8 +471,9 @@ class _FrameLife(_Life):
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
         """Its rows as parcels, through the intake and the stages."""
-        layout = self.layout(_fixed_of_frame(self.source, self.settings), live=True)
-        parcels = of_frame(self._frame, Parcels("text", layout.fragments, layout.lateness))
+        layout = self.layout(_fixed_of_frame(self._frame, self.source, self.settings), live=True)
+        packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named)
+        parcels = of_frame(self._frame, packing)
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
@@ -470,6 +489,9 @@ def _rehearsing(
     def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
         hops = list(by_fragment(report, (0,)))
+        if layout.named:
+            names = Names()
+            names.texts.take(names.number(pa.array(["a vehicle"])))
         if layout.makes_trips:
             list(trip_stage(ReportTrips(), [*hops, *ends((0,), 0)], 0))
         if layout.makes_answers:

@@ -131,7 +131,13 @@ class Intake:
         """Take the words of a batch, sorted; returns how far the lane had come before each of them."""
         before = np.empty(words.size, np.int64)
         new = []
-        for place, (number, _, newest, arrived, behind, _) in enumerate(words.tolist()):
+        last = (-1, -1)
+        for place, (number, seq, newest, arrived, behind, _) in enumerate(words.tolist()):
+            if (number, seq) == last:
+                # said again, by another of those who number vehicles: about the same chunk
+                before[place] = before[place - 1]
+                continue
+            last = (number, seq)
             if number not in self.lanes:
                 self.lanes[number] = Lane()
                 new.append(number)

@@ -14,12 +14,16 @@ from slipstream.runtime.job import FILE, Job
 from slipstream.runtime.partitions import labels
 
 #: of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 5
+STATE_VERSION = 6
 
 #: what a job makes
 ANSWERS, TRIPS, ANSWERS_AND_TRIPS = "answers", "trips", "answers and trips"
 #: the kinds of job: archiving alone has a name of its own
 TOLL, ARCHIVE = "toll", "archive"
+
+
+#: how a feed knows vehicles
+NUMBERS, TEXTS = "numbers", "text"
 
 
 def kind_of(outputs: str) -> str:
@@ -41,6 +45,7 @@ class Layout:
     fragments: tuple[int, ...]  # the keys by which Spark knows them
     shards: tuple[int, ...]
     partitions: int
+    ids: str = NUMBERS  # of vehicles
 
     @classmethod
     def agreed(cls, out: Path, parallel: int, settings: Mapping[str, Any]) -> Layout:
@@ -65,6 +70,11 @@ class Layout:
             return layout
         except MALFORMED as error:
             raise BadInput(f"{out / FILE}: damaged ({error}).", hint="Start again in another --out folder.") from error
+
+    @property
+    def named(self) -> bool:
+        """Whether vehicles are known by text."""
+        return self.ids == TEXTS
 
     @property
     def makes_answers(self) -> bool:

@@ -13,14 +13,16 @@ from slipstream.archive.reports import ReportTrips
 from slipstream.feeds.intake import Parcel
 from slipstream.io import chunks, outputs
 from slipstream.linear_road.accounts import Accounts
-from slipstream.linear_road.delivery import write_batch
+from slipstream.linear_road.delivery import learn, write_batch
 from slipstream.linear_road.forward import Forward
 from slipstream.linear_road.fragment import TollFragment
 from slipstream.linear_road.intake import SILENCE_MS, Intake
 from slipstream.linear_road.layout import Layout
+from slipstream.linear_road.naming import NameStage
 from slipstream.linear_road.rules import find
 from slipstream.linear_road.stages import (
     COLUMNS,
+    NAMES,
     OPENING,
     REJECTS,
     Hop,
@@ -32,6 +34,7 @@ from slipstream.linear_road.stages import (
     trip_stage,
 )
 from slipstream.linear_road.travel import past_of
+from slipstream.runtime.names import Register
 from slipstream.runtime.stage import Chain, Stage, Together, batch_number
 from slipstream.runtime.store import Store
 
@@ -74,6 +77,8 @@ class IntakeStage(Stage[Intake]):
         for row in rows:
             if row.what == chunks.REJECTED:
                 yield Hop(self.key, REJECTS, second, 0, int(row.seq), 0, bytes(row.chunk))
+            elif row.what == chunks.NAMED:
+                yield Hop(self.key, NAMES, second, int(row.arrived), int(row.seq), 0, bytes(row.chunk))
         yield from rejects_hop(self.key, second, rejects + released.rejects)
         if state.ended:
             yield from ends((self.key,), second)
@@ -195,29 +200,40 @@ class AccountStage(Stage[Accounts]):
         state.save(self._second, stores[0])
 
 
-class WriteStage(Stage[None]):
-    """The last of every job: writes what the others made into files, and passes on what the driver must know."""
+class WriteStage(Stage[Register | None]):
+    """The last of every job: writes what the others made into files, and passes on what the driver must know.
+
+    Where vehicles are known by text, it keeps all names.
+    """
 
     name = "write"
-    maps = ()
+    maps: tuple[str, ...] = ()
 
-    def __init__(self, engine: str, out: Path, start: int) -> None:
+    def __init__(self, engine: str, out: Path, start: int, layout: Layout) -> None:
         super().__init__(engine)
         self._out, self._start = str(out.absolute()), start
+        self._parts = len(layout.fragments)
+        self.maps = ("register",) if layout.named else ()
 
-    def fresh(self) -> None:
-        """It keeps nothing."""
+    def fresh(self) -> Register | None:
+        """Nobody is known."""
+        return Register(self._parts) if self.maps else None
 
-    def load(self, stores: list[Store]) -> None:
-        """It keeps nothing."""
+    def load(self, stores: list[Store]) -> Register | None:
+        """The names from the store."""
+        return Register.load(self._parts, stores[0]) if self.maps else None
 
-    def take(self, state: None, rows: list[Any]) -> Iterator[outputs.Row]:  # noqa: ARG002
+    def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.Row]:
         """Answers, trips and rejects in, files out."""
-        hops = (Hop(*row) for row in rows)
-        return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start))
+        hops = [Hop(*row) for row in rows]
+        if state is not None:
+            learn(state, hops)
+        return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start, state))
 
-    def save(self, state: None, stores: list[Store]) -> None:
-        """It keeps nothing."""
+    def save(self, state: Register | None, stores: list[Store]) -> None:
+        """Write the names that are new."""
+        if state is not None:
+            state.save(stores[0])
 
 
 def stages_of(
@@ -251,6 +267,8 @@ def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[An
 
     The last operator also writes: what it passes on are rows of ``outputs.COLUMNS``.
     """
+    if layout.named:
+        stages = [NameStage(engine, layout), *stages]
     *others, last = stages
     if layout.partitions == 1:
         # one task from the source to the files: Spark exchanges nothing where there is a single partition already
@@ -258,5 +276,6 @@ def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[An
     else:
         ending = [last, write]
     for stage in others:
-        rows = rows.groupBy("key").transformWithState(stage, COLUMNS, "Append", "None")
+        columns = chunks.COLUMNS if isinstance(stage, NameStage) else COLUMNS
+        rows = rows.groupBy("key").transformWithState(stage, columns, "Append", "None")
     return rows.groupBy("key").transformWithState(Chain(engine, ending), outputs.COLUMNS, "Append", "None")

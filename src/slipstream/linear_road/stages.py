@@ -22,7 +22,7 @@ from slipstream.feeds import trains
 from slipstream.feeds.intake import Reject
 from slipstream.feeds.parse import Columns
 from slipstream.io.chunks import ARRIVALS_MS, as_stream, from_stream
-from slipstream.io.parcels import fragment_of, reject_lines
+from slipstream.io.report_packing import fragment_of, reject_lines
 from slipstream.kernels import Ints, Longs
 from slipstream.linear_road.accounts import Accounts
 from slipstream.linear_road.answers import ALERT, ANSWER, TOLL, Answers, table
@@ -30,7 +30,9 @@ from slipstream.linear_road.cars import NOWHERE
 from slipstream.linear_road.fragment import Charges, Entries, TollFragment
 from slipstream.linear_road.schedule import Irregular
 
-TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END, FOUND = range(10)
+TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END, FOUND, NAMES = range(11)
+#: of rejects, in ``requests``: their lines are tuples, with the number of a vehicle that is known by text
+NUMBERED = 1
 
 #: in what a query found: its name
 _QUERY = b"query"
@@ -50,9 +52,9 @@ class Hop(NamedTuple):
     key: int  # fragment or shard
     what: int
     second: int
-    arrived: int  # milliseconds; of trains only
-    reports: int
-    requests: int  # of trips, how many they are
+    arrived: int  # of trains: in milliseconds; of names: the part that gave them
+    reports: int  # of names: the first one's number in its part
+    requests: int  # of trips and names: how many they are
     payload: bytes
 
 
@@ -97,9 +99,9 @@ def trains_of(hops: Iterable[Hop]) -> list[trains.Train]:
 
 
 def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
-    """Rejected lines on their way to the files."""
+    """Rejected tuples on their way to the files."""
     if rejects:
-        yield Hop(key, REJECTS, second, 0, len(rejects), 0, reject_lines(rejects))
+        yield Hop(key, REJECTS, second, 0, len(rejects), NUMBERED, reject_lines(rejects))
 
 
 def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number: int = 0) -> Iterator[Hop]:
@@ -118,7 +120,10 @@ def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number:
     yield from _by_shard(CHARGES, booked, last, shards)
     yield from _by_shard(REQUESTS, _requests(arrived), last, shards)
     for hop in hops:
-        if hop.what != TRAIN:
+        if hop.what == NAMES:
+            # all fragments hear of all names: one of them tells the shards
+            yield from (hop._replace(key=shard) for shard in shards if number == 0)
+        elif hop.what != TRAIN:
             yield hop._replace(key=beside)
 
 
@@ -142,7 +147,7 @@ def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool
         yield Hop(key, TRIPS, last, 0, piece.time.size, piece.vid.size, piece.to_bytes())
     if alone:
         yield from _counted(hops, key, Irregular())
-        yield from (hop for hop in hops if hop.what == REJECTS)
+        yield from (hop for hop in hops if hop.what in (REJECTS, NAMES))
 
 
 def found_hop(key: int, second: int, query: str, rows: pa.Table) -> Hop:
@@ -200,7 +205,7 @@ def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
     last = max(hop.second for hop in hops)
     if answers.size:
         yield Hop(hops[0].key, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS, FOUND))
+    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS, FOUND, NAMES))
 
 
 def _gather(hops: list[Hop], what: int, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:

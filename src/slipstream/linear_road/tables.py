@@ -12,9 +12,10 @@ kind  table           columns                                                of
 \\     rejects         reason, line                                           lines that were not accepted
 ====  ==============  =====================================================  ===========================
 
-Every row also has ``batch``, the batch that committed it. An answer has ``delay_ms``: how long before its Time the
-question arrived, by the clock of commits. Only the journal knows when a batch became visible (``emitted_ms``), and Emit
-is the sum of the two, so tasks can write answers before anybody knows their Emit.
+Where a feed knows vehicles by text, every row with a ``vid`` also has that text as ``vehicle``, and ``vid`` is a number
+that the job gave it. Every row also has ``batch``, the batch that committed it. An answer has ``delay_ms``: how long
+before its Time the question arrived, by the clock of commits. Only the journal knows when a batch became visible
+(``emitted_ms``), and Emit is the sum of the two, so tasks can write answers before anybody knows their Emit.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TRIPS, REJECTS = "trips", "rejects"
+#: where vehicles are known by text, the column with it
+VEHICLE = "vehicle"
+_VEHICLE = pa.field(VEHICLE, pa.string())
 REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("line", pa.string())])
 
 
@@ -87,10 +91,23 @@ ANSWER_TABLES = (
 TEXTS = (*(table.name for table in ANSWER_TABLES), REJECTS)
 
 
-def schemas(*, answers: bool, trips: bool) -> dict[str, pa.Schema]:
-    """The tables of a job that tolls, archives, or does both."""
+def schemas(*, answers: bool, trips: bool, named: bool = False) -> dict[str, pa.Schema]:
+    """The tables of a job that tolls, archives, or does both; ``named`` if vehicles are known by text."""
     tables = {table.name: table.schema for table in ANSWER_TABLES} if answers else {}
-    return {**tables, **({TRIPS: TRIP_SCHEMA} if trips else {}), REJECTS: REJECT_SCHEMA}
+    if trips:
+        tables[TRIPS] = TRIP_SCHEMA
+    if named:
+        tables = {name: schema.insert(_after_vid(schema.names), _VEHICLE) for name, schema in tables.items()}
+    return {**tables, REJECTS: REJECT_SCHEMA}
+
+
+def with_vehicle(rows: pa.Table, names: pa.StringArray) -> pa.Table:
+    """Rows with the text by which their vehicle is known."""
+    return rows.add_column(_after_vid(rows.column_names), _VEHICLE, names)
+
+
+def _after_vid(columns: list[str]) -> int:
+    return columns.index("vid") + 1
 
 
 def split(answers: Answers) -> Iterator[tuple[AnswerTable, pa.Table]]:

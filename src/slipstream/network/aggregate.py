@@ -17,16 +17,15 @@ from slipstream.network.groups import Columns, Groups, Waiting, in_groups
 from slipstream.network.kernels import (
     LAST,
     ON,
-    TRIGGER,
     TS,
     Horizon,
     Numbers,
     Released,
+    Results,
     State,
     between,
     both,
     exact,
-    finished,
     kinds,
     lowest,
     sort_groups,
@@ -221,8 +220,11 @@ class AggregateKernel:
     @property
     def _columns(self) -> tuple[str, ...]:
         """What is kept of a tuple."""
-        arguments = dict.fromkeys(name for function in self.functions for name in function.arguments)
-        return (TS, ON, *arguments, *([_CLOCK] if self.timeout is not None else []))
+        return (*self._tuples.kept, *([_CLOCK] if self.timeout is not None else []))
+
+    @property
+    def _tuples(self) -> Results:
+        return Results(self.group_by, self.column, self.functions)
 
     @property
     def _horizon(self) -> Horizon:
@@ -346,11 +348,9 @@ class AggregateKernel:
 
     def _results(self, groups: Groups, rows: _Rows, found: _Found) -> Released:
         """One tuple a window, in the order of emission."""
-        start = self._grid.start(found.number)
-        codes = rows.codes[found.group]
-        result = {name: groups.table.take(name, codes) for name in self.group_by} | {self.column: start}
-        result |= finished(self.functions, Sorted(rows.columns, found.order), found.first, found.last, start)
-        result[TRIGGER] = found.trigger
+        start, codes = self._grid.start(found.number), rows.codes[found.group]
+        sorted_ = Sorted(rows.columns, found.order)
+        result = self._tuples.of(groups, codes, sorted_, found.first, found.last, start, found.trigger)
         return {name: values[found.emitted] for name, values in result.items()}
 
 

@@ -20,14 +20,12 @@ from slipstream.network.kernels import (
     ARRIVAL,
     INSTANT,
     ON,
-    TRIGGER,
-    TS,
     Horizon,
     Numbers,
     Released,
+    Results,
     State,
     both,
-    finished,
     horizons,
     kinds,
     sort_groups,
@@ -99,7 +97,11 @@ class ClockedKernel:
     @property
     def _columns(self) -> tuple[str, ...]:
         """What is kept of a tuple."""
-        return (TS, ON, *dict.fromkeys(name for function in self.functions for name in function.arguments))
+        return self._tuples.kept
+
+    @property
+    def _tuples(self) -> Results:
+        return Results(self.group_by, self.column, self.functions)
 
     @property
     def _horizon(self) -> Horizon:
@@ -129,7 +131,7 @@ class ClockedKernel:
         new = {name: new[name][taken] for name in self._columns}
         if not self._grid.may_close(passed, passing[-1:])[0]:
             pool.add(codes, new)
-            return self._nothing(new)
+            return self._nothing(state.groups, new)
         rows = self._rows(pool, codes, new, passing[-1])
         found = self._close(state.groups, rows, passed, steps)
         self._settle(pool, rows, codes, new, passing[-1])
@@ -168,9 +170,7 @@ class ClockedKernel:
         )
         start, codes = self._grid.start(number), touched[group]
         trigger = np.searchsorted(steps.reached, self._grid.end(number))
-        result = {name: groups.table.take(name, codes) for name in self.group_by} | {self.column: start}
-        result |= finished(self.functions, Sorted(rows.columns, order), begin, end, start)
-        result[TRIGGER] = steps.arrival[trigger]
+        result = self._tuples.of(groups, codes, Sorted(rows.columns, order), begin, end, start, steps.arrival[trigger])
         emitted = np.lexsort((codes, number, trigger))
         return {name: values[emitted] for name, values in result.items()}
 
@@ -183,11 +183,9 @@ class ClockedKernel:
         stay[rows.new[over[rows.slots.size :]]] = False
         pool.add(codes[stay], {name: new[name][stay] for name in self._columns})
 
-    def _nothing(self, new: Columns) -> Released:
+    def _nothing(self, groups: Groups, new: Columns) -> Released:
         """No window."""
         none = np.empty(0, np.int64)
         start: Numbers = none if self._grid.is_whole else new[ON][:0]
-        result = {name: np.empty(0, object if self.types[name] == "text" else np.int64) for name in self.group_by}
         rows = Sorted({name: values[:0] for name, values in new.items()}, none)
-        result |= {self.column: start} | finished(self.functions, rows, none, none, start)
-        return result | {TRIGGER: none}
+        return self._tuples.of(groups, none, rows, none, none, start, none)

@@ -16,8 +16,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from reprlib import repr  # of what strangers write, only so much
 from typing import Any
@@ -50,7 +52,7 @@ from slipstream.network.algebra import (
 )
 from slipstream.network.archive import Archive
 from slipstream.network.cuboids import CuboidLookup, CuboidQuery, Keep
-from slipstream.network.operators import Operator
+from slipstream.network.operators import Operator, Unloaded
 from slipstream.network.qos import DELAY, DROP, Graph, Quality
 
 VERSION = 1
@@ -74,19 +76,23 @@ for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
-def load(path: Path) -> Network:
-    """Read a network file."""
+def load(path: Path, *, unloaded: bool = False) -> Network:
+    """Read a network file; see :func:`loads` for ``unloaded``."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
             f"{path}: cannot be read.", hint="Give a network file; `slipstream examples` writes some."
         ) from error
-    return loads(text, str(path))
+    return loads(text, str(path), unloaded=unloaded)
 
 
-def loads(text: str, where: str = "network") -> Network:
-    """Read a network from text; ``where`` names it in messages."""
+def loads(text: str, where: str = "network", *, unloaded: bool = False) -> Network:
+    """Read a network from text; ``where`` names it in messages.
+
+    An operator that nobody has registered is refused. If ``unloaded`` are welcome, it is read as an
+    :class:`~slipstream.network.operators.Unloaded` box, which can be drawn and written, but not checked or run.
+    """
     try:
         body = yaml.load(text, _Loader)
     except (yaml.YAMLError, *MALFORMED) as error:
@@ -94,7 +100,7 @@ def loads(text: str, where: str = "network") -> Network:
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or f"not YAML ({type(error).__name__})"
         raise BadInput(f"{where}{line}: {problem}.", hint="Mend the YAML there.") from error
-    return _Reader(where).network(body)
+    return _Reader(where, unloaded=unloaded).network(body)
 
 
 def dumps(network: Network) -> str:
@@ -105,26 +111,49 @@ def dumps(network: Network) -> str:
     body["sources"] = {source.name: dict(source.schema) for source in network.sources}
     if network.tables:
         body["tables"] = {table.name: dict(table.schema) for table in network.tables}
-    name = _Names(network)
-    body["boxes"] = {node.name: _box(node, name) for node in network.nodes}
-    body["outputs"] = {output.name: _output(output, name) for output in network.outputs}
+    name, archives = ArcNames(network), archive_outputs(network)
+    boxes = [node for node in network.nodes if node not in archives.values()]
+    implied = {f"{output}_rejects" for output in archives}
+    ends = [output for output in network.outputs if output.name not in implied]
+    body["boxes"] = {node.name: _box(node, name) for node in boxes}
+    body["outputs"] = {output.name: _output(output, name, archives.get(output.name)) for output in ends}
     if network.points:
         body["points"] = {point.name: _point(point, name) for point in network.points}
     return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None))
 
 
-class _Names:
-    """How arcs are called in a file: outputs of operators by their names."""
+def archive_outputs(network: Network) -> dict[str, Node]:
+    """Return the archive boxes that outputs with ``archive`` stand for in a file, by the names of these outputs.
+
+    A box of the same name that was written out, or whose trips go elsewhere as well, is a box like any other.
+    """
+    arcs = [arc for node in network.nodes for arc in node.inputs] + [end.arc for end in network.ends]
+    taken = Counter(arc.origin for arc in arcs)
+    nodes = {node.name: node for node in network.nodes if isinstance(node.box, Archive) and taken[node.name] == 2}
+    found = {}
+    for trips, rejects in pairwise(network.outputs):
+        node = nodes.get(f"archive_{trips.name}")
+        if node is None or trips.arc != Arc(node.name) or node != Node(node.name, node.box, node.inputs):
+            continue
+        if rejects == Output(f"{trips.name}_rejects", Arc(node.name, 1)):
+            found[trips.name] = node
+    # reading puts these boxes behind all others
+    return found if network.nodes[len(network.nodes) - len(found) :] == tuple(found.values()) else {}
+
+
+class ArcNames:
+    """What a file calls the arcs of a network: outputs of operators have names."""
 
     def __init__(self, network: Network) -> None:
         self._ports = {n.name: n.box.ports for n in network.nodes if isinstance(n.box, Operator)}
 
     def __call__(self, arc: Arc) -> str:
+        """Return what a file calls an arc."""
         ports = self._ports.get(arc.origin, ())
         return f"{arc.origin}.{ports[arc.port]}" if 0 < arc.port < len(ports) else str(arc)
 
 
-def _box(node: Node, name: _Names) -> dict[str, Any]:
+def _box(node: Node, name: ArcNames) -> dict[str, Any]:
     sources = [name(arc) for arc in node.inputs]
     body = _arguments(node.box)
     if isinstance(node.box, Aggregate) and len(sources) > 1:
@@ -172,6 +201,8 @@ def _operator(box: Operator) -> dict[str, Any]:
             return {"query": box.select}
         case CuboidLookup():
             return {"lookup": dict(box.columns), "key": box.by, "outer": box.outer or None}
+        case Unloaded():
+            return {"operator": box.name, "parameters": box.given or None}
     if box.kind == "toll":
         return {"toll": {name: getattr(value, "name", value) for name, value in operators.parameters(box).items()}}
     return {"operator": box.name, "parameters": operators.parameters(box) or None}
@@ -186,9 +217,11 @@ def _order(order: Order) -> dict[str, Any]:
     return body
 
 
-def _output(output: Output, name: _Names) -> dict[str, Any]:
+def _output(output: Output, name: ArcNames, archive: Node | None) -> dict[str, Any]:
     quality = output.quality
     body: dict[str, Any] = {"from": name(output.arc)}
+    if archive is not None and isinstance(archive.box, Operator):
+        body = {"from": name(archive.inputs[0]), "archive": operators.parameters(archive.box)}
     if quality.delay != DELAY:
         body["delay"] = _points(quality.delay)
     if quality.drop != DROP:
@@ -203,7 +236,7 @@ def _points(graph: Graph) -> list[list[float]]:
     return [[x, y] for x, y in graph.points]
 
 
-def _point(point: ConnectionPoint, name: _Names) -> dict[str, Any]:
+def _point(point: ConnectionPoint, name: ArcNames) -> dict[str, Any]:
     return {"from": name(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
 
 
@@ -215,8 +248,10 @@ def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
 class _Reader:
     """Reads the parts of a file; every complaint says where in the file."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, where: str, *, unloaded: bool) -> None:
+        self._where, self._unloaded = where, unloaded
+        #: the outputs that arcs name, by box: of an unloaded operator nothing else is known
+        self._named: dict[str, list[str]] = {}
         #: the boxes whose outputs have names
         self._operators: dict[str, Operator] = {}
         #: the boxes that outputs with ``archive`` stand for
@@ -232,6 +267,7 @@ class _Reader:
                 f"{where}: network format {repr(fields['version'])}, this program reads {VERSION}.",
                 hint="Use the version that wrote it.",
             )
+        self._named = _named_outputs(fields) if self._unloaded else {}
         nodes = [read() for read in self._each(fields, "boxes", self._node)]
         outputs = [output for several in self._each(fields, "outputs", self._outputs) for output in several]
         return Network(
@@ -298,12 +334,12 @@ class _Reader:
         if "clock" in fields:
             texts.append((f"{where}, clock", fields["clock"]))
         group, note = (self._text(f"{where}, {key}", fields.get(key, "")) for key in ("group", "note"))
-        box = self._box(where, kind, fields)
+        box = self._box(where, name, kind, fields)
         if isinstance(box, Operator):
             self._operators[name] = box
         return lambda: Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
 
-    def _box(self, where: str, kind: str, fields: dict[str, Any]) -> Box:
+    def _box(self, where: str, name: str, kind: str, fields: dict[str, Any]) -> Box:
         read: dict[str, Callable[[], Box]] = {
             "filter": lambda: Filter(self._list(f"{where}, filter", fields["filter"])),
             "map": lambda: Map(self._texts(f"{where}, map", fields["map"])),
@@ -319,7 +355,7 @@ class _Reader:
                 self._texts(f"{where}, running", fields["running"]),
                 self._list(f"{where}, group_by", fields.get("group_by", [])),
             ),
-            "operator": lambda: self._operator(where, fields),
+            "operator": lambda: self._operator(where, name, fields),
             "keep": lambda: self._keep(where, fields),
             "query": lambda: CuboidQuery(self._text(f"{where}, query", fields["query"])),
             "lookup": lambda: self._lookup(where, fields),
@@ -382,12 +418,16 @@ class _Reader:
             raise BadInput(f"{where}.{key}: {repr(value)} is neither true nor false.", hint=f"Write {key}: true.")
         return value
 
-    def _operator(self, where: str, fields: dict[str, Any]) -> Operator:
+    def _operator(self, where: str, name: str, fields: dict[str, Any]) -> Operator:
+        called, given = self._text(f"{where}, operator", fields["operator"]), fields.get("parameters") or {}
         try:
-            kind = operators.find(self._text(f"{where}, operator", fields["operator"]))
+            kind = operators.find(called)
         except BadInput as error:
-            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
-        return self._parameters(f"{where}, parameters", kind, fields.get("parameters") or {})
+            if not self._unloaded:
+                raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+            takes = len(self._list(f"{where}, from", fields["from"]))
+            return operators.unloaded(called, takes, tuple(self._named.get(name, ())))(given)
+        return self._parameters(f"{where}, parameters", kind, given)
 
     def _parameters(self, where: str, kind: type[Operator], body: Any) -> Operator:
         """An operator with the parameters that a file gives it."""
@@ -461,8 +501,9 @@ class _Reader:
         text = self._text(where, value)
         origin, _, output = text.partition(".")
         try:
-            if output and not output.isdigit() and origin in self._operators:
-                return Arc(origin, self._operators[origin].port(output))
+            box = self._operators.get(origin)
+            if output and box is not None and (isinstance(box, Unloaded) or not output.isdigit()):
+                return Arc(origin, box.port(output))
             return Arc.parse(text)
         except BadInput as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
@@ -476,6 +517,26 @@ class _Reader:
         """How long and how much a connection point or a view remembers."""
         seconds, tuples = (self._maybe(where, fields, key) for key in _KEEP)
         return seconds, None if tuples is None else int(tuples)
+
+
+def _named_outputs(fields: dict[str, Any]) -> dict[str, list[str]]:
+    """The outputs that the arcs of a file name, by box."""
+    bodies = [
+        body
+        for key in ("boxes", "outputs", "points")
+        if isinstance(fields.get(key), dict)
+        for body in fields[key].values()
+    ]
+    found: dict[str, list[str]] = {}
+    for body in bodies:
+        if not isinstance(body, dict):
+            continue
+        taken = body.get("from")
+        for arc in (*(taken if isinstance(taken, list) else [taken]), body.get("clock")):
+            origin, _, output = str(arc).partition(".")
+            if output and output not in found.setdefault(origin, []):
+                found[origin].append(output)
+    return found
 
 
 def _signature(kind: type[Operator]) -> str:

@@ -16,6 +16,7 @@ from pyarrow import csv
 
 from slipstream.errors import BadArgument, BadInput
 from slipstream.feeds.run import Run
+from slipstream.io.given import check_given
 from slipstream.network.algebra import Network, Schema
 from slipstream.network.trains import SEQ, TS, arrow_schema, write_train
 
@@ -33,21 +34,6 @@ def read_tables(network: Network, paths: Mapping[str, Path]) -> dict[str, pa.Tab
     """The stored tables of a network."""
     check_given(network.name, "--table", "table", [table.name for table in network.tables], paths)
     return {table.name: read_table(paths[table.name], table.schema) for table in network.tables}
-
-
-def check_given(network: str, option: str, kind: str, names: list[str], paths: Mapping[str, Path | str]) -> None:
-    """Refuse files for what the network does not have, and sources or tables without a file."""
-    if unknown := [name for name in paths if name not in names]:
-        raise BadArgument(
-            f"{option} {unknown[0]}={paths[unknown[0]]}: network {network} has no {kind} {unknown[0]!r}.",
-            hint=f"It has: {', '.join(names)}." if names else f"Leave out {option}.",
-        )
-    if missing := [name for name in names if name not in paths]:
-        options = " ".join(f"{option} {name}=FILE" for name in missing)
-        plural = "s" if len(missing) > 1 else ""
-        raise BadArgument(
-            f"network {network}: no input for the {kind}{plural} {', '.join(missing)}.", hint=f"Give {options}."
-        )
 
 
 def read_table(path: Path, schema: Schema) -> pa.Table:

@@ -168,12 +168,31 @@ def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Nu
     return first, last
 
 
-def finished(functions: Sequence[Function], rows: Sorted, first: Longs, last: Longs, at: Numbers) -> Released:
-    """What the window functions give, and the arrival time of each window's oldest tuple."""
-    windows = Windows((), first, last, at)
-    result = {function.name: apply(function, rows, windows) for function in functions}
-    result[TS] = windows.reduce(np.minimum, rows.column(TS))
-    return result
+@dataclass(frozen=True)
+class Results:
+    """The tuples that a box makes of windows: columns of the group, where the window is, and its functions."""
+
+    group_by: tuple[str, ...]
+    column: str
+    functions: tuple[Function, ...]
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """What is kept of a tuple until its windows close."""
+        return (TS, ON, *dict.fromkeys(name for function in self.functions for name in function.arguments))
+
+    def of(
+        self, groups: Groups, codes: Longs, rows: Sorted, first: Longs, last: Longs, at: Numbers, trigger: Longs
+    ) -> Released:
+        """One tuple per window of ``rows``, from ``first`` to before ``last``; ``codes`` are the windows' groups.
+
+        Its arrival time is that of the oldest tuple in the window.
+        """
+        windows = Windows((), first, last, at)
+        result = {name: groups.table.take(name, codes) for name in self.group_by} | {self.column: at}
+        result |= {function.name: apply(function, rows, windows) for function in self.functions}
+        result[TS] = windows.reduce(np.minimum, rows.column(TS))
+        return result | {TRIGGER: trigger}
 
 
 def lowest(values: Numbers) -> Any:

@@ -36,6 +36,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -351,10 +352,40 @@ def register(operator: OperatorClass) -> OperatorClass:
 def find(name: str) -> type[Operator]:
     """The operator class registered under a name."""
     if name not in _registered:
-        near = difflib.get_close_matches(name, _registered, 1)
-        guess = f"Did you mean {near[0]!r}?" if near else "--functions FILE names the Python file that registers it."
-        raise BadInput(f"no operator {name!r}.", hint=guess)
+        raise _not_registered(name)
     return _registered[name]
+
+
+def _not_registered(name: str) -> BadInput:
+    near = difflib.get_close_matches(name, _registered, 1)
+    guess = f"Did you mean {near[0]!r}?" if near else "--functions FILE names the Python file that registers it."
+    return BadInput(f"no operator {name!r}.", hint=guess)
+
+
+def registered() -> list[type[Operator]]:
+    """Return the operator classes that networks can name, in the order in which they were registered."""
+    return list(_registered.values())
+
+
+@dataclass(frozen=True)
+class Unloaded(Operator):
+    """An operator whose class nobody has registered: it can be drawn and written, but not checked or run."""
+
+    given: Mapping[str, Any]
+
+    def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:  # noqa: ARG002
+        """Refuse, as :func:`find` does."""
+        raise _not_registered(self.name)
+
+
+@lru_cache(maxsize=256)
+def unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
+    """Return the class of an unloaded operator: all that is known is how a file uses it.
+
+    >>> unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
+    1
+    """
+    return type("Unloaded", (Unloaded,), {"name": name, "takes": takes, "ports": ("", *named)})
 
 
 # --- running one

@@ -14,16 +14,15 @@ from slipstream.network.kernels import (
     ARRIVAL,
     LAST,
     ON,
-    TRIGGER,
     TS,
     Horizon,
     Numbers,
     Released,
+    Results,
     State,
     between,
     both,
     exact,
-    finished,
     kinds,
     minus,
     sort_groups,
@@ -87,7 +86,11 @@ class ResampleKernel:
     @property
     def _columns(self) -> tuple[str, ...]:
         """What is kept of a right tuple."""
-        return (TS, ON, *dict.fromkeys(name for function in self.functions for name in function.arguments))
+        return self._tuples.kept
+
+    @property
+    def _tuples(self) -> Results:
+        return Results(self.group_by, self.column, self.functions)
 
     @property
     def _horizons(self) -> tuple[Horizon, Horizon]:
@@ -206,12 +209,10 @@ class ResampleKernel:
         counts = np.bincount(pair, minlength=at.size)
         last = np.cumsum(counts)
         some = np.flatnonzero(counts)
-        codes = pairs.code[some]
-        result = {name: groups.table.take(name, codes) for name in self.group_by} | {self.column: at[some]}
-        rows = Sorted(rights.columns, place)
-        result |= finished(self.functions, rows, (last - counts)[some], last[some], at[some])
+        rows, first, trigger = Sorted(rights.columns, place), (last - counts)[some], pairs.trigger[some]
+        result = self._tuples.of(groups, pairs.code[some], rows, first, last[some], at[some], trigger)
         result[TS] = np.minimum(result[TS], lefts.columns[TS][pairs.left[some]])
-        return result | {TRIGGER: pairs.trigger[some]}
+        return result
 
     def _needed(self, waiting: Numbers, left: Any, passed: Numbers) -> Numbers:
         """The least right value of each group that a left tuple to come, or one that waits for it, may still want."""

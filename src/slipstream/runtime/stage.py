@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from slipstream.failpoints import failpoint
 from slipstream.runtime import state_cache
-from slipstream.runtime.store import MapStore, Store
+from slipstream.runtime.store import StateMap, Store
 
 State = TypeVar("State")
 
@@ -56,8 +56,7 @@ class Stage(StatefulProcessor, Generic[State]):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of a partition."""
-        self._mark = handle.getValueState("mark", "mark string")
-        self._stores: list[Store] = [MapStore(handle, name) for name in self.maps]
+        self._saved = StateMap(handle, len(self.maps))
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
         """One batch of one key."""
@@ -65,13 +64,11 @@ class Stage(StatefulProcessor, Generic[State]):
 
     def process(self, key: Any, rows: Iterator[Any]) -> list[Any]:
         """Load the state or find it warm, take the batch, save what changed."""
-        stored = self._mark.get()
         self.key = int(key[0])
         with state_cache.held(self._engine, self.name, self.key) as kept:
-            state = self._state(kept, stored[0] if stored else None)
-            passed = self.step(state, list(rows), self._stores)
-            mark = uuid.uuid4().hex
-            self._mark.update((mark,))
+            state = self._state(kept)
+            passed = self.step(state, list(rows), self._saved.stores)
+            self._saved.mark = mark = uuid.uuid4().hex
             kept.leave(mark, state)
         return passed
 
@@ -81,11 +78,15 @@ class Stage(StatefulProcessor, Generic[State]):
         self.save_between_failpoints(state, stores)
         return passed
 
-    def _state(self, kept: state_cache.Kept, mark: str | None) -> State:
+    def _state(self, kept: state_cache.Kept) -> State:
+        mark = self._saved.mark
         found: State | None = kept.take(mark)
         if found is not None:
             return found
-        return self.fresh() if mark is None else self.load(self._stores)
+        if mark is None:
+            return self.fresh()
+        with self._saved.reading():
+            return self.load(self._saved.stores)
 
     def save_between_failpoints(self, state: State, stores: list[Store]) -> None:
         """Write what changed; tests kill a stage before and after it."""

@@ -24,15 +24,23 @@ import { memo, useCallback, useEffect, useMemo, useState } from "react";
 import { count, duration } from "../shared/format";
 import { layout, type Positions, type Spot, WIDTH } from "./layout";
 import * as m from "./model";
-import type { Complaint, Drop, Flow, Verdict, Working } from "./server";
+import type { Complaint, Drop, Flow, Stage, Verdict, Working } from "./server";
+import { framesOf, stageOf, stageOfSpot, type StageOf } from "./stages";
 
 export const DRAGGED = "application/slipstream-piece";
 
+interface DrawnLine {
+  text: string;
+  /** the output that leaves here */
+  port?: string;
+  dim?: boolean;
+}
 interface Look extends Record<string, unknown> {
   title: string;
   kind: string;
-  lines: { text: string; port?: number; dim?: boolean }[];
+  lines: DrawnLine[];
   inputs: string[];
+  names?: string[];
   complaints: Complaint[];
   understood: boolean;
   badge?: string;
@@ -43,7 +51,9 @@ type Wire = Edge<{ flow?: Flow; drop?: Drop; queue?: number; busy: boolean; arc:
 
 interface Props {
   doc: m.Doc;
+  shapes: readonly m.Shape[];
   verdict: Verdict | undefined;
+  showStages: boolean;
   run: Working | undefined;
   group: string | undefined;
   selected: string | undefined;
@@ -71,9 +81,11 @@ async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
 }
 
 export function Canvas(props: Props) {
-  const { doc, verdict, run, group, selected, positions, onSelect, onEnter, onEdit, onPlace } = props;
+  const { doc, shapes, verdict, run, group, selected, positions, onSelect, onEnter, onEdit, onPlace } = props;
   const flow = useReactFlow<Drawn, Wire>();
-  const scene = useMemo(() => sceneOf(doc, group), [doc, group]);
+  const stages = useStages(verdict, props.opened, props.showStages);
+  const inStage = useMemo(() => stageOf(doc, stages), [doc, stages]);
+  const scene = useMemo(() => sceneOf(doc, group, shapes, inStage), [doc, group, shapes, inStage]);
   const placed = useMemo(() => ({ ...layout(scene.spots, scene.arcs), ...positions }), [scene, positions]);
   const [nodes, setNodes] = useState<Drawn[]>([]);
   useEffect(() => {
@@ -85,11 +97,12 @@ export function Canvas(props: Props) {
         position: placed[spot.id] ?? { x: 0, y: 0 },
         selected: spot.id === selected,
         deletable: !isOutside(spot.id),
-        data: lookOf(doc, spot.id, verdict, run),
+        data: lookOf(doc, spot.id, shapes, inStage, verdict, run),
         ...(sizes.get(spot.id) ? { measured: sizes.get(spot.id) ?? {} } : {}),
       })) as Drawn[];
     });
-  }, [scene, placed, selected, verdict, run, doc]);
+  }, [scene, placed, selected, shapes, inStage, verdict, run, doc]);
+  const frames = useMemo(() => (verdict?.stages.length ? framesOf(doc, stages, inStage, nodes, WIDTH) : []), [doc, stages, inStage, nodes, verdict]);
   const edges = useMemo(() => wiresOf(doc, scene, run, selected), [doc, scene, run, selected]);
   useEffect(() => {
     const soon = window.setTimeout(() => void show(flow), 60);
@@ -126,7 +139,7 @@ export function Canvas(props: Props) {
       }}
     >
       <ReactFlow
-        nodes={nodes}
+        nodes={[...frames.map(framed), ...nodes]}
         edges={edges}
         nodeTypes={NODES}
         edgeTypes={EDGES}
@@ -135,7 +148,7 @@ export function Canvas(props: Props) {
           for (const one of changes) if (one.type === "select" && one.selected) onSelect(one.id);
         }}
         onConnect={(link) =>
-          onEdit((now) => m.connect(now, m.arcOf(m.split(link.source)[1], port(link.sourceHandle)), link.target, port(link.targetHandle)))
+          onEdit((now) => m.connect(now, m.arcOf(m.split(link.source)[1], portAt(link.sourceHandle)), link.target, sideAt(link.targetHandle)))
         }
         isValidConnection={isValid}
         onDelete={(gone) => {
@@ -165,7 +178,41 @@ export function Canvas(props: Props) {
 }
 
 const isOutside = (id: string): boolean => id.startsWith("group.") || id.startsWith("outside.");
-const port = (handle: string | null | undefined): number => Number(handle?.slice(1) ?? 0);
+/** The ids of dots: o and the output, i and the side. */
+const dotOf = (port: string): string => `o${port || "0"}`;
+const portAt = (dot: string | null | undefined): string => (dot && dot !== "o0" ? dot.slice(1) : "");
+const sideAt = (dot: string | null | undefined): number => Number(dot?.slice(1) ?? 0);
+
+/** The stages of what was last right, so that boxes keep their places while one is being changed. */
+function useStages(verdict: Verdict | undefined, opened: number, show_: boolean): readonly Stage[] {
+  const [known, setKnown] = useState<{ opened: number; stages: readonly Stage[] }>({ opened, stages: [] });
+  useEffect(() => {
+    const found = verdict?.stages ?? [];
+    setKnown((before) => {
+      const stages = found.length || before.opened !== opened ? found : before.stages;
+      return before.opened === opened && JSON.stringify(before.stages) === JSON.stringify(stages) ? before : { opened, stages };
+    });
+  }, [verdict, opened]);
+  return show_ ? known.stages : NO_STAGES;
+}
+const NO_STAGES: readonly Stage[] = [];
+
+const framed = ({ stage, x, y, width, height }: ReturnType<typeof framesOf>[number]): Drawn =>
+  ({
+    id: `stage.${stage.stage}`,
+    type: "stage",
+    position: { x, y },
+    width,
+    height,
+    zIndex: -1,
+    selectable: false,
+    draggable: false,
+    connectable: false,
+    deletable: false,
+    focusable: false,
+    style: { pointerEvents: "none" },
+    data: { title: stage.said.replace(/^s/, "S") },
+  }) as unknown as Drawn;
 
 interface Scene {
   spots: Spot[];
@@ -174,7 +221,7 @@ interface Scene {
 }
 
 /** What is drawn: all with groups closed, or one group with its surroundings. */
-function sceneOf(doc: m.Doc, group: string | undefined): Scene {
+function sceneOf(doc: m.Doc, group: string | undefined, shapes: readonly m.Shape[], inStage: StageOf): Scene {
   const groupOf = (id: string) => (id.startsWith("boxes.") ? doc.boxes[m.split(id)[1]]?.group : undefined);
   const shown = (id: string): string => {
     const of = groupOf(id);
@@ -193,45 +240,58 @@ function sceneOf(doc: m.Doc, group: string | undefined): Scene {
   }
   const used = new Set(wires.flatMap((wire) => [wire.from, wire.to]));
   const ids = [...new Set(m.placesOf(doc).map(shown))].filter((id) => !id.startsWith("outside.") || used.has(id));
-  const spots = ids.map((id) => ({ id, height: heightOf(doc, id) }));
+  const spots = ids.map((id) => {
+    const stage = stageOfSpot(doc, id, inStage);
+    return { id, height: heightOf(doc, id, shapes), ...(stage === undefined ? {} : { stage }) };
+  });
   return { spots, wires, arcs: wires.map((wire) => [wire.from, wire.to]) };
 }
 
-function heightOf(doc: m.Doc, id: string): number {
+function heightOf(doc: m.Doc, id: string, shapes: readonly m.Shape[]): number {
   const [part, name] = m.split(id);
-  const box = part === "boxes" ? doc.boxes[name] : undefined;
-  return 46 + 22 * (box?.filter ? box.filter.length + 1 : 1);
+  return 46 + 22 * (part === "boxes" ? linesOf(doc, name, shapes).length : 1);
 }
 
-function lookOf(doc: m.Doc, id: string, verdict: Verdict | undefined, run: Working | undefined): Look {
+/** What stands in a box: what it does, and its outputs if it has several. */
+function linesOf(doc: m.Doc, name: string, shapes: readonly m.Shape[]): DrawnLine[] {
+  const box = doc.boxes[name] ?? { from: [] };
+  const ports = m.portsOf(doc, name, shapes);
+  const outputs = ports.map(({ port, title }, i) => ({ text: title, port, dim: !box.filter || i === ports.length - 1 }));
+  if (box.filter) return outputs;
+  return ports.length > 1 ? [{ text: m.summary(box) }, ...outputs] : [{ text: m.summary(box), port: "" }];
+}
+
+function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: StageOf, verdict: Verdict | undefined, run: Working | undefined): Look {
   const [part, name] = m.split(id);
   const plain = { complaints: [] as Complaint[], understood: true, inputs: ["i0"] };
   if (id.startsWith("group.")) {
     const inside = Object.keys(doc.boxes).filter((one) => doc.boxes[one]?.group === id.slice(6));
     const complaints = verdict?.complaints.filter((one) => inside.includes(m.split(one.place)[1]) && one.place.startsWith("boxes.")) ?? [];
-    return { ...plain, title: id.slice(6), kind: "group", complaints, lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: 0, dim: true }] };
+    const stages = inside.flatMap((one) => inStage.get(`boxes.${one}`) ?? []);
+    const [first, last] = [Math.min(...stages), Math.max(...stages)];
+    return { ...plain, title: id.slice(6), kind: "group", complaints, ...(last > first ? { badge: `stages ${first} to ${last}` } : {}), lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: "", dim: true }] };
   }
-  if (id.startsWith("outside.")) return { ...plain, title: m.split(id.slice(8))[1], kind: "outside", lines: [{ text: "outside this group", port: 0, dim: true }] };
+  if (id.startsWith("outside.")) return { ...plain, title: m.split(id.slice(8))[1], kind: "outside", lines: [{ text: "outside this group", port: "", dim: true }] };
   const complaints = verdict?.complaints.filter((one) => one.place === id) ?? [];
   const understood = !verdict || complaints.length > 0 || part === "outputs" || part === "points" || name in verdict.schemas;
   const base = { ...plain, title: name, complaints, understood };
   if (part === "sources" || part === "tables") {
     const columns = Object.keys(doc[part]?.[name] ?? {}).join(", ") || "no columns yet";
     const queue = run?.queues[name];
-    return { ...base, kind: part === "sources" ? "source" : "table", inputs: [], lines: [{ text: columns, port: 0 }], ...(queue ? { badge: `${count(queue)} waiting` } : {}) };
+    return { ...base, kind: part === "sources" ? "source" : "table", inputs: [], lines: [{ text: columns, port: "" }], ...(queue ? { badge: `${count(queue)} waiting` } : {}) };
   }
   if (part === "outputs" || part === "points") {
     const flow = run?.outputs[name];
     const worth = flow?.utility === null || flow?.utility === undefined ? "" : `utility ${flow.utility.toFixed(2)}`;
-    const text = part === "points" ? "remembers what passes" : doc.outputs[name]?.view ? "view" : worth || "leaves the network";
-    return { ...base, kind: part === "outputs" ? "output" : "point", lines: [{ text, dim: !worth }], ...(flow ? { badge: `${count(flow.tuples)} out` } : {}) };
+    const archive = part === "outputs" ? doc.outputs[name]?.archive : undefined;
+    const leaves = archive ? `trips of ${String(archive.id || "?")}, gap ${String(archive.gap ?? "?")} s` : doc.outputs[name]?.view ? "view" : "leaves the network";
+    const text = part === "points" ? "remembers what passes" : worth || leaves;
+    return { ...base, kind: part === "points" ? "point" : archive ? "archive" : "output", lines: [{ text, dim: !worth }], ...(flow ? { badge: `${count(flow.tuples)} out` } : {}) };
   }
   const box = doc.boxes[name] ?? { from: [] };
   const kind = m.kindOf(box);
-  const lines = box.filter
-    ? [...box.filter.map((text, port_) => ({ text: text || "no predicate yet", port: port_ })), { text: "else", port: box.filter.length, dim: true }]
-    : [{ text: m.summary(box), port: 0 }];
-  return { ...base, kind, lines, inputs: m.sides(box) === 2 ? ["i0", "i1"] : ["i0"], ...(box.note ? { note: box.note } : {}) };
+  const inputs = Array.from({ length: m.sides(box) }, (_, i) => `i${i}`);
+  return { ...base, kind, lines: linesOf(doc, name, shapes), inputs, names: m.sideNames(box), ...(box.note ? { note: box.note } : {}) };
 }
 
 function wiresOf(doc: m.Doc, scene: Scene, run: Working | undefined, selected: string | undefined): Wire[] {
@@ -252,7 +312,7 @@ function wiresOf(doc: m.Doc, scene: Scene, run: Working | undefined, selected: s
         type: "wire",
         source: from,
         target: to,
-        sourceHandle: isOutside(from) ? "o0" : `o${m.portOf(arc)}`,
+        sourceHandle: isOutside(from) ? "o0" : dotOf(m.portOf(arc)),
         targetHandle: isOutside(to) || union ? "i0" : `i${side}`,
         selected: id === selected,
         data,
@@ -272,6 +332,12 @@ const GLYPHS: Record<string, string> = {
   resample: "M2 14V9M6 14V4M10 14v-7M14 14V2M1 15h14",
   latest: "M1 4h8M1 12h8M12 4v8M9 9l3 3 3-3",
   running: "M1 14h3v-3h4V7h4V3h3",
+  keep: "M8 1l6 3.5v7L8 15l-6-3.5v-7zM2 4.5L8 8l6-3.5M8 8v7",
+  query: "M7 2a5 5 0 1 1-.01 0M10.6 10.6L15 15",
+  lookup: "M1 3h7M1 7h4M1 11h4M10 6a3.4 3.4 0 1 1-.01 0M12.5 11.5L15 14",
+  toll: "M2 15V6h5v9M7 8l8-4M4.5 9v2M1 15h14",
+  operator: "M6 2L4 4v3L2 8l2 1v3l2 2M10 2l2 2v3l2 1-2 1v3l-2 2",
+  archive: "M1 2h14v4H1zM2.5 6v8h11V6M6 9h4",
   source: "M1 8h9M7 4l4 4-4 4M14 2v12",
   table: "M2 3h12v10H2zM2 7h12M7 3v10",
   output: "M2 2v12M5 8h9M11 4l4 4-4 4",
@@ -294,7 +360,7 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
   return (
     <div className={`piece ${data.kind} ${state}`} title={data.note}>
       {data.inputs.map((id, i) => (
-        <Handle key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={data.inputs.length === 1 ? "input" : i ? "right input" : "left input"} />
+        <Handle key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={(data.names?.[i] ?? "input").toLowerCase()} title={data.names?.[i]} />
       ))}
       <header>
         <Glyph kind={data.kind} />
@@ -304,7 +370,7 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
       {data.lines.map((line, i) => (
         <p key={i} className={line.dim ? "dim" : ""}>
           <span>{line.text}</span>
-          {line.port !== undefined && <Handle id={`o${line.port}`} type="source" position={Position.Right} aria-label={`output ${line.port}`} />}
+          {line.port !== undefined && <Handle id={dotOf(line.port)} type="source" position={Position.Right} aria-label={`output ${line.port || 0}`} />}
         </p>
       ))}
       {wrong && (
@@ -343,5 +409,9 @@ const ArcLine = memo(function ArcLine(props: EdgeProps<Wire>) {
   );
 });
 
-const NODES = { piece: Piece };
+const StageFrame = memo(function StageFrame({ data }: NodeProps<Drawn>) {
+  return <section className="stage" aria-label={data.title}>{data.title}</section>;
+});
+
+const NODES = { piece: Piece, stage: StageFrame };
 const EDGES = { wire: ArcLine };

@@ -5,6 +5,7 @@ import { ErrorNote } from "../shared/notes";
 import { QosGraph } from "./graph";
 import * as m from "./model";
 import { columns as columnsOf, type Complaint, type Shelf, shed, type Verdict, type Working } from "./server";
+import { said, stageOf } from "./stages";
 
 type Edit = (edit: (doc: m.Doc) => m.Doc, field?: string) => void;
 
@@ -32,13 +33,16 @@ export function Inspector(props: Props) {
   if (!id || !doc[part]?.[name]) return <NetworkPanel {...props} />;
   const complaints = verdict?.complaints.filter((one) => one.place === id) ?? [];
   const box = part === "boxes" ? doc.boxes[name] : undefined;
-  const kind = box ? m.kindOf(box) : part === "sources" ? "source" : part === "tables" ? "table" : part === "outputs" ? "output" : "point";
+  const end = part === "points" ? "point" : doc.outputs[name]?.archive ? "archive" : "output";
+  const kind = box ? m.kindOf(box) : part === "sources" ? "source" : part === "tables" ? "table" : end;
+  const where = said(verdict, stageOf(doc, verdict?.stages ?? []).get(id));
   return (
     <section className="inspector" aria-label={`Properties of ${name}`}>
       <header>
         <h2>{m.TITLES[kind][0]}</h2>
         <span className="dim">{m.TITLES[kind][1]}</span>
       </header>
+      {where && <p className="dim">{where}</p>}
       <NameField doc={doc} id={id} onRename={props.onRename} />
       <Complaints all={complaints} />
       {box && <BoxFields {...props} id={id} name={name} box={box} complaints={complaints} />}
@@ -138,16 +142,19 @@ function NameField({ doc, id, onRename }: Pick<Props, "doc" | "onRename"> & { id
   );
 }
 
-function Inputs({ doc, id, onEdit }: Pick<Props, "doc" | "onEdit"> & { id: string }) {
+const shapesOf = (shelf: Shelf | undefined): readonly m.Shape[] => shelf?.operators ?? [];
+
+function Inputs({ doc, id, shelf, onEdit }: Pick<Props, "doc" | "shelf" | "onEdit"> & { id: string }) {
+  const shapes = shapesOf(shelf);
   const [part, name] = m.split(id);
   const box = part === "boxes" ? doc.boxes[name] : undefined;
   const inputs = m.inputsOf(doc, id);
   const shown = box?.union ? [...inputs, ""] : inputs;
-  const labels = shown.length === 2 && box && !box.union ? ["Left input", "Right input"] : shown.map((_, i) => (box?.union ? `Input ${i + 1}` : "Input"));
+  const labels = box?.union ? shown.map((_, i) => `Input ${i + 1}`) : m.sideNames(box);
   return shown.map((arc, side) => (
     <Row key={side} label={labels[side] ?? "Input"}>
       <select
-        aria-label={labels[side]}
+        aria-label={labels[side] ?? "Input"}
         value={arc}
         onChange={(event) => {
           const wanted = event.target.value;
@@ -155,9 +162,9 @@ function Inputs({ doc, id, onEdit }: Pick<Props, "doc" | "onEdit"> & { id: strin
         }}
       >
         <option value="">not connected</option>
-        {m.arcsOf(doc).filter((one) => !m.loops(doc, m.originOf(one), id)).map((one) => (
+        {m.arcsOf(doc, shapes).filter((one) => !m.loops(doc, m.originOf(one), id)).map((one) => (
           <option key={one} value={one}>
-            {arcTitle(doc, one)}
+            {m.arcTitle(doc, one, shapes)}
           </option>
         ))}
       </select>
@@ -165,14 +172,8 @@ function Inputs({ doc, id, onEdit }: Pick<Props, "doc" | "onEdit"> & { id: strin
   ));
 }
 
-export function arcTitle(doc: m.Doc, arc: string): string {
-  const filter = doc.boxes[m.originOf(arc)]?.filter;
-  if (!filter) return arc;
-  return `${m.originOf(arc)}: ${filter[m.portOf(arc)] ?? "else"}`;
-}
-
 function BoxFields(props: Props & { id: string; name: string; box: m.Box; complaints: Complaint[] }) {
-  const { doc, id, name, box, verdict, complaints, onEdit } = props;
+  const { doc, id, name, box, verdict, complaints, shelf, onEdit } = props;
   const set = (fields: Partial<Record<keyof m.Box, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
   const wrong = (text: string) => complaints.some((one) => one.message.includes(`'${text}'`) || (one.column !== "" && new RegExp(`\\b${one.column}\\b`).test(text)));
   const inputs = m.inputsOf(doc, id);
@@ -187,8 +188,8 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
   }, [lookup, box, id, onEdit]);
   return (
     <>
-      <Inputs doc={doc} id={id} onEdit={onEdit} />
-      {known.some((columns) => columns.length > 0) && <p className="known mono">{inputs.map((arc, i) => (known[i]?.length ? `${inputs.length > 1 ? (i ? "right: " : "left: ") : ""}${Object.entries(verdict?.schemas[arc] ?? {}).map(([column, type]) => `${column} ${type}`).join(", ")}` : "")).filter(Boolean).join("\n")}</p>}
+      <Inputs doc={doc} id={id} shelf={shelf} onEdit={onEdit} />
+      {known.some((columns) => columns.length > 0) && <p className="known mono">{inputs.map((arc, i) => (known[i]?.length ? `${inputs.length > 1 ? `${(m.sideNames(box)[i] ?? `${i + 1}`).replace(/ input$/, "").toLowerCase()}: ` : ""}${Object.entries(verdict?.schemas[arc] ?? {}).map(([column, type]) => `${column} ${type}`).join(", ")}` : "")).filter(Boolean).join("\n")}</p>}
       {box.filter?.map((text, i) => (
         <div className="pair" key={i}>
           <Text label={`Predicate ${i + 1}`} mono value={text} wrong={wrong(text)} placeholder="speed > 50" onChange={(fresh) => set({ filter: box.filter?.map((one, k) => (k === i ? fresh : one)) }, `filter${i}`)} />
@@ -214,17 +215,16 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
           <Words label="Same values in" words={box.latest} onChange={(latest) => set({ latest }, "latest")} />
         </Row>
       )}
-      {box.latest && (
-        <Row label="Earlier arrivals only">
-          <input type="checkbox" aria-label="Earlier arrivals only" checked={box.before ?? false} onChange={(event) => set({ before: event.target.checked || undefined }, "before")} />
-        </Row>
-      )}
+      {box.latest && <Check label="Earlier arrivals only" on={box.before} onChange={(before) => set({ before }, "before")} />}
       {box.join !== undefined && <Text label="Predicate" mono value={box.join} wrong={wrong(box.join)} placeholder="left.pos = right.pos" onChange={(join) => set({ join }, "join")} />}
+      {lookup && <Check label="Keep those without a match" on={box.outer} onChange={(outer) => set({ outer }, "outer")} />}
+      <ClassFields box={box} shelf={shelf} wrong={wrong} set={set} />
       {(box.bsort || box.aggregate) && order("order", 0, "Order")}
       {((box.join !== undefined && !lookup) || box.resample) && [order("left", 0, "Left order"), order("right", 1, "Right order")]}
       {(box.aggregate || box.resample || (box.join !== undefined && !lookup)) && <Numeric label="Window size" value={box.size} onChange={(size) => set({ size }, "size")} />}
       {box.aggregate && <Numeric label="Advance" value={box.advance} hint="the size" onChange={(advance) => set({ advance }, "advance")} />}
       {box.aggregate && <Numeric label="Timeout (s)" value={box.timeout} hint="none" onChange={(timeout) => set({ timeout }, "timeout")} />}
+      {box.aggregate && <Check label="Closed by a clock" on={box.clock !== undefined} onChange={(on) => set({ clock: on ? "" : undefined }, "clock")} />}
       {box.resample && <Numeric label="Lag" value={box.lag} hint="waits for all" onChange={(lag) => set({ lag }, "lag")} />}
       <Row label="Group">
         <Text label="Group" value={box.group ?? ""} list="groups" placeholder="none" onChange={(group) => set({ group: group || undefined }, "group")} />
@@ -238,6 +238,91 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
         <Text label="Note" value={box.note ?? ""} onChange={(note) => set({ note: note || undefined }, "note")} />
       </Row>
     </>
+  );
+}
+
+type Set = (fields: Partial<Record<keyof m.Box, unknown>>, field: string) => void;
+
+/** The fields of boxes on cuboids, of the toll box and of operators. */
+function ClassFields({ box, shelf, wrong, set }: { box: m.Box; shelf: Shelf | undefined; wrong: (text: string) => boolean; set: Set }) {
+  const shapes = shapesOf(shelf);
+  const shape = m.shapeOf(box, shapes);
+  const loaded = shapes.filter((one) => one.kind === "operator");
+  const named = box.operator === "" || loaded.some((one) => one.name === box.operator) ? loaded : [...loaded, { name: box.operator ?? "", about: "" }];
+  return (
+    <>
+      {box.keep !== undefined && <Statement label="Cuboid" value={box.keep} placeholder="CREATE CUBOID car (vid INT KEY, speed AST(6))" onChange={(keep) => set({ keep }, "keep")} />}
+      {box.keep !== undefined && (
+        <Row label="Ranges from">
+          <Words label="Ranges from" words={(box.ranges ?? []).map(String)} onChange={(words) => set({ ranges: words.length ? words.map(Number).filter(Number.isInteger) : undefined }, "ranges")} />
+        </Row>
+      )}
+      {box.query !== undefined && <Statement label="Query" value={box.query} placeholder="SELECT vid, avg(speed) AS mean FROM car" onChange={(query) => set({ query }, "query")} />}
+      {box.lookup && <Pairs title="Column" values={box.lookup} wrong={wrong} onChange={(lookup, field) => set({ lookup }, `lookup${field}`)} />}
+      {box.lookup && (
+        <Row label="Row of">
+          <Text label="Row of" mono value={box.key ?? ""} wrong={wrong(box.key ?? "")} placeholder="vid" onChange={(key) => set({ key }, "key")} />
+        </Row>
+      )}
+      {box.lookup && <Check label="Keep those without a row" on={box.outer} onChange={(outer) => set({ outer }, "outer")} />}
+      {box.toll && <ParameterFields shape={shape} given={box.toll} onChange={(toll, field) => set({ toll }, `toll${field}`)} />}
+      {box.operator !== undefined && (
+        <Row label="Operator">
+          <select aria-label="Operator" value={box.operator} onChange={(event) => set(m.asOperator(box, event.target.value, loaded.find((one) => one.name === event.target.value)), "operator")}>
+            <option value="">choose one</option>
+            {named.map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.name}
+              </option>
+            ))}
+          </select>
+        </Row>
+      )}
+      {box.operator !== undefined && shape && <p className="dim">{shape.about}</p>}
+      {box.operator !== undefined && shape && (
+        <ParameterFields shape={shape} given={box.parameters ?? {}} onChange={(given, field) => set({ parameters: Object.keys(given).length ? given : undefined }, `parameters${field}`)} />
+      )}
+      {box.operator !== undefined && !shape && (
+        <p className="dim">
+          Operators are Python classes. <code>slipstream console --functions FILE.py</code> loads those in a file.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Parameters by the types their class gives them; what is empty is left to its default. */
+function ParameterFields({ shape, given, onChange }: { shape: m.Shape | undefined; given: m.Parameters; onChange: (given: m.Parameters, field: string) => void }) {
+  const put = (name: string, value: unknown) => onChange(Object.fromEntries(Object.entries({ ...given, [name]: value }).filter(([, one]) => one !== undefined)), name);
+  return shape?.parameters.map(({ name, type, default: standard, is_required }) => {
+    const value = given[name];
+    const hint = is_required ? "" : String(standard ?? "none");
+    if (type === "bool") return <Check key={name} label={name} on={Boolean(value ?? standard)} onChange={(on) => put(name, on === Boolean(standard) ? undefined : Boolean(on))} />;
+    if (/^(int|float)\b/.test(type)) return <Numeric key={name} label={name} value={typeof value === "number" ? value : undefined} hint={hint} onChange={(fresh) => put(name, fresh)} />;
+    if (Array.isArray(value) || /^(tuple|list|Sequence)/.test(type)) {
+      return (
+        <Row key={name} label={name}>
+          <Words label={name} words={Array.isArray(value) ? value.map(String) : []} onChange={(words) => put(name, words.length ? words : undefined)} />
+        </Row>
+      );
+    }
+    return (
+      <Row key={name} label={name}>
+        <Text label={name} mono value={String(value ?? "")} placeholder={hint} onChange={(text) => put(name, text || (is_required ? "" : undefined))} />
+      </Row>
+    );
+  });
+}
+
+function Statement({ label, value, placeholder, onChange }: { label: string; value: string; placeholder: string; onChange: (text: string) => void }) {
+  return <textarea aria-label={label} className="mono" rows={4} spellCheck={false} value={value} placeholder={placeholder} onChange={(event) => onChange(event.target.value)} />;
+}
+
+function Check({ label, on, onChange }: { label: string; on: boolean | undefined; onChange: (on: true | undefined) => void }) {
+  return (
+    <Row label={label}>
+      <input type="checkbox" aria-label={label} checked={on ?? false} onChange={(event) => onChange(event.target.checked || undefined)} />
+    </Row>
   );
 }
 
@@ -357,12 +442,23 @@ function StreamFields({ id, columns, shelf, recordings, onRecording, onEdit, onP
 const DELAY: m.Points = [[0, 1], [2, 1], [60, 0]];
 const DROP: m.Points = [[0, 0], [1, 1]];
 
-function OutputFields({ doc, id, output, verdict, onEdit }: Props & { id: string; output: m.Output }) {
+function OutputFields({ doc, id, output, verdict, shelf, onEdit }: Props & { id: string; output: m.Output }) {
   const set = (fields: Partial<Record<keyof m.Output, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
   const numbers = Object.entries(verdict?.schemas[output.from] ?? {}).filter(([, type]) => type === "integer" || type === "float");
   return (
     <>
-      <Inputs doc={doc} id={id} onEdit={onEdit} />
+      <Inputs doc={doc} id={id} shelf={shelf} onEdit={onEdit} />
+      {output.archive && (
+        <>
+          <p className="dim">A row per trip. A silence of more than gap seconds ends a trip; what is in none goes to {m.split(id)[1]}_rejects.</p>
+          <ParameterFields shape={shapesOf(shelf).find((one) => one.name === "archive")} given={output.archive} onChange={(archive, field) => set({ archive }, `archive${field}`)} />
+        </>
+      )}
+      {!output.view && (
+        <Row label="Also to">
+          <Words label="Also to" words={[output.to ?? []].flat()} onChange={(to) => set({ to: to.length > 1 ? to : to[0] }, "to")} />
+        </Row>
+      )}
       <h3>What it is worth</h3>
       <QosGraph title="By delay" unit="seconds" points={output.delay ?? DELAY} onChange={(delay) => set({ delay }, "delay")} />
       <QosGraph title="By share delivered" unit="" range={[0, 1]} points={output.drop ?? DROP} onChange={(drop) => set({ drop }, "drop")} />
@@ -379,9 +475,7 @@ function OutputFields({ doc, id, output, verdict, onEdit }: Props & { id: string
         </select>
       </Row>
       {output.value && <QosGraph title={`By ${output.value.column}`} unit="" points={output.value.graph} onChange={(graph) => set({ value: { ...output.value, graph } }, "graph")} />}
-      <Row label="View">
-        <input type="checkbox" aria-label="View" checked={output.view ?? false} onChange={(event) => set({ view: event.target.checked || undefined, keep_seconds: undefined, keep_tuples: undefined }, "view")} />
-      </Row>
+      {!output.archive && <Check label="View" on={output.view} onChange={(view) => set({ view, to: view ? undefined : output.to, keep_seconds: undefined, keep_tuples: undefined }, "view")} />}
       {output.view && <Keep kept={output} set={set} />}
     </>
   );
@@ -396,11 +490,15 @@ function Keep({ kept, set }: { kept: { keep_seconds?: number; keep_tuples?: numb
   );
 }
 
-function PointFields({ doc, id, point, onEdit }: Props & { id: string; point: m.Point }) {
+function PointFields({ doc, id, point, shelf, onEdit }: Props & { id: string; point: m.Point }) {
+  const set = (fields: object, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
   return (
     <>
-      <Inputs doc={doc} id={id} onEdit={onEdit} />
-      <Keep kept={point} set={(fields, field) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`)} />
+      <Inputs doc={doc} id={id} shelf={shelf} onEdit={onEdit} />
+      <Keep kept={point} set={set} />
+      <Row label="Sorted by">
+        <Text label="Sorted by" mono value={point.key ?? ""} placeholder="arrival" onChange={(key) => set({ key: key || undefined }, "key")} />
+      </Row>
     </>
   );
 }
@@ -431,7 +529,8 @@ function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
       ))}
       {verdict?.stages.map((one) => (
         <p key={one.stage} className="dim">
-          Stage {one.stage}: {one.boxes.join(", ")}
+          {said(verdict, one.stage)}
+          {one.boxes.length > 0 && `, with ${one.boxes.join(", ")}`}
         </p>
       ))}
       <p className="dim">Choose a box to see and change it. Drag from one dot to another to connect; Delete removes what is chosen.</p>
@@ -439,7 +538,7 @@ function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
   );
 }
 
-function ArcPanel({ doc, arc, target, side, verdict, run, onEdit, onSelect, onProblem }: Props & { arc: string; target: string; side: number }) {
+function ArcPanel({ doc, arc, target, side, verdict, run, shelf, onEdit, onSelect, onProblem }: Props & { arc: string; target: string; side: number }) {
   const schema = verdict?.schemas[arc];
   const drop = run?.drops.find((one) => one.arc === arc && one.side === side && `${one.is_output ? "outputs" : "boxes"}.${one.taker}` === target);
   const busy = run?.status === "running" || run?.status === "paused";
@@ -452,7 +551,7 @@ function ArcPanel({ doc, arc, target, side, verdict, run, onEdit, onSelect, onPr
       <header>
         <h2>Arc</h2>
         <span className="dim">
-          {arcTitle(doc, arc)} → {m.split(target)[1]}
+          {m.arcTitle(doc, arc, shapesOf(shelf))} → {m.split(target)[1]}
         </span>
       </header>
       {schema ? (

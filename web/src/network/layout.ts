@@ -3,6 +3,8 @@
 export interface Spot {
   id: string;
   height: number;
+  /** stages follow each other: all of one stands left of the next */
+  stage?: number;
 }
 export type Positions = Record<string, { x: number; y: number }>;
 
@@ -44,9 +46,26 @@ function layersOf(spots: Spot[], arcs: [string, string][]): Map<string, number> 
         moved = true;
       }
     }
+    moved = inStages(spots, layer) || moved;
     if (!moved) break;
   }
   return layer;
+}
+
+/** Move each stage behind those before it; says whether anything moved. */
+function inStages(spots: Spot[], layer: Map<string, number>): boolean {
+  let [moved, end] = [false, -1];
+  const stages = [...new Set(spots.flatMap(({ stage }) => (stage === undefined ? [] : [stage])))].sort((a, b) => a - b);
+  for (const stage of stages) {
+    const inside = spots.filter((spot) => spot.stage === stage);
+    for (const { id } of inside) {
+      if ((layer.get(id) ?? 0) > end || end + 1 >= spots.length) continue;
+      layer.set(id, end + 1);
+      moved = true;
+    }
+    end = Math.max(...inside.map(({ id }) => layer.get(id) ?? 0));
+  }
+  return moved;
 }
 
 const mean = (numbers: number[]): number => (numbers.length ? numbers.reduce((a, b) => a + b, 0) / numbers.length : 0);

@@ -9,6 +9,20 @@ export interface Order {
   group_by?: string[];
 }
 
+/** What an operator, a toll box or an archive is given, by name. */
+export type Parameters = Record<string, unknown>;
+
+/** A box that is a class, as the server describes it. */
+export interface Shape {
+  /** operator for those that networks name; otherwise the field of its box */
+  kind: string;
+  name: string;
+  about: string;
+  takes: number;
+  ports: string[];
+  parameters: { name: string; type: string; default: unknown; is_required: boolean }[];
+}
+
 /** A box: its own field names it, the others are its arguments. */
 export interface Box {
   filter?: string[];
@@ -20,6 +34,16 @@ export interface Box {
   resample?: Columns;
   latest?: string[];
   running?: Columns;
+  operator?: string;
+  parameters?: Parameters;
+  keep?: string;
+  /** of a keep box: the first key of each partition but the first */
+  ranges?: number[];
+  query?: string;
+  lookup?: Columns;
+  /** of a lookup: the column whose row is looked up */
+  key?: string;
+  toll?: Parameters;
   order?: Order;
   left?: Order;
   right?: Order;
@@ -29,7 +53,7 @@ export interface Box {
   lag?: number;
   /** of an aggregate: the arc that says how far the order has come */
   clock?: string;
-  /** of a join with a stored table: tuples without a match stay */
+  /** of a lookup, or a join with a stored table: tuples without a match stay */
   outer?: boolean;
   /** of a latest box: only what arrived earlier */
   before?: boolean;
@@ -44,6 +68,10 @@ export interface Output {
   delay?: Points;
   drop?: Points;
   value?: { column: string; graph: Points };
+  /** where its tuples go besides its table */
+  to?: string | string[];
+  /** its tuples are stored as trips */
+  archive?: Parameters;
   view?: boolean;
   keep_seconds?: number;
   keep_tuples?: number;
@@ -67,11 +95,20 @@ export interface Doc {
   points?: Record<string, Point>;
 }
 
-export const KINDS = ["filter", "map", "union", "bsort", "aggregate", "join", "resample", "latest", "running"] as const;
+const STREAM_KINDS = ["filter", "map", "union", "bsort", "aggregate", "join", "resample", "latest", "running"] as const;
+const CLASS_KINDS = ["keep", "query", "lookup", "toll", "operator"] as const;
+export const KINDS = [...STREAM_KINDS, ...CLASS_KINDS] as const;
 export type Kind = (typeof KINDS)[number];
 export type Part = "sources" | "tables" | "boxes" | "outputs" | "points";
 /** What the palette offers. */
-export type Piece = Kind | "source" | "table" | "output" | "point";
+export type Piece = Kind | "source" | "table" | "output" | "archive" | "point";
+
+/** The palette, under its headings. */
+export const PALETTE: [string, readonly Piece[]][] = [
+  ["Ends", ["source", "table", "output", "archive", "point"]],
+  ["Boxes", STREAM_KINDS],
+  ["Cuboids and classes", CLASS_KINDS],
+];
 
 export const TITLES: Record<Piece, [string, string]> = {
   filter: ["Filter", "routes tuples by predicates"],
@@ -83,9 +120,15 @@ export const TITLES: Record<Piece, [string, string]> = {
   resample: ["Resample", "one stream at the moments of another"],
   latest: ["Latest", "each tuple beside the newest of another stream"],
   running: ["Running", "totals of everything so far"],
+  keep: ["Keep", "fills a cuboid"],
+  query: ["Query", "asks a cuboid at every arrival"],
+  lookup: ["Lookup", "joins tuples with the rows of a cuboid"],
+  toll: ["Toll", "Linear Road’s five answers"],
+  operator: ["Operator", "a class that the command line loaded"],
   source: ["Source", "a stream from outside"],
   table: ["Table", "a stored table to join with"],
   output: ["Output", "a stream that leaves, and its worth"],
+  archive: ["Archive", "an output that stores trips"],
   point: ["Connection point", "an arc with a memory"],
 };
 
@@ -97,8 +140,9 @@ export const split = (id: string): [Part, string] => {
   return [id.slice(0, dot) as Part, id.slice(dot + 1)];
 };
 export const originOf = (arc: string): string => arc.split(".")[0] ?? "";
-export const portOf = (arc: string): number => Number(arc.split(".")[1] ?? 0);
-export const arcOf = (origin: string, port: number): string => (port ? `${origin}.${port}` : origin);
+/** The output an arc starts from: "" for the first, then a number, or the name an operator gives it. */
+export const portOf = (arc: string): string => arc.split(".")[1] ?? "";
+export const arcOf = (origin: string, port: string | number): string => (port ? `${origin}.${port}` : origin);
 
 /** The place id of whatever an arc starts from. */
 export function placeOf(doc: Doc, origin: string): string | undefined {
@@ -106,8 +150,27 @@ export function placeOf(doc: Doc, origin: string): string | undefined {
   return undefined;
 }
 
-/** How many outputs a place has. */
-export const ports = (doc: Doc, origin: string): number => (doc.boxes[origin]?.filter?.length ?? 0) + 1;
+export interface Port {
+  port: string;
+  title: string;
+}
+
+/** The class of a box, if it is one and the server knows it. */
+export function shapeOf(box: Box | undefined, shapes: readonly Shape[]): Shape | undefined {
+  if (!box) return undefined;
+  const kind = kindOf(box);
+  return shapes.find((one) => one.kind === kind && (kind !== "operator" || one.name === box.operator));
+}
+
+/** The outputs of a place: of a filter its predicates, of a class those it names, and whatever arcs start from. */
+export function portsOf(doc: Doc, origin: string, shapes: readonly Shape[]): Port[] {
+  const box = doc.boxes[origin];
+  if (box?.filter) return [...box.filter, "else"].map((title, i) => ({ port: i ? String(i) : "", title: title || "no predicate yet" }));
+  const known = shapeOf(box, shapes)?.ports.map((title, i) => ({ port: i ? title : "", title })) ?? [{ port: "", title: "" }];
+  const arcs = takersOf(doc).flatMap((id) => inputsOf(doc, id)).filter((arc) => arc && originOf(arc) === origin);
+  const others = [...new Set(arcs.map(portOf))].filter((port) => known.every((one) => one.port !== port));
+  return [...known, ...others.map((port) => ({ port, title: port }))];
+}
 
 /** Inputs in their order; "" where nothing is connected yet. */
 export function inputsOf(doc: Doc, id: string): string[] {
@@ -122,17 +185,45 @@ export function inputsOf(doc: Doc, id: string): string[] {
   return Array.from({ length: wanted }, (_, i) => arcs[i] ?? "");
 }
 
-export const sides = (box: Box): number => (box.join !== undefined || box.resample || box.latest || box.clock !== undefined ? 2 : 1);
+export function sides(box: Box): number {
+  if (box.operator !== undefined) return Array.isArray(box.from) ? Math.max(box.from.length, 1) : 1;
+  return box.join !== undefined || box.resample || box.latest || box.lookup || box.clock !== undefined ? 2 : 1;
+}
+
+/** What the inputs of a box are called. */
+export function sideNames(box: Box | undefined): string[] {
+  if (!box || box.union) return [];
+  if (box.clock !== undefined) return ["Input", "Clock"];
+  if (box.lookup) return ["Cuboid", "Input"];
+  if (box.operator !== undefined) return sides(box) > 1 ? Array.from({ length: sides(box) }, (_, i) => `Input ${i + 1}`) : ["Input"];
+  return sides(box) === 2 ? ["Left input", "Right input"] : ["Input"];
+}
 
 /** All arcs one can take tuples from. */
-export function arcsOf(doc: Doc): string[] {
+export function arcsOf(doc: Doc, shapes: readonly Shape[]): string[] {
   const origins = [...Object.keys(doc.sources), ...Object.keys(doc.tables ?? {}), ...Object.keys(doc.boxes)];
-  return origins.flatMap((origin) => Array.from({ length: ports(doc, origin) }, (_, port) => arcOf(origin, port)));
+  return origins.flatMap((origin) => portsOf(doc, origin, shapes).map(({ port }) => arcOf(origin, port)));
+}
+
+export function arcTitle(doc: Doc, arc: string, shapes: readonly Shape[]): string {
+  const found = portsOf(doc, originOf(arc), shapes);
+  const title = found.length > 1 ? found.find(({ port }) => port === portOf(arc))?.title : undefined;
+  return title ? `${originOf(arc)}: ${title}` : arc;
+}
+
+/** The same box as another operator: with its inputs, and of its parameters those that both have. */
+export function asOperator(box: Box, name: string, shape: Shape | undefined): Partial<Record<keyof Box, unknown>> {
+  const names = shape?.parameters.map((one) => one.name) ?? [];
+  const kept = Object.entries(box.parameters ?? {}).filter(([key]) => names.includes(key));
+  const arcs = Array.isArray(box.from) ? box.from : [box.from];
+  const from = Array.from({ length: shape?.takes ?? arcs.length }, (_, i) => arcs[i] ?? "");
+  return { operator: name, parameters: kept.length ? Object.fromEntries(kept) : undefined, from: from.length === 1 ? (from[0] ?? "") : from };
 }
 
 export function setInputs(doc: Doc, id: string, arcs: string[]): Doc {
   const [part, name] = split(id);
   const from = arcs.length === 1 ? (arcs[0] ?? "") : arcs;
+  if (part === "boxes" && doc.boxes[name]?.operator !== undefined) return change(doc, id, { from });
   if (part === "boxes" && doc.boxes[name]?.clock !== undefined) return change(doc, id, { from: arcs[0] || [], clock: arcs[1] ?? "" });
   if (part === "boxes") return change(doc, id, { from: arcs.every((arc) => !arc) ? [] : from });
   return change(doc, id, { from: arcs[0] ?? "" }, name);
@@ -224,8 +315,9 @@ export function removePredicate(doc: Doc, name: string, gone: number): Doc {
   const predicates = (doc.boxes[name]?.filter ?? []).filter((_, i) => i !== gone);
   const next = change(doc, `boxes.${name}`, { filter: predicates });
   return mapArcs(next, (arc) => {
-    if (originOf(arc) !== name || portOf(arc) < gone) return arc;
-    return portOf(arc) === gone ? "" : arcOf(name, portOf(arc) - 1);
+    const port = Number(portOf(arc));
+    if (originOf(arc) !== name || port < gone) return arc;
+    return port === gone ? "" : arcOf(name, port - 1);
   });
 }
 
@@ -233,7 +325,7 @@ export function addPredicate(doc: Doc, name: string): Doc {
   const predicates = doc.boxes[name]?.filter ?? [];
   const next = change(doc, `boxes.${name}`, { filter: [...predicates, ""] });
   // the rest keeps being the rest
-  return mapArcs(next, (arc) => (originOf(arc) === name && portOf(arc) === predicates.length ? arcOf(name, predicates.length + 1) : arc));
+  return mapArcs(next, (arc) => (originOf(arc) === name && Number(portOf(arc)) === predicates.length ? arcOf(name, predicates.length + 1) : arc));
 }
 
 const SAMPLE: Record<Piece, () => object> = {
@@ -246,14 +338,20 @@ const SAMPLE: Record<Piece, () => object> = {
   resample: () => ({ resample: {}, size: 1, left: { on: "" }, right: { on: "" }, from: [] }),
   latest: () => ({ latest: [], from: [] }),
   running: () => ({ running: { n: "count(*)" }, from: [] }),
+  keep: () => ({ keep: "CREATE CUBOID car (vid INT KEY, speed AST(6))", from: [] }),
+  query: () => ({ query: "SELECT vid, avg(speed) AS mean FROM car", from: [] }),
+  lookup: () => ({ lookup: {}, key: "", from: [] }),
+  toll: () => ({ toll: {}, from: [] }),
+  operator: () => ({ operator: "", from: "" }),
   source: () => ({}),
   table: () => ({}),
   output: () => ({ from: "", delay: [[0, 1], [5, 1], [30, 0]] }),
+  archive: () => ({ from: "", archive: { id: "", time: "", x: "", y: "", gap: 300 } }),
   point: () => ({ from: "" }),
 };
 
 export const partOf = (piece: Piece): Part =>
-  piece === "source" ? "sources" : piece === "table" ? "tables" : piece === "output" ? "outputs" : piece === "point" ? "points" : "boxes";
+  piece === "source" ? "sources" : piece === "table" ? "tables" : piece === "output" || piece === "archive" ? "outputs" : piece === "point" ? "points" : "boxes";
 
 export function add(doc: Doc, piece: Piece, group: string): [Doc, string] {
   const part = partOf(piece);
@@ -273,12 +371,19 @@ export function summary(box: Box): string {
   if (box.filter) return "";
   if (box.map) return pairs(box.map) || "no columns yet";
   if (box.bsort) return `${order(box.order) || "no order yet"}${box.order?.slack ? `, slack ${box.order.slack}` : ""}`;
-  if (box.aggregate) return `${pairs(box.aggregate)} ${order(box.order)}, size ${box.size ?? "?"}`;
+  if (box.aggregate) return `${pairs(box.aggregate)} ${order(box.order)}, size ${box.size ?? "?"}${box.clock !== undefined ? ", by a clock" : ""}`;
   if (box.join !== undefined) return box.join || "no predicate yet";
   if (box.latest) return `by ${box.latest.join(", ") || "nothing"}${box.before ? ", before it" : ""}`;
   if (box.running) return `${pairs(box.running)}${box.group_by?.length ? ` for each ${box.group_by.join(", ")}` : ""}`;
   if (box.resample) return `${pairs(box.resample)}, size ${box.size ?? "?"}`;
+  if (box.keep !== undefined) return box.keep.replace(/^create cuboid /i, "") || "no cuboid yet";
+  if (box.query !== undefined) return box.query || "no query yet";
+  if (box.lookup) return `${pairs(box.lookup) || "no columns yet"}${box.key ? ` of ${box.key}` : ""}`;
+  if (box.toll) return given(box.toll) || "rules 2004";
+  if (box.operator !== undefined) return `${box.operator || "no operator yet"} ${given(box.parameters ?? {})}`.trim();
   return "";
 }
+
+export const given = (parameters: Parameters): string => Object.entries(parameters).map(([name, value]) => `${name} ${String(value)}`).join(", ");
 
 export const isName = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(text);

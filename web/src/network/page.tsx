@@ -1,7 +1,7 @@
 // The network editor: draw boxes and arcs, have them checked as you draw, run them, look at what passes.
 import "./network.css";
 import { ReactFlowProvider } from "@xyflow/react";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { Fragment, useCallback, useEffect, useRef, useState } from "react";
 import { Problem } from "../shared/api";
 import { Empty, ErrorNote } from "../shared/notes";
 import { Canvas, DRAGGED, Glyph } from "./canvas";
@@ -19,8 +19,12 @@ interface Desk {
   saved: string;
   positions: Positions;
   recordings: Record<string, string>;
+  /** partitions of every stage */
+  parallel: number;
+  showStages: boolean;
 }
-const BLANK: Desk = { file: "", doc: m.EMPTY, saved: JSON.stringify(m.EMPTY), positions: {}, recordings: {} };
+const BLANK: Desk = { file: "", doc: m.EMPTY, saved: JSON.stringify(m.EMPTY), positions: {}, recordings: {}, parallel: 1, showStages: true };
+const NO_SHAPES: readonly m.Shape[] = [];
 
 function remembered(): Desk {
   try {
@@ -53,7 +57,7 @@ function useDesk() {
   return { desk, setDesk, edit, undo };
 }
 
-function useVerdict(doc: m.Doc, onProblem: (problem: Problem | undefined) => void): [server.Verdict | undefined, boolean] {
+function useVerdict(doc: m.Doc, parallel: number, onProblem: (problem: Problem | undefined) => void): [server.Verdict | undefined, boolean] {
   const [verdict, setVerdict] = useState<server.Verdict>();
   const [checking, setChecking] = useState(false);
   const [again, setAgain] = useState(0);
@@ -62,7 +66,7 @@ function useVerdict(doc: m.Doc, onProblem: (problem: Problem | undefined) => voi
     setChecking(true);
     const soon = window.setTimeout(() => {
       server
-        .check(doc)
+        .check(doc, parallel)
         .then((found) => {
           if (!wanted) return;
           setVerdict(found);
@@ -79,7 +83,7 @@ function useVerdict(doc: m.Doc, onProblem: (problem: Problem | undefined) => voi
       wanted = false;
       window.clearTimeout(soon);
     };
-  }, [doc, again, onProblem]);
+  }, [doc, parallel, again, onProblem]);
   return [verdict, checking];
 }
 
@@ -93,14 +97,14 @@ export function NetworkPage() {
 
 function Editor() {
   const { desk, setDesk, edit, undo } = useDesk();
-  const { doc, positions, recordings } = desk;
+  const { doc, positions, recordings, parallel, showStages } = desk;
   const [shelf, setShelf] = useState<server.Shelf>();
   const [selected, setSelected] = useState<string>();
   const [group, setGroup] = useState<string>();
   const [opened, setOpened] = useState(0);
   const [problem, setProblem] = useState<Problem>();
   const [lost, setLost] = useState<Problem>();
-  const [verdict, checking] = useVerdict(doc, setLost);
+  const [verdict, checking] = useVerdict(doc, parallel, setLost);
   const [run, setRun] = useRun();
   const look = useCallback(() => void server.shelf().then(setShelf, setProblem), []);
   useEffect(look, [look]);
@@ -143,6 +147,7 @@ function Editor() {
     setDesk((now) => ({ ...now, positions: moved(now.positions), recordings: moved(now.recordings) }));
     setSelected(fresh);
   };
+  const shapes = shelf?.operators ?? NO_SHAPES;
   const empty = m.placesOf(doc).length === 0;
   const wrong = !verdict || verdict.complaints.length > 0;
   const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
@@ -151,7 +156,7 @@ function Editor() {
       <FileBar desk={desk} setDesk={setDesk} shelf={shelf} onShelf={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo}>
         <Verdict verdict={verdict} checking={checking} lost={lost} awake={shelf?.awake ?? false} onSelect={setSelected} />
       </FileBar>
-      <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} onRun={setRun} onProblem={setProblem} />
+      <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} parallel={parallel} onParallel={(many) => setDesk((now) => ({ ...now, parallel: many }))} onRun={setRun} onProblem={setProblem} />
       {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
       {run?.status === "failed" && <ErrorNote problem={{ message: run.error, hint: run.hint }} />}
       <div className="desk">
@@ -166,7 +171,11 @@ function Editor() {
                 / <strong>{group}</strong>
               </nav>
             )}
-            <Canvas doc={doc} verdict={verdict} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
+            <label className="stages">
+              <input type="checkbox" checked={showStages} onChange={(event) => setDesk((now) => ({ ...now, showStages: event.target.checked }))} />
+              Stages
+            </label>
+            <Canvas doc={doc} shapes={shapes} verdict={verdict} showStages={showStages} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
             {empty && (
               <div className="over">
                 <Empty title="An empty canvas">
@@ -180,7 +189,7 @@ function Editor() {
               </div>
             )}
           </div>
-          {shownRun && <TupleDrawer doc={doc} run={shownRun} selected={selected} />}
+          {shownRun && <TupleDrawer doc={doc} shapes={shapes} run={shownRun} selected={selected} />}
         </div>
         {selected?.startsWith("group.") ? (
           <section className="inspector" aria-label="Properties of the group">
@@ -231,10 +240,12 @@ function Palette({ onAdd }: { onAdd: (piece: m.Piece) => void }) {
   );
   return (
     <section className="palette" aria-label="Palette">
-      <h3>Ends</h3>
-      {(["source", "table", "output", "point"] as const).map(item)}
-      <h3>Boxes</h3>
-      {m.KINDS.map(item)}
+      {m.PALETTE.map(([title, pieces]) => (
+        <Fragment key={title}>
+          <h3>{title}</h3>
+          {pieces.map(item)}
+        </Fragment>
+      ))}
     </section>
   );
 }
@@ -282,7 +293,8 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
   const changed = JSON.stringify(desk.doc) !== desk.saved;
   const typed = name.trim() || desk.doc.network;
   const target = /\.ya?ml$/.test(typed) ? typed : `${typed}.yaml`;
-  const show = (file: string, doc: m.Doc) => setDesk((now) => ({ ...BLANK, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: {} }));
+  const show = (file: string, doc: m.Doc) =>
+    setDesk((now) => ({ ...now, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: {} }));
   const leave = () => !changed || window.confirm("What is drawn is not saved. Leave it?");
   const open = (file: string) => {
     if (!leave()) return;
@@ -309,7 +321,7 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
           ))}
         </select>
       </label>
-      <button onClick={() => leave() && (setDesk(() => BLANK), onOpened())}>New</button>
+      <button onClick={() => leave() && (setDesk(({ parallel, showStages }) => ({ ...BLANK, parallel, showStages })), onOpened())}>New</button>
       <label>
         File
         <input value={name} placeholder={`${desk.doc.network}.yaml`} onChange={(event) => setName(event.target.value)} />

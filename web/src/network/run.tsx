@@ -5,7 +5,6 @@ import { Figure } from "../shared/figure";
 import { count, duration } from "../shared/format";
 import { Rows, text } from "../shared/rows";
 import { StatusLight } from "../shared/status";
-import { arcTitle } from "./inspector";
 import * as m from "./model";
 import { running, start, steer, type Tuples, tuples, type Working } from "./server";
 
@@ -39,17 +38,19 @@ interface BarProps {
   run: Working | undefined;
   wrong: boolean;
   recordings: Record<string, string>;
+  parallel: number;
+  onParallel: (parallel: number) => void;
   onRun: (run: Working) => void;
   onProblem: (problem: Problem) => void;
 }
 
-export function RunBar({ doc, run, wrong, recordings, onRun, onProblem }: BarProps) {
+export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRun, onProblem }: BarProps) {
   const [rate, setRate] = useState<number | null>(5);
   const [train, setTrain] = useState(1);
   const status = run?.status ?? "idle";
   const busy = ["starting", "running", "paused", "stopping"].includes(status);
   const given = (part: "sources" | "tables") => Object.fromEntries(Object.keys(doc[part] ?? {}).map((name) => [name, recordings[`${part}.${name}`] ?? ""]));
-  const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate, train, steps }).then(onRun, onProblem);
+  const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate, train, steps, parallel }).then(onRun, onProblem);
   const tell = (what: "pause" | "resume" | "step" | "stop") => steer(what).then(onRun, onProblem);
   return (
     <section className="bar run-bar" aria-label="Run control">
@@ -90,6 +91,10 @@ export function RunBar({ doc, run, wrong, recordings, onRun, onProblem }: BarPro
         Train
         <input type="number" min={1} step={1} disabled={busy} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
       </label>
+      <label title="Boxes with a key run in so many partitions; where keys change, the next stage begins.">
+        Partitions
+        <input type="number" min={1} max={64} step={1} disabled={busy} value={parallel} onChange={(event) => onParallel(Math.min(64, Math.max(1, Math.round(Number(event.target.value) || 1))))} />
+      </label>
       <StatusLight status={status} />
       {run && status !== "idle" && (
         <span className="dim mono">
@@ -101,7 +106,7 @@ export function RunBar({ doc, run, wrong, recordings, onRun, onProblem }: BarPro
 }
 
 /** The newest tuples on an arc or at an output. */
-export function TupleDrawer({ doc, run, selected }: { doc: m.Doc; run: Working; selected: string | undefined }) {
+export function TupleDrawer({ doc, shapes, run, selected }: { doc: m.Doc; shapes: readonly m.Shape[]; run: Working; selected: string | undefined }) {
   const [chosen, setChosen] = useState("");
   const [found, setFound] = useState<Tuples>();
   const ends = [...Object.keys(run.outputs), ...Object.keys(doc.points ?? {})];
@@ -130,7 +135,7 @@ export function TupleDrawer({ doc, run, selected }: { doc: m.Doc; run: Working; 
           <select value={shown} onChange={(event) => setChosen(event.target.value)}>
             {choices.map((one) => (
               <option key={one} value={one}>
-                {one.startsWith("end:") ? `→ ${one.slice(4)}` : arcTitle(doc, one.slice(4))}
+                {one.startsWith("end:") ? `→ ${one.slice(4)}` : m.arcTitle(doc, one.slice(4), shapes)}
               </option>
             ))}
           </select>

@@ -1,11 +1,12 @@
 // What the server says of networks.
 import { get, post, put } from "../shared/api";
 import type { Status } from "../shared/status";
-import type { Columns, Doc } from "./model";
+import type { Columns, Doc, Shape } from "./model";
 
 export interface Shelf {
   networks: string[];
   recordings: string[];
+  operators: Shape[];
   awake: boolean;
 }
 export interface Complaint {
@@ -25,6 +26,7 @@ export interface Stage {
   boxes: string[];
   keys: string[][];
   partitions: number;
+  said: string;
 }
 export interface Flow {
   tuples: number;
@@ -67,6 +69,7 @@ export interface Order {
   rate: number | null;
   train: number;
   steps: number;
+  parallel: number;
 }
 
 const at = (path: string, query: Record<string, string> = {}) => `/api/network/${path}?${new URLSearchParams(query)}`;
@@ -75,7 +78,7 @@ export const shelf = () => get<Shelf>(at("shelf"));
 export const open = (file: string) => get<{ file: string; document: Doc }>(at("file", { file }));
 export const save = (file: string, document: Doc, replace: boolean) => put<{ file: string; document: Doc }>(at("file"), { file, document, replace });
 export const columns = (recording: string) => get<{ columns: Columns }>(at("columns", { recording }));
-export const check = (document: Doc) => post<Verdict>(at("check"), { document });
+export const check = (document: Doc, parallel: number) => post<Verdict>(at("check"), { document, parallel });
 export const running = () => get<Working>(at("run"));
 export const start = (document: Doc, order: Order) => post<Working>(at("run/start"), { document, ...order });
 export const steer = (what: "pause" | "resume" | "step" | "stop") => post<Working>(at(`run/${what}`));

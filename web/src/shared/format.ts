@@ -18,3 +18,17 @@ export function duration(seconds: number | null | undefined): string {
   if (size < 0.995) return `${(seconds * 1000).toFixed(size < 0.00995 ? 2 : 0)} ms`;
   return `${seconds.toFixed(size < 9.95 ? 2 : 1)} s`;
 }
+
+/** A size in the unit that fits. */
+export function bytes(n: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const power = n < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3));
+  return `${(n / 1000 ** power).toFixed(power ? 1 : 0)} ${units[power]}`;
+}
+
+/** Seconds of the Unix clock as this place reads them; today's without the day. */
+export function instant(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  const today = at.toDateString() === new Date().toDateString();
+  return today ? at.toLocaleTimeString("en-GB") : at.toLocaleString("en-GB");
+}

@@ -1,4 +1,4 @@
-// Addresses without a library: three pages need none.
+// Addresses without a library: a few pages need none.
 import { useSyncExternalStore } from "react";
 
 const listeners = new Set<() => void>();

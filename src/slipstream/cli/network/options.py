@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream.cli.jobs import named
-from slipstream.errors import BadArgument
+from slipstream.errors import MALFORMED, BadArgument
+from slipstream.io.given import check_given
 from slipstream.progress import say
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="OUTPUT=WHERE",
-        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON), text:FILE (CSV) or console (JSON "
-        "lines). Repeatable. A job that resumes keeps to where it began to write.",
+        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; in all partitions with "
+        "?key=COLUMN), text:FILE (CSV) or console (JSON lines). Repeatable. A job that resumes keeps to where it began "
+        "to write.",
     ),
 ]
 Parallel = Annotated[
@@ -125,6 +127,22 @@ def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
     return not is_run and (mapped or path.is_dir())
 
 
+def check_inputs(file: Path, given: Mapping[str, str]) -> None:
+    """Refuse a missing or misspelt --input at once: the modules that read networks take a second to import.
+
+    What is wrong with the file itself is for them to say.
+    """
+    import yaml
+
+    try:
+        body = yaml.safe_load(file.read_bytes())
+    except (OSError, yaml.YAMLError, *MALFORMED):
+        return
+    sources = body.get("sources") if isinstance(body, dict) else None
+    if isinstance(sources, dict) and all(isinstance(name, str) for name in sources):
+        check_given(str(body.get("network", file.stem)), "--input", "source", list(sources), given)
+
+
 def feeds(
     network: Network,
     given: Mapping[str, str],
@@ -140,7 +158,6 @@ def feeds(
     from slipstream.io.decoding import parse_columns
     from slipstream.io.outputs import REJECTS
     from slipstream.io.sources import feed_of
-    from slipstream.network.inputs import check_given
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):

@@ -31,6 +31,7 @@ from slipstream.cli.network.options import (
     Parallel,
     Tables,
     To,
+    check_inputs,
     destinations,
     feeds,
     frames,
@@ -133,6 +134,8 @@ def run_network(
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
+    if given or not out.exists():
+        check_inputs(file, given)
     from slipstream.io.sources import Definition
     from slipstream.network.execution import ALL, ANOTHER
     from slipstream.network.schemas import check

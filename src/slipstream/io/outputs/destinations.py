@@ -1,8 +1,9 @@
 """Where else the rows of an output go: topics, text files, standard output.
 
-    kafka:HOST:PORT/TOPIC    a JSON object per row, exactly once
-    text:FILE                CSV with a header, exactly once
-    console                  a JSON object per row, at most once
+    kafka:HOST:PORT/TOPIC                a JSON object per row, exactly once, all in the first partition
+    kafka:HOST:PORT/TOPIC?key=COLUMN     the same in all partitions; rows with the same key stay in order
+    text:FILE                            CSV with a header, exactly once
+    console                              a JSON object per row, at most once
 
 Every output has its table. What goes elsewhere belongs to the same commit: it is sent after the tables have the batch
 and before the journal does (``Destinations.send``), and a batch that is repeated replaces or skips what its first
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from slipstream.errors import BadArgument
 from slipstream.io.kafka import Topic
@@ -26,9 +28,10 @@ from slipstream.io.outputs.json_lines import json_lines
 from slipstream.io.outputs.kafka import Publisher
 
 KAFKA, TEXT, CONSOLE = "kafka:", "text:", "console"
+KEY = "?key="
 #: in the journal's detail: how long text files are, by output and destination
 DELIVERED = "delivered"
-_HINT = "Write kafka:HOST:PORT/TOPIC, text:FILE or console."
+_HINT = "Write kafka:HOST:PORT/TOPIC, kafka:HOST:PORT/TOPIC?key=COLUMN, text:FILE or console."
 
 #: the destinations of each output
 Wheres = Mapping[str, Sequence[str]]
@@ -48,7 +51,7 @@ def parse(where: str) -> str:
 def check(where: str) -> None:
     """Refuse what is not a destination."""
     if where.startswith(KAFKA):
-        Topic.parse(where)
+        _topic(where)
     elif where != CONSOLE and not (where.startswith(TEXT) and where != TEXT):
         raise BadArgument(f"{where}: not a destination.", hint=_HINT)
 
@@ -78,17 +81,21 @@ def check_free(folder: Path, wheres: Wheres) -> None:
 def check_brokers(wheres: Wheres, settings: Settings = ()) -> None:
     """Refuse topics whose broker does not answer."""
     for _, where in _each(wheres, KAFKA):
-        Topic.parse(where).with_settings(settings).check_broker()
+        _topic(where).with_settings(settings).check_broker()
 
 
 def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
-    """Refuse to write to CSV what has no place there."""
+    """Refuse to write to CSV what has no place there, and keys that an output has no columns for."""
     for output, where in _each(wheres, TEXT):
         for column in schemas.get(output, ()):
             if pa.types.is_nested(column.type):
                 raise BadArgument(
                     f"{where}: CSV has no place for {output}.{column.name}.", hint="Use kafka or console."
                 )
+    for output, where in _each(wheres, KAFKA):
+        known = schemas[output].names if output in schemas else _key(where)
+        if missing := [name for name in _key(where) if name not in known]:
+            raise BadArgument(f"{where}: {output} has no column {missing[0]!r}.", hint=f"It has: {', '.join(known)}.")
 
 
 class Destination:
@@ -139,7 +146,7 @@ class Destinations:
         for output, where in _each(wheres, TEXT):
             text.check_length(_file(folder, where), self._length(output, where))
         self._publishers = {
-            (output, where): Publisher(Topic.parse(where).with_settings(settings), f"{job}-{output}", outputs.doubt)
+            (output, where): Publisher(_topic(where).with_settings(settings), f"{job}-{output}", outputs.doubt)
             for output, where in _each(wheres, KAFKA)
         }
 
@@ -155,7 +162,7 @@ class Destinations:
             lines = json_lines(table) if any(where.startswith(KAFKA) for where in wheres) else []
             for where in wheres:
                 if where.startswith(KAFKA):
-                    self._publishers[output, where].publish(batch, lines)
+                    self._publishers[output, where].publish(batch, lines, _keys(table, where))
                 elif where.startswith(TEXT):
                     self._append(output, where, table)
             for destination in self._own.get(output, ()):
@@ -182,6 +189,28 @@ class Destinations:
 
 def _each(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
     return [(output, where) for output, several in wheres.items() for where in several if where.startswith(kind)]
+
+
+def _topic(where: str) -> Topic:
+    name, key, columns = where.partition(KEY)
+    if key and not all(columns.split(",")):
+        raise BadArgument(f"{where}: which column is the key?", hint=_HINT)
+    return Topic.parse(name)
+
+
+def _key(where: str) -> list[str]:
+    """The columns of a topic's key, if it has one."""
+    columns = where.partition(KEY)[2]
+    return columns.split(",") if columns else []
+
+
+def _keys(rows: pa.Table, where: str) -> list[bytes] | None:
+    """The keys of rows: the value of a column as text, or those of several as JSON."""
+    columns = _key(where)
+    if len(columns) == 1:
+        values = pc.fill_null(rows[columns[0]].cast(pa.string()), "").cast(pa.binary())
+        return list(values.to_pylist())
+    return json_lines(rows.select(columns)) if columns else None
 
 
 def _file(folder: Path, where: str) -> Path:
