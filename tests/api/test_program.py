@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
+import uuid
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +17,7 @@ import slipstream as ss
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from oracles.trips import cut
+from services import service
 
 FIELDS = ("time", "vid", "spd", "xway", "lane", "dir", "seg", "pos")
 NAMES = ("ts", "vin", "speed", "expressway", "lane", "direction", "segment", "position")
@@ -149,3 +154,42 @@ def test_a_notebook_shows_jobs_and_networks(out: Path, recording: Path) -> None:
     assert job.network._repr_html_().startswith("<svg")
     assert "finished" in ss.open(out)._repr_html_()
     assert "<td>" in ss.open(out)["slow"]._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    yield from service("kafka")
+
+
+@pytest.mark.long
+def test_the_program_on_a_topic(broker: str, reports: list[list[int]], spark: SparkSession, tmp_path: Path) -> None:
+    """Live, stopped in the middle, resumed: the answers are those of the recording."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    topic = f"positions-{uuid.uuid4().hex}"
+    admin: Any = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    producer: Any = Producer({"bootstrap.servers": broker})
+    half = len(reports) // 2
+
+    def send(rows: list[list[int]]) -> None:
+        for row in rows:
+            producer.produce(topic, json.dumps(dict(zip(NAMES, row[1:9], strict=True))).encode())
+        assert producer.flush(60) == 0
+
+    live = ss.read(f"kafka://{broker}/{topic}", columns={"id": "vin", "time": "ts"}, follow=True)
+    job = program(live, tmp_path / "out")
+    running = job.start(spark)
+    send(reports[:half])
+    running.wait_for(lambda status: status.tuples >= half, timeout=120).stop()
+    assert running.status().why == "asked to stop"
+    send(reports[half:])
+    with job.start(spark) as again:
+        again.wait_for(lambda status: status.tuples >= len(reports), timeout=120)
+    out = ss.open(tmp_path / "out")
+    rows = out["slow"].to_pylist()
+    assert Counter({(row["segment"], row["time"]): row["cars"] for row in rows}) == slow_oracle(reports)
+    # the last second is not over, as a topic has no end
+    before = [row for row in reports if row[1] < max(row[1] for row in reports)]
+    check_tolls(out, before, 2)
