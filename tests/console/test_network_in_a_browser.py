@@ -270,15 +270,14 @@ def test_stages_are_framed_for_the_partitions_one_chooses(
         expect(page.locator(".stage")).to_have_text(["Stage 1: 1 partition"])
         page.get_by_label("Partitions").fill("4")
         expect(page.locator(".stage")).to_have_text(["Stage 1: 4 partitions by vid", "Stage 2: 4 partitions by seg"])
-        inside, beyond = (page.locator(".stage").nth(n).bounding_box() for n in (0, 1))
-        box, later = (page.locator(f'[data-id="boxes.{name}"]').bounding_box() for name in ("by_car", "by_segment"))
-        assert inside
-        assert beyond
-        assert box
-        assert later
-        assert (
-            inside["x"] < box["x"] < box["x"] + box["width"] < inside["x"] + inside["width"] < beyond["x"] < later["x"]
+        # all at one moment: the view may be moving to show everything
+        inside, beyond, box, later = page.evaluate(
+            """() => [...document.querySelectorAll('.stage, [data-id="boxes.by_car"], [data-id="boxes.by_segment"]')]
+            .sort((a, b) => b.matches('.stage') - a.matches('.stage'))
+            .map(element => element.getBoundingClientRect())
+            .map(({left, right}) => ({left, right}))"""
         )
+        assert inside["left"] < box["left"] < box["right"] < inside["right"] < beyond["left"] < later["left"]
         page.locator('[data-id="boxes.by_segment"] header').click()
         expect(page.locator(".inspector")).to_contain_text("Stage 2: 4 partitions by seg")
         watched.picture("console-stages", tmp_path_factory.mktemp("pictures"))

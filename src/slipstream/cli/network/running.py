@@ -46,6 +46,7 @@ from slipstream.cli.options import Conf, Json, Master, MaxRejects, check_rejects
 from slipstream.errors import BadArgument
 from slipstream.io.kafka import read_settings
 from slipstream.progress import Advance, bar, say
+from slipstream.staging import check_makeable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +135,9 @@ def run_network(
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
+    check_there(functions, option="--functions")
     if given or not out.exists():
+        check_makeable(out)
         check_inputs(file, given)
     from slipstream.io.sources import Definition
     from slipstream.network.execution import ALL, ANOTHER
