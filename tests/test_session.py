@@ -158,6 +158,7 @@ session.close()
 """
 
 
+@pytest.mark.long
 def test_a_session_of_somebody_else_is_joined_as_it_is() -> None:
     # as in an environment that is activated: PySpark's workers are the first python3 on the path
     activated = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

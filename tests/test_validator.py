@@ -130,6 +130,7 @@ def thrice(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return import_text(folder / "feed.txt", folder / "run").multiplied(3)
 
 
+@pytest.mark.long
 def test_a_multiplied_run_without_history_agrees_with_the_oracle(
     spark: SparkSession, thrice: Run, tmp_path: Path
 ) -> None:

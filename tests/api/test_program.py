@@ -127,8 +127,12 @@ def test_cuboids_are_published(out: Path, spark: SparkSession) -> None:
     assert len(accounts) > 0
     charged = results.sql("SELECT count(*) AS n FROM account")
     assert charged["n"].tolist() == [len(accounts)]
-    if "car" in results.cuboids:
-        assert results.cuboid("car")[100].speed[0] >= 0
+    assert set(results.cuboids) == {"account", "accident", "car", "segment"}
+    car = results.cuboid("car")
+    vehicles = car.scan(["vid", "speed"])
+    assert len(car) == len(vehicles["vid"]) > 0
+    key = int(vehicles["vid"][0])
+    assert 0 <= car[key].speed[0] <= 100
 
 
 def test_the_past_can_be_read(out: Path) -> None:

@@ -266,6 +266,7 @@ def test_a_campaign_catches_a_broken_commit(which: str, tmp_path: Path) -> None:
     assert any("wrong" in complaint for complaint in bad_ones(records))
 
 
+@pytest.mark.long
 def test_a_failpoint_that_a_job_does_not_come_to_is_told(tmp_path: Path) -> None:
     points = [partial(faults.KillAt, point="nowhere"), partial(faults.KillAt, point="outputs.before-journal")]
     records = campaign(tmp_path, "good", ("failpoints",), 2, failpoints=points)

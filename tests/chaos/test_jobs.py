@@ -61,7 +61,7 @@ def interrupted(subject: Subject, out: Path, slipstream: Slipstream, monkeypatch
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.long] if kind in ("toll", "archive") else []) for kind in SUBJECTS]
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] if kind != "network" else []) for kind in SUBJECTS]
 )
 def test_a_failed_commit_does_no_harm_and_a_broken_one_is_caught(
     kind: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

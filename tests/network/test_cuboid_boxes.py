@@ -176,6 +176,7 @@ def stocks() -> Network:
     return net.build()
 
 
+@pytest.mark.long
 def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp_path: Path) -> None:
     @atomic("spread_")
     def spread(values: np.ndarray) -> np.ndarray:
