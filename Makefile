@@ -49,5 +49,5 @@ docs: $(READY) ## write docs/reference from the code, and the site into build/si
 	@echo "build/site/index.html"
 
 clean: ## remove what the targets made
-	rm -rf .venv build dist runs web/node_modules src/slipstream/console/static .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist runs web/node_modules src/slipstream/_console/static .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

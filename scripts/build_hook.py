@@ -15,7 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 #: set to 1 for an installation that never serves the page, such as on a cluster's machines
 WITHOUT = "SLIPSTREAM_WITHOUT_PAGE"
-PAGE = Path("src", "slipstream", "console", "static")
+PAGE = Path("src", "slipstream", "_console", "static")
 
 
 class PageHook(BuildHookInterface):  # type: ignore[misc,type-arg]

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from slipstream.cli import run
+from slipstream._cli import run
 
 
 @dataclass(frozen=True)

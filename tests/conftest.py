@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from slipstream import session
+from slipstream._spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from slipstream.io import outputs
-from slipstream.io.outputs import Outputs
-from slipstream.io.outputs.destinations import Destinations
+from slipstream._io import outputs
+from slipstream._io.outputs import Outputs
+from slipstream._io.outputs.destinations import Destinations
 
 JOB = "job-1"
 SCHEMAS = {"alerts": pa.schema([("id", pa.int64()), ("road", pa.string())]), "rejects": pa.schema([("l", pa.string())])}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from slipstream.bench.rating import memory_of
-from slipstream.beside import Ended, beside
+from slipstream._bench.rating import memory_of
+from slipstream._tools.background import Ended, beside
 
 GIB = 2**30
 

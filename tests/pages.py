@@ -89,8 +89,8 @@ def _run(block: Block, names: dict[str, Any], *, typed: bool) -> None:
 
 
 def _sql(text: str) -> None:
-    from slipstream import session
-    from slipstream.moving import register
+    from slipstream._moving import register
+    from slipstream._spark import session
 
     spark = session.build("docs")
     register(spark)
@@ -133,7 +133,7 @@ def _serving(text: str) -> Iterator[None]:
 
 
 def _slipstream(words: list[str]) -> None:
-    from slipstream.cli import run
+    from slipstream._cli import run
 
     with patch.object(sys, "argv", words):
         try:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from lifetimes import ended
-from slipstream import children
+from slipstream._tools import child_processes
 
 #: does not hear SIGTERM, and has a child that has left its process group, as Spark's Python workers do
 STUBBORN = """
@@ -98,7 +98,7 @@ def test_a_parent_that_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_child_that_does_not_stop_is_killed_with_all_it_started(tmp_path: Path) -> None:
-    child = children.start([sys.executable, "-c", STUBBORN, str(tmp_path / "child-")])
+    child = child_processes.start([sys.executable, "-c", STUBBORN, str(tmp_path / "child-")])
     while len(list(tmp_path.glob("child-*"))) < 2:
         assert child.code is None
         time.sleep(0.02)
@@ -111,19 +111,19 @@ def test_a_child_that_does_not_stop_is_killed_with_all_it_started(tmp_path: Path
 
 
 def test_a_command_runs_while_the_block_does(tmp_path: Path) -> None:
-    with children.running([sys.executable, "-c", ORDERLY, str(tmp_path / "child-")]) as child:
+    with child_processes.running([sys.executable, "-c", ORDERLY, str(tmp_path / "child-")]) as child:
         while not (tmp_path / "child-1").exists():
             time.sleep(0.02)
     assert child.code == 0
     assert child.is_stopping
-    with children.running([sys.executable, "-c", "print('done')"]) as child:
+    with child_processes.running([sys.executable, "-c", "print('done')"]) as child:
         assert child.wait() == 0
 
 
 def test_only_what_we_start_carries_the_mark() -> None:
-    with children.adopting():
-        assert os.environ[children.VARIABLE]
-    assert children.VARIABLE not in os.environ
+    with child_processes.adopting():
+        assert os.environ[child_processes.VARIABLE]
+    assert child_processes.VARIABLE not in os.environ
 
 
 HEEDING = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slipstream import class_archive, session
+from slipstream._spark import class_archive, session
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 from pages import RUNNABLE, Block, blocks
 from services import service
-from slipstream.cuboid import rtc
-from slipstream.linear_road import summary
-from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
+from slipstream._cuboid import consistency
+from slipstream._linear_road.job import summary
+from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS
 
 ROOT = Path(__file__).parents[1]
 TOP = [ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING")]
@@ -112,4 +112,4 @@ def test_the_reference_is_what_the_program_says(tmp_path: Path) -> None:
 def test_every_figure_has_a_meaning(tmp_path: Path) -> None:
     told = summary.summarise(tmp_path, began=0.0, clock=None, outputs=ANSWERS_AND_TRIPS)
     assert set(told) | {"rtc"} == set(summary.MEANING)
-    assert set(rtc.figures([rtc.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(rtc.MEANING)
+    assert set(consistency.figures([consistency.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(consistency.MEANING)

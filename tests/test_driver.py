@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 
 from oracles.streams import busy_stream
 from services import service, stop
-from slipstream.bench.destinations import Destination, Folder, destination
-from slipstream.bench.driver import MAX_LAG, Plan, ahead, drive, seconds_of
-from slipstream.bench.encodings import ENCODINGS, encode_json, encode_text, encoding
-from slipstream.cli import app
-from slipstream.errors import BadArgument, Unavailable
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import export_text, import_text
-from slipstream.feeds.tuples import FIELDS
+from slipstream._bench.driving.destinations import Destination, Folder, destination
+from slipstream._bench.driving.driver import MAX_LAG, Plan, ahead, drive, seconds_of
+from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, encoding
+from slipstream._cli import app
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuples import FIELDS
 
 TEXT = ENCODINGS["text"]
 
@@ -190,13 +190,13 @@ def test_a_topic_gets_every_tuple_in_order(run: Run, broker: str) -> None:
 
 
 def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream.io.kafka.PATIENCE", 1)
+    monkeypatch.setattr("slipstream._io.kafka.PATIENCE", 1)
     with pytest.raises(Unavailable, match="no broker answers"):
         destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
 
 
 def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream.io.kafka.PATIENCE", 2)
+    monkeypatch.setattr("slipstream._io.kafka.PATIENCE", 2)
     to = destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
     to.deliver(0, b"first\n")
     stop("kafka")

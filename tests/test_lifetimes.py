@@ -21,10 +21,10 @@ import pytest
 from console.serving import free_port
 from lifetimes import ended, has_started, marked
 from linear_road.test_crashes import wait_for
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.failpoints import VARIABLE
-from slipstream.temporary import PREFIX, shared_memory
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._tools.failpoints import VARIABLE
+from slipstream._tools.temporary import PREFIX, shared_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

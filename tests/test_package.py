@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from slipstream.cli import app
+from slipstream._cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGE = "slipstream/console/static/index.html"
@@ -95,7 +95,7 @@ def test_a_source_archive_brings_its_page(hook: types.ModuleType, tmp_path: Path
     page.touch()
     build: dict[str, Any] = {"artifacts": []}
     hook.PageHook(tmp_path).initialize("standard", build)
-    assert build["artifacts"] == ["/src/slipstream/console/static/**"]
+    assert build["artifacts"] == ["/src/slipstream/_console/static/**"]
 
 
 def test_the_examples_are_written_where_one_says(tmp_path: Path) -> None:

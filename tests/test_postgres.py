@@ -11,10 +11,10 @@ import pytest
 from oracles.linear_road import answers
 from oracles.streams import busy_streams
 from services import service
-from slipstream.bench.postgres import connect, run_postgres
-from slipstream.errors import BadArgument, Unavailable
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import import_text
+from slipstream._bench.postgres import connect, run_postgres
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import import_text
 
 
 @pytest.fixture(scope="module")

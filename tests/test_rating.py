@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.bench.rating import Rating, Response, Search, Try, Window, responses_of
-from slipstream.bench.rating_report import write_rating
-from slipstream.feeds.run import Run
-from slipstream.logs import as_line
-from slipstream.runtime.metrics import FILE, BatchMetrics
+from slipstream._bench.rating import Rating, Response, Search, Try, Window, responses_of
+from slipstream._bench.rating_report import write_rating
+from slipstream._feeds.run import Run
+from slipstream._runtime.metrics import FILE, BatchMetrics
+from slipstream._tools.logs import as_line
 
 WINDOW = Window(9600, 10_800)
 

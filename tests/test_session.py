@@ -15,10 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from commands import Slipstream
-from slipstream import cli, session, temporary, workers
-from slipstream.errors import BadInput, SlipstreamError, Unavailable
-from slipstream.progress import COMPILING
-from slipstream.session import task_errors
+from slipstream import _cli
+from slipstream._errors import BadInput, SlipstreamError, Unavailable
+from slipstream._spark import session, workers
+from slipstream._spark.session import task_errors
+from slipstream._tools import temporary
+from slipstream._tools.progress import COMPILING
 
 OUT = Path("tolls/checkpoint")
 GO_ON = "The same command goes on."
@@ -77,11 +79,11 @@ def test_an_error_of_ours_comes_through_spark_with_its_advice() -> None:
 
 def test_what_ctrl_c_ends_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
-        raise SystemExit(cli.STOPPED)
+        raise SystemExit(_cli.STOPPED)
 
-    monkeypatch.setattr(cli, "app", interrupted)
+    monkeypatch.setattr(_cli, "app", interrupted)
     done = Slipstream(capsys)("doctor")
-    assert done.code == cli.STOPPED
+    assert done.code == _cli.STOPPED
     assert "stopped. The same command goes on" in done.err
 
 
@@ -110,7 +112,7 @@ def test_no_command_shows_a_traceback_of_spark(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(_cli, "app", fail)
     monkeypatch.setattr(session, "keep_log", lambda: Path("folder[1]/failed.log"))
     done = Slipstream(capsys)("doctor")
     assert done.code == Unavailable.exit_code
@@ -132,9 +134,9 @@ assert sorted(map(tuple, spark.sql("SET").collect())) == settings
 
 from pathlib import Path
 from tempfile import mkdtemp
-from slipstream.feeds.text import import_text
-from slipstream.archive import open_archive
-from slipstream.linear_road.engine import Settings, toll_run
+from slipstream._feeds.text import import_text
+from slipstream._archive import open_archive
+from slipstream._linear_road.job.engine import Settings, toll_run
 folder = Path(mkdtemp())
 (folder / "feed.dat").write_text("0,30,1,50,0,1,0,1,5280,-1,-1,-1,-1,-1,-1\\n")
 run = import_text(folder / "feed.dat", folder / "run")
@@ -171,7 +173,7 @@ def test_a_session_of_somebody_else_is_joined_as_it_is() -> None:
 
 
 def test_a_kernel_that_is_not_on_the_disk_is_announced_once(tmp_path: Path) -> None:
-    program = "from slipstream.kernels import mix, np; mix(np.uint64(1)); mix(2); print('done')"
+    program = "from slipstream._tools.numba_tools import mix, np; mix(np.uint64(1)); mix(2); print('done')"
     runs = [
         subprocess.run(
             [sys.executable, "-c", program],

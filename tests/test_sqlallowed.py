@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.cuboid import declare
-from slipstream.cuboid.sql import Query
-from slipstream.errors import BadArgument, BadInput, SlipstreamError
-from slipstream.network import Builder, Order, ScalarFunction, Stream, expressions, functions, register
-from slipstream.network.execution import wanted_of
-from slipstream.network.schemas import check
-from slipstream.sqlallowed import AGGREGATES, FUNCTIONS, KEYWORDS, called, growth, read
-from slipstream.sqltext import MOST_CHARACTERS, MOST_DEEP, MOST_NESTED, MOST_WORDS
+from slipstream._cuboid import declare
+from slipstream._cuboid.query.sql import Query
+from slipstream._errors import BadArgument, BadInput, SlipstreamError
+from slipstream._network import Builder, Order, ScalarFunction, Stream, functions, register
+from slipstream._network.running.run_folder import wanted_of
+from slipstream._network.schemas import check
+from slipstream._network.sql import expressions
+from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, called, growth, read
+from slipstream._sql.parsing import MOST_CHARACTERS, MOST_DEEP, MOST_NESTED, MOST_WORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -426,7 +427,7 @@ def test_every_listed_function_is_deterministic_to_spark_and_of_a_type_that_a_co
 def test_sparks_own_word_is_a_second_lock(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Should a text ever pass the list and mean something else to Spark."""
     for text in ("reflect('java.lang.Math', 'random')", "rand()", "uuid()"):
-        monkeypatch.setattr("slipstream.sqlallowed.FUNCTIONS", FUNCTIONS | {text.partition("(")[0]})
+        monkeypatch.setattr("slipstream._sql.allowed.FUNCTIONS", FUNCTIONS | {text.partition("(")[0]})
         net = Builder("n")
         net.source("s", **SOURCE).map({"x": text}).to("out")
         with pytest.raises(BadInput, match="not the same result for the same tuple"):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from slipstream import temporary
-from slipstream.errors import Unavailable
+from slipstream._errors import Unavailable
+from slipstream._tools import temporary
 
 OWNER = "from slipstream import temporary; import time; print(temporary.folder(), flush=True); time.sleep(600)"
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slipstream.berlinmod.dataset import FORMAT, Dataset
-from slipstream.cuboid import files
-from slipstream.cuboid.log import expanded
-from slipstream.errors import BadInput
-from slipstream.linear_road.accounts import ACCOUNT
-from slipstream.linear_road.cars import CAR, CAR_WITH_PAST, VISITS
-from slipstream.linear_road.layout import STATE_VERSION
-from slipstream.network.execution import Execution
-from slipstream.network.files import load
-from slipstream.network.tables import FLOAT, INTEGER, TEXT, Log, Table
-from slipstream.runtime import job
-from slipstream.runtime.store import MemoryStore
+from slipstream._berlinmod.dataset import FORMAT, Dataset
+from slipstream._cuboid.log import expanded
+from slipstream._cuboid.snapshots import files
+from slipstream._errors import BadInput
+from slipstream._linear_road.job.layout import STATE_VERSION
+from slipstream._linear_road.state.accounts import ACCOUNT
+from slipstream._linear_road.state.cars import CAR, CAR_WITH_PAST, VISITS
+from slipstream._network.files import load
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, Table
+from slipstream._runtime import job
+from slipstream._runtime.store import MemoryStore
 
 BORDER = Path(__file__).parents[1] / "examples" / "networks" / "border.yaml"
 

@@ -18,17 +18,17 @@ from typer.testing import CliRunner
 
 from oracles.linear_road import answers
 from oracles.streams import busy_stream, busy_streams
-from slipstream.bench.comparison import PROBLEMS
-from slipstream.bench.editions import ANSWERS, EDITIONS
-from slipstream.bench.outputs import COLUMNS
-from slipstream.bench.report import write_report
-from slipstream.bench.validator import Verdict, validate
-from slipstream.cli import app
-from slipstream.errors import BadArgument, BadInput, CheckFailed
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import export_text, import_text
-from slipstream.logs import as_line
-from slipstream.runtime.metrics import FILE, BatchMetrics
+from slipstream._bench.validation.comparison import PROBLEMS
+from slipstream._bench.validation.editions import ANSWERS, EDITIONS
+from slipstream._bench.validation.outputs import COLUMNS
+from slipstream._bench.validation.report import write_report
+from slipstream._bench.validation.validator import Verdict, validate
+from slipstream._cli import app
+from slipstream._errors import BadArgument, BadInput, CheckFailed
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import export_text, import_text
+from slipstream._runtime.metrics import FILE, BatchMetrics
+from slipstream._tools.logs import as_line
 
 Output = tuple[int, ...]
 STRIDE = 1000

@@ -7,7 +7,7 @@ const behind = { target: "http://127.0.0.1:8321", changeOrigin: true };
 export default defineConfig({
   plugins: [react()],
   build: {
-    outDir: "../src/slipstream/console/static",
+    outDir: "../src/slipstream/_console/static",
     emptyOutDir: true,
     // fonts stay files: the page's policy allows none inside style sheets
     assetsInlineLimit: 0,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from slipstream.cuboid.functions import atomic
+from slipstream._cuboid.query.stream_functions import atomic
 
 
 @atomic("spread")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slipstream.network import KeyedTable, Operator, Train, register, require
+from slipstream._network import KeyedTable, Operator, Train, register, require
 
 
 @register

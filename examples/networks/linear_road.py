@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from slipstream.network import ScalarFunction, VectorFunction, Windows, register
+from slipstream._network import ScalarFunction, VectorFunction, Windows, register
 
 Array = np.ndarray[Any, Any]
 

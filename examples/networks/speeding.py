@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.network import ScalarFunction, register
+from slipstream._network import ScalarFunction, register
 
 Floats = npt.NDArray[np.float64]
 

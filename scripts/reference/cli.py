@@ -9,7 +9,7 @@ os.environ |= {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from slipstream.cli import app
+from slipstream._cli import app
 
 HEADER = "# Commands\n\nWritten by `make docs` from the program's own help.\n"
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pyarrow as pa
 
 from reference.tables import WRITTEN, cuboid, fields, first_line, layout, table
-from slipstream.archive import files as archives
-from slipstream.berlinmod import dataset
-from slipstream.cuboid import files as snapshots
-from slipstream.feeds import clock, history, run, trains, tuples
-from slipstream.io import outputs
-from slipstream.linear_road import answers, journal, published, tables
-from slipstream.linear_road import layout as engine
-from slipstream.moving import types
-from slipstream.network import execution, points
-from slipstream.runtime import job
+from slipstream._archive import files as archives
+from slipstream._berlinmod import dataset
+from slipstream._cuboid.snapshots import files as snapshots
+from slipstream._feeds import clock, history, run, trains, tuples
+from slipstream._io import outputs
+from slipstream._linear_road import answers, tables
+from slipstream._linear_road.job import journal
+from slipstream._linear_road.job import layout as engine
+from slipstream._linear_road.state import published
+from slipstream._moving import types
+from slipstream._network.running import connection_points, run_folder
+from slipstream._runtime import job
 
 
 def page() -> str:
@@ -142,9 +144,9 @@ def _snapshot() -> tuple[str, ...]:
 def _network() -> tuple[str, ...]:
     return (
         "## The folder of a network\n",
-        layout(execution),
+        layout(run_folder),
         "A connection point or a view:\n",
-        layout(points),
+        layout(connection_points),
         "The network file itself: [networks](../networks.md#the-file).\n",
     )
 

@@ -6,12 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from reference.tables import WRITTEN, fields, first_line, meanings, table
-from slipstream.bench import driver, rating, validator
-from slipstream.console.monitor import Stream
-from slipstream.cuboid import rtc
-from slipstream.linear_road import summary
-from slipstream.network import monitor
-from slipstream.runtime import metrics
+from slipstream._bench import rating
+from slipstream._bench.driving import driver
+from slipstream._bench.validation import validator
+from slipstream._console.health import Stream
+from slipstream._cuboid import consistency
+from slipstream._linear_road.job import summary
+from slipstream._network.quality import monitor
+from slipstream._runtime import metrics
 
 
 def page() -> str:
@@ -37,7 +39,7 @@ def _engine() -> tuple[str, ...]:
         "### Real-time consistency\n",
         "`slipstream cuboid metrics OUT` and `rtc` in the summary, of a run with a snapshot; microseconds a tuple "
         "where the name ends in `_us`:\n",
-        meanings(rtc.MEANING),
+        meanings(consistency.MEANING),
     )
 
 

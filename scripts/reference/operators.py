@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from reference.tables import WRITTEN, first_line, table
-from slipstream.moving import functions
+from slipstream._moving import functions
 
 #: what the columns of a kernel are called in SQL
 _TYPES = {
@@ -28,7 +28,7 @@ def page() -> str:
     return "\n".join(
         (
             "# Moving-point operators\n\n" + WRITTEN,
-            "`slipstream.moving.register(spark)` makes them functions of a session's SQL; "
+            "`slipstream._moving.register(spark)` makes them functions of a session's SQL; "
             "`slipstream.functions.NAME` works on DataFrame columns. "
             "Types: [file formats](formats.md#trajectories). "
             "What they mean: [moving points](../explanation/moving-points.md).\n",

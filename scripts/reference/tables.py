@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from slipstream.cuboid.schema import AST, Schema
+from slipstream._cuboid.schema import AST, Schema
 
 WRITTEN = "Written by `make docs` from the code.\n"
 _FIELD = re.compile(r"^\s+(\w+): .*?#:? (.*)$", re.MULTILINE)

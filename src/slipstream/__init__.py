@@ -20,53 +20,53 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from slipstream import functions, testing
-    from slipstream.api.jobs import Job, RunningJob
-    from slipstream.api.reports import REPORT
-    from slipstream.api.results import JobStatus, Output, Results, Trips, open
-    from slipstream.api.sources import from_dataframe, read
-    from slipstream.api.streams import Kept, Stream, Tolled, Window
-    from slipstream.cuboid.snapshot import Cuboid
-    from slipstream.errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
-    from slipstream.io.outputs.destinations import Destination
-    from slipstream.io.user_sources import Source
-    from slipstream.linear_road.rules import Rules
-    from slipstream.moving import MovingPoint, Plane
-    from slipstream.network.algebra import Network
-    from slipstream.network.flow import Train
-    from slipstream.network.operators import KeyedTable
-    from slipstream.network.operators import Operator as Box
+    from slipstream._api.jobs import Job, RunningJob
+    from slipstream._api.reports import REPORT
+    from slipstream._api.results import JobStatus, Output, Results, Trips, open
+    from slipstream._api.sources import from_dataframe, read
+    from slipstream._api.streams import Kept, Stream, Tolled, Window
+    from slipstream._cuboid.snapshots.snapshot import Cuboid
+    from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
+    from slipstream._io.outputs.destinations import Destination
+    from slipstream._io.readers.user_sources import Source
+    from slipstream._linear_road.rules import Rules
+    from slipstream._moving import MovingPoint, Plane
+    from slipstream._network.algebra import Network
+    from slipstream._network.boxes.operators import KeyedTable
+    from slipstream._network.boxes.operators import Operator as Box
+    from slipstream._network.flow import Train
 
 #: public name -> where it lives, and what it is called there
 _PLACES = {
-    "BadArgument": ("errors", "BadArgument"),
-    "BadInput": ("errors", "BadInput"),
-    "Box": ("network.operators", "Operator"),
-    "CheckFailed": ("errors", "CheckFailed"),
-    "Cuboid": ("cuboid.snapshot", "Cuboid"),
-    "Destination": ("io.outputs.destinations", "Destination"),
-    "Job": ("api.jobs", "Job"),
-    "JobStatus": ("api.results", "JobStatus"),
-    "Kept": ("api.streams", "Kept"),
-    "KeyedTable": ("network.operators", "KeyedTable"),
-    "MovingPoint": ("moving", "MovingPoint"),
-    "Network": ("network.algebra", "Network"),
-    "Output": ("api.results", "Output"),
-    "Plane": ("moving", "Plane"),
-    "REPORT": ("api.reports", "REPORT"),
-    "Results": ("api.results", "Results"),
-    "Rules": ("linear_road.rules", "Rules"),
-    "RunningJob": ("api.jobs", "RunningJob"),
-    "SlipstreamError": ("errors", "SlipstreamError"),
-    "Source": ("io.user_sources", "Source"),
-    "Stream": ("api.streams", "Stream"),
-    "Tolled": ("api.streams", "Tolled"),
-    "Train": ("network.flow", "Train"),
-    "Trips": ("api.results", "Trips"),
-    "Unavailable": ("errors", "Unavailable"),
-    "Window": ("api.streams", "Window"),
-    "from_dataframe": ("api.sources", "from_dataframe"),
-    "open": ("api.results", "open"),
-    "read": ("api.sources", "read"),
+    "BadArgument": ("_errors", "BadArgument"),
+    "BadInput": ("_errors", "BadInput"),
+    "Box": ("_network.boxes.operators", "Operator"),
+    "CheckFailed": ("_errors", "CheckFailed"),
+    "Cuboid": ("_cuboid.snapshots.snapshot", "Cuboid"),
+    "Destination": ("_io.outputs.destinations", "Destination"),
+    "Job": ("_api.jobs", "Job"),
+    "JobStatus": ("_api.results", "JobStatus"),
+    "Kept": ("_api.streams", "Kept"),
+    "KeyedTable": ("_network.boxes.operators", "KeyedTable"),
+    "MovingPoint": ("_moving", "MovingPoint"),
+    "Network": ("_network.algebra", "Network"),
+    "Output": ("_api.results", "Output"),
+    "Plane": ("_moving", "Plane"),
+    "REPORT": ("_api.reports", "REPORT"),
+    "Results": ("_api.results", "Results"),
+    "Rules": ("_linear_road.rules", "Rules"),
+    "RunningJob": ("_api.jobs", "RunningJob"),
+    "SlipstreamError": ("_errors", "SlipstreamError"),
+    "Source": ("_io.readers.user_sources", "Source"),
+    "Stream": ("_api.streams", "Stream"),
+    "Tolled": ("_api.streams", "Tolled"),
+    "Train": ("_network.flow", "Train"),
+    "Trips": ("_api.results", "Trips"),
+    "Unavailable": ("_errors", "Unavailable"),
+    "Window": ("_api.streams", "Window"),
+    "from_dataframe": ("_api.sources", "from_dataframe"),
+    "open": ("_api.results", "open"),
+    "read": ("_api.sources", "read"),
 }
 
 __all__ = [
@@ -105,7 +105,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("functions", "testing"):
+    if name in ("_functions", "testing"):
         return import_module(f"slipstream.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'slipstream' has no attribute {name!r}")

@@ -1,5 +1,5 @@
 """``python -m slipstream`` is the command ``slipstream``."""
 
-from slipstream.cli import main
+from slipstream._cli import main
 
 main()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from slipstream.moving.functions import operator, register
+from slipstream._moving.functions import operator, register
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -23,27 +23,27 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream.api import types
-from slipstream.api.jobs import Job
-from slipstream.api.streams import origins
-from slipstream.errors import BadArgument, CheckFailed
-from slipstream.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
-from slipstream.io.chunks import CHUNK, LAST, as_stream
-from slipstream.io.decoding import TYPES
-from slipstream.io.outputs.destinations import Destination
-from slipstream.io.user_sources import Source, UserFeed
-from slipstream.network.algebra import Schema
-from slipstream.network.archive import archives, trips_of
-from slipstream.network.flow import sorted_train
-from slipstream.network.operators import UNKNOWN
-from slipstream.network.parcels import DELIVERED, Load, Row
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.stage import SuperboxStage
-from slipstream.network.superbox import Superbox
-from slipstream.network.trains import SEQ, TS
-from slipstream.network.windows import arrow_array
-from slipstream.runtime.memory import Host, one_key
+from slipstream._api import types
+from slipstream._api.jobs import Job
+from slipstream._api.streams import origins
+from slipstream._errors import BadArgument, CheckFailed
+from slipstream._io.chunks import CHUNK, LAST, as_stream
+from slipstream._io.formats.decoding import TYPES
+from slipstream._io.outputs.destinations import Destination
+from slipstream._io.readers.user_sources import Source, UserFeed
+from slipstream._network.algebra import Schema
+from slipstream._network.boxes.archive import archives, trips_of
+from slipstream._network.boxes.operators import UNKNOWN
+from slipstream._network.boxes.window_functions import arrow_array
+from slipstream._network.flow import sorted_train
+from slipstream._network.planning.plan import plan
+from slipstream._network.running.trains import SEQ, TS
+from slipstream._network.schemas import check
+from slipstream._network.tasks.operators_in_spark import SuperboxStage
+from slipstream._network.tasks.parcels import DELIVERED, Load, Row
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._runtime.memory import Host, one_key
+from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
     "FAILPOINTS",

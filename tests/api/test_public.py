@@ -12,7 +12,7 @@ import pytest
 
 import slipstream as ss
 from slipstream import functions, testing
-from slipstream.moving import functions as moving
+from slipstream._moving import functions as moving
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import slipstream as ss
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
 
 ROWS = [{"vin": f"car{i % 3}", "ts": 1000 * i, "kmh": 1.5 * i, "ok": i % 2 == 0} for i in range(20)]
 

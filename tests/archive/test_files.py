@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from linear_road.delivering import deliver, delivery
-from slipstream.archive.files import TRIPS as FOLDER
-from slipstream.archive.files import is_archive, read_trips
-from slipstream.archive.trajectories import Trips
-from slipstream.errors import BadInput
-from slipstream.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
-from slipstream.io import outputs
-from slipstream.linear_road.journal import journal
-from slipstream.linear_road.stages import TRIPS, Hop
+from slipstream._archive.files import TRIPS as FOLDER
+from slipstream._archive.files import is_archive, read_trips
+from slipstream._archive.trajectories import Trips
+from slipstream._errors import BadInput
+from slipstream._io import outputs
+from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.tasks.stages import TRIPS, Hop
+from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
 BATCHES = 23
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from linear_road.engine_in_memory import Engine, plain_trips
 from linear_road.test_exactness import worlds
 from oracles.trips import trips_of
-from slipstream.archive.reports import LOOK_EVERY, ReportRule, ReportTrips
-from slipstream.archive.trajectories import START, Trips, as_table, second_of
-from slipstream.cuboid import log
-from slipstream.feeds import trains
-from slipstream.feeds.tuples import REPORT_EVERY
-from slipstream.runtime.store import MemoryStore
+from slipstream._archive.reports import LOOK_EVERY, ReportRule, ReportTrips
+from slipstream._archive.trajectories import START, Trips, as_table, second_of
+from slipstream._cuboid import log
+from slipstream._feeds import trains
+from slipstream._feeds.tuples import REPORT_EVERY
+from slipstream._runtime.store import MemoryStore
 
 
 @settings(max_examples=150)

@@ -12,10 +12,10 @@ import numpy as np
 import pymeos
 import shapely
 
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.moving.columns import read
-from slipstream.moving.motion import boxes
-from slipstream.moving.value import instant, micros
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._moving.columns import read
+from slipstream._moving.motion import boxes
+from slipstream._moving.value import instant, micros
 
 
 def sequence(t: list[int], x: list[float], y: list[float]) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from slipstream import session
-from slipstream.berlinmod.dataset import Manifest, write_manifest
-from slipstream.berlinmod.layout import NEEDED, TABLES
-from slipstream.cli import app
-from slipstream.errors import BadArgument, BadInput
+from slipstream._berlinmod.dataset import Manifest, write_manifest
+from slipstream._berlinmod.layout import NEEDED, TABLES
+from slipstream._cli import app
+from slipstream._errors import BadArgument, BadInput
+from slipstream._spark import session
 
 runner = CliRunner()
 

@@ -14,12 +14,13 @@ import shapely
 
 from berlinmod.test_queries import town
 from commands import Slipstream
-from slipstream.berlinmod import exchange, queries
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.berlinmod.export import export
-from slipstream.berlinmod.generator import Plan, generate
-from slipstream.berlinmod.layout import FORMATS
-from slipstream.errors import BadArgument, BadInput
+from slipstream._berlinmod import queries
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._berlinmod.exchange import load as exchange
+from slipstream._berlinmod.exchange.export import export
+from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.layout import FORMATS
+from slipstream._errors import BadArgument, BadInput
 
 
 def load(spark, folder, kind, out, **options):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from berlinmod.test_queries import town
-from slipstream.berlinmod import drive
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.berlinmod.generator import (
+from slipstream._berlinmod import drive
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._berlinmod.generator import (
     DAY,
     HOUR,
     START,
@@ -19,9 +19,9 @@ from slipstream.berlinmod.generator import (
     generate,
     region_weights,
 )
-from slipstream.berlinmod.streets import read_network
-from slipstream.errors import BadArgument
-from slipstream.moving.value import micros
+from slipstream._berlinmod.roads.street_files import read_network
+from slipstream._errors import BadArgument
+from slipstream._moving.value import micros
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from berlinmod.in_mobilitydb import QUERIES, SRID, InMobilityDB, mobilitydb
-from slipstream.berlinmod import queries
-from slipstream.berlinmod.city import synthetic
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.berlinmod.export import export
-from slipstream.berlinmod.generator import Plan, generate
+from slipstream._berlinmod import queries
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._berlinmod.exchange.export import export
+from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.roads.synthetic_city import synthetic
 
 pytestmark = pytest.mark.long
 

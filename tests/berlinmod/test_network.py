@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.berlinmod import drive
-from slipstream.berlinmod.city import synthetic
-from slipstream.berlinmod.network import Network, Street, build
-from slipstream.berlinmod.streets import read_network
-from slipstream.errors import BadArgument, BadInput
-from slipstream.moving.plane import Plane
+from slipstream._berlinmod import drive
+from slipstream._berlinmod.roads.street_files import read_network
+from slipstream._berlinmod.roads.street_network import Network, Street, build
+from slipstream._berlinmod.roads.synthetic_city import synthetic
+from slipstream._errors import BadArgument, BadInput
+from slipstream._moving.plane import Plane
 
 
 def test_streets_that_cross_without_a_shared_vertex_get_a_node():

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from berlinmod.naive import Car, Naive
-from slipstream.berlinmod import draw, index, queries
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.berlinmod.generator import Plan, generate
-from slipstream.berlinmod.layout import SAMPLES
-from slipstream.berlinmod.network import Street, build
-from slipstream.errors import BadArgument
+from slipstream._berlinmod import draw, index, queries
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.layout import SAMPLES
+from slipstream._berlinmod.roads.street_network import Street, build
+from slipstream._errors import BadArgument
 
 
 def town():

@@ -15,15 +15,15 @@ import pytest
 
 from berlinmod.in_mobilitydb import SRID, InMobilityDB, mobilitydb
 from measure import machine, measured
-from slipstream.berlinmod import index, queries
-from slipstream.berlinmod.city import synthetic
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.berlinmod.export import export
-from slipstream.berlinmod.generator import Plan, generate
-from slipstream.berlinmod.streets import read_network
-from slipstream.moving import functions
-from slipstream.moving.columns import read
-from slipstream.moving.value import MovingPoint, to_arrow
+from slipstream._berlinmod import index, queries
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._berlinmod.exchange.export import export
+from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.roads.street_files import read_network
+from slipstream._berlinmod.roads.synthetic_city import synthetic
+from slipstream._moving import functions
+from slipstream._moving.columns import read
+from slipstream._moving.value import MovingPoint, to_arrow
 
 pytestmark = pytest.mark.bench
 SCALES = [float(scale) for scale in os.environ.get("SLIPSTREAM_BERLINMOD_SCALES", "0.05").split(",")]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from slipstream.io.outputs.tables import Table
+from slipstream._io.outputs.tables import Table
 
 
 @contextmanager
@@ -21,6 +21,6 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch, broken(patch):
-        from slipstream.cli import main
+        from slipstream._cli import main
 
         main()

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from slipstream.chaos.subject import Subject
+from slipstream._chaos.subject import Subject
 
 NETWORK = Path(__file__).with_name("network.yaml")
 SCHEMA = """

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chaos.subjects import SUBJECTS
-from slipstream.chaos import faults
-from slipstream.chaos.campaign import NOT_REACHED, Campaign
-from slipstream.chaos.report import as_markdown, bad_ones
-from slipstream.chaos.subject import Subject
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
+from slipstream._chaos import faults
+from slipstream._chaos.campaign import NOT_REACHED, Campaign
+from slipstream._chaos.report import as_markdown, bad_ones
+from slipstream._chaos.subject import Subject
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,19 +17,19 @@ import pytest
 
 from chaos import toy
 from commands import Slipstream
-from slipstream.chaos import campaign as campaigns
-from slipstream.chaos import faults
-from slipstream.chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, faults_for, plan
-from slipstream.chaos.comparison import Committed, check_the_check, difference
-from slipstream.chaos.engine import Engine
-from slipstream.chaos.report import as_markdown, bad_ones
-from slipstream.chaos.subject import Subject
-from slipstream.errors import BadArgument, CheckFailed
-from slipstream.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
-from slipstream.feeds.text import import_text
-from slipstream.io.outputs import Batch
-from slipstream.linear_road.delivery import Delivery
-from slipstream.linear_road.journal import Detail
+from slipstream._chaos import campaign as campaigns
+from slipstream._chaos import faults
+from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, faults_for, plan
+from slipstream._chaos.comparison import Committed, check_the_check, difference
+from slipstream._chaos.engine import Engine
+from slipstream._chaos.report import as_markdown, bad_ones
+from slipstream._chaos.subject import Subject
+from slipstream._errors import BadArgument, CheckFailed
+from slipstream._feeds.text import import_text
+from slipstream._io.outputs import Batch
+from slipstream._linear_road.job.delivery import Delivery
+from slipstream._linear_road.job.journal import Detail
+from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
 
 COMMIT_POINTS = [point for point in JOB_POINTS["toll"] if point.startswith(("outputs.", "text."))]
 TOLL = Subject("toll", ("toll", "run"))

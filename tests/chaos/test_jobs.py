@@ -16,10 +16,10 @@ from chaos.canary import broken
 from chaos.subjects import SUBJECTS
 from commands import Slipstream
 from oracles.streams import busy_stream
-from slipstream.chaos.comparison import Committed, check_the_check, difference
-from slipstream.chaos.subject import Subject
-from slipstream.feeds.text import import_text
-from slipstream.io.outputs import Batch, committed
+from slipstream._chaos.comparison import Committed, check_the_check, difference
+from slipstream._chaos.subject import Subject
+from slipstream._feeds.text import import_text
+from slipstream._io.outputs import Batch, committed
 
 BATCHES = 3
 

@@ -25,16 +25,16 @@ from linear_road.test_kafka import received, send, send_more
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from services import SCRIPTS, service
-from slipstream.bench.driver import seconds_of
-from slipstream.bench.encodings import ENCODINGS
-from slipstream.chaos.comparison import Committed, difference
-from slipstream.chaos.engine import Engine
-from slipstream.chaos.subject import Subject
-from slipstream.failpoints import TOPIC_POINTS, VARIABLE
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import import_text
-from slipstream.io.outputs import journal
-from slipstream.linear_road.layout import ANSWERS, Layout
+from slipstream._bench.driving.driver import seconds_of
+from slipstream._bench.driving.encodings import ENCODINGS
+from slipstream._chaos.comparison import Committed, difference
+from slipstream._chaos.engine import Engine
+from slipstream._chaos.subject import Subject
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import import_text
+from slipstream._io.outputs import journal
+from slipstream._linear_road.job.layout import ANSWERS, Layout
+from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
 
 pytestmark = pytest.mark.long
 

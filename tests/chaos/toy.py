@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from slipstream.errors import BadInput, SlipstreamError
-from slipstream.io.outputs import Outputs, Written
-from slipstream.linear_road import tables
-from slipstream.linear_road.answers import ANSWER
-from slipstream.linear_road.delivery import Delivery, write_batch
-from slipstream.linear_road.journal import journal
-from slipstream.linear_road.stages import ANSWERS, REJECTS, Hop
+from slipstream._errors import BadInput, SlipstreamError
+from slipstream._io.outputs import Outputs, Written
+from slipstream._linear_road import tables
+from slipstream._linear_road.answers import ANSWER
+from slipstream._linear_road.job.delivery import Delivery, write_batch
+from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.tasks.stages import ANSWERS, REJECTS, Hop
 
 BATCHES = 40
 PACE_S = 0.05

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.feeds.text import import_text
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._feeds.text import import_text
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 #: tuples per second of one real expressway, mean of the minute from the second given
 RATES_EARLY = {0: 18, 60: 42, 360: 126, 480: 161}

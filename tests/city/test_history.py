@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measure import machine, measured
-from slipstream.city import history as making
-from slipstream.city.history import export_csv, make_history, toll_rows
-from slipstream.city.past import demand, profile, segment_day, speed_with_cars, stream
-from slipstream.errors import BadArgument, BadInput, Unavailable
-from slipstream.feeds.history import History, Index, day_of_week
-from slipstream.feeds.run import ExpresswayWriter, Manifest, Run, staged
-from slipstream.feeds.text import import_text
-from slipstream.feeds.tuples import SCHEMA
+from slipstream._city import history as making
+from slipstream._city.history import export_csv, make_history, toll_rows
+from slipstream._city.past import demand, profile, segment_day, speed_with_cars, stream
+from slipstream._errors import BadArgument, BadInput, Unavailable
+from slipstream._feeds.history import History, Index, day_of_week
+from slipstream._feeds.run import ExpresswayWriter, Manifest, Run, staged
+from slipstream._feeds.text import import_text
+from slipstream._feeds.tuples import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.city import kernel
-from slipstream.city.traffic import EAST, MINUTE, WEST, Traffic, plan_accidents, plan_trips
-from slipstream.feeds.tuples import MILE, ROAD
+from slipstream._city import kernel
+from slipstream._city.traffic import EAST, MINUTE, WEST, Traffic, plan_accidents, plan_trips
+from slipstream._feeds.tuples import MILE, ROAD
 
 speeds = st.floats(0, 110)
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from slipstream.city.character import Character, characterise
-from slipstream.city.picture import draw, show
-from slipstream.errors import BadArgument, Unavailable
-from slipstream.feeds.run import Accident, Run
-from slipstream.feeds.text import import_text
+from slipstream._city.character import Character, characterise
+from slipstream._city.picture import draw, show
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._feeds.run import Accident, Run
+from slipstream._feeds.text import import_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from slipstream import staging
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.errors import BadArgument, BadInput, Unavailable
-from slipstream.feeds.run import Run
-from slipstream.feeds.tuples import BALANCE, CARRIES, EXPENDITURE, POSITION, RANGES, TRAVEL_TIME
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._errors import BadArgument, BadInput, Unavailable
+from slipstream._feeds.run import Run
+from slipstream._feeds.tuples import BALANCE, CARRIES, EXPENDITURE, POSITION, RANGES, TRAVEL_TIME
+from slipstream._tools import staging
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from measure import machine, measured
-from slipstream import session
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._spark import session
 
 pytestmark = pytest.mark.bench
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.city.sumo import Tally, import_sumo, read_map, sightings
-from slipstream.errors import BadInput
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import export_text
+from slipstream._city.sumo import Tally, import_sumo, read_map, sightings
+from slipstream._errors import BadInput
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import export_text
 
 DOC = (Path(__file__).parents[2] / "docs" / "how-to" / "sumo.md").read_text()
 MAP = """

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.city.vehicles import AWAY_AT_LEAST, TripTable, assign
+from slipstream._city.vehicles import AWAY_AT_LEAST, TripTable, assign
 
 trips = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 900), st.booleans()), min_size=1, max_size=200)
 

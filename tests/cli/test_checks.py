@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from slipstream.cli.checks import check_new, check_there, check_writable
-from slipstream.errors import BadArgument
+from slipstream._cli.common.checks import check_new, check_there, check_writable
+from slipstream._errors import BadArgument
 
 
 def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_file_to_write_has_a_folder_and_is_none(tmp_path: Path) -> None:
 def test_a_folder_that_was_removed_under_the_command_is_reported(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    script = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from slipstream.cli import main; main()"
+    script = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from slipstream._cli import main; main()"
     done = subprocess.run([sys.executable, "-c", script, "doctor"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "The current folder no longer exists." in done.stderr

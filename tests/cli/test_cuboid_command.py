@@ -13,16 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from commands import Slipstream
-from slipstream import session
-from slipstream.cli.cuboid import _print_rows
-from slipstream.cuboid import declare, files
-from slipstream.cuboid.keeper import QUERY, Keeper, as_table, no_rows
-from slipstream.cuboid.rtc import Moment, figures
-from slipstream.cuboid.sql import Query
-from slipstream.io import outputs
-from slipstream.logs import as_line
-from slipstream.runtime.metrics import FILE, BatchMetrics
-from slipstream.runtime.store import MemoryStore
+from slipstream._cli.cuboid import _print_rows
+from slipstream._cuboid import declare
+from slipstream._cuboid.consistency import Moment, figures
+from slipstream._cuboid.fragment_state import QUERY, Keeper, as_table, no_rows
+from slipstream._cuboid.query.sql import Query
+from slipstream._cuboid.snapshots import files
+from slipstream._io import outputs
+from slipstream._runtime.metrics import FILE, BatchMetrics
+from slipstream._runtime.store import MemoryStore
+from slipstream._spark import session
+from slipstream._tools.logs import as_line
 
 SCRIPT = declare.parse(
     "CREATE CUBOID stock (stock_id INT KEY, price AST(3)); CREATE PATTERN up AS (1, 2, 3);"
@@ -81,7 +82,8 @@ def test_questions_are_answered_and_mistakes_pointed_at(slipstream: Slipstream, 
     }
     assert "as of batch 1" in slipstream("cuboid", "query", out, question).out
     (tmp_path / "f.py").write_text(
-        "from slipstream.cuboid.functions import atomic\n@atomic('twice')\ndef twice(v):\n    return 2 * v[:, 0]\n"
+        "from slipstream._cuboid.query.stream_functions import atomic\n"
+        "@atomic('twice')\ndef twice(v):\n    return 2 * v[:, 0]\n"
     )
     mine = slipstream(
         "cuboid", "query", out, "SELECT twice(price) t FROM stock", "--functions", tmp_path / "f.py", "--json"

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from commands import Slipstream
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import import_text
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import import_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

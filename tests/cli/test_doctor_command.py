@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from commands import Slipstream
-from slipstream.cli import doctor
+from slipstream._cli.machine import doctor
 
 
 def test_it_looks_at_what_the_console_and_kafka_need(slipstream: Slipstream) -> None:

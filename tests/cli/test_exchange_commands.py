@@ -39,7 +39,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(slipstream: Slipstream, tmp_p
     minutes = (LINE.replace("0,0,", f"0,{60 * minute},", 1) * 5_000 for minute in range(40))
     (tmp_path / "in.dat").write_text("".join(minutes))
     assert slipstream("import", tmp_path / "in.dat", "--out", tmp_path / "run").code == 0
-    program = f"{sys.executable} -c 'from slipstream.cli import main; main()' export {tmp_path / 'run'} | head -1"
+    program = f"{sys.executable} -c 'from slipstream._cli import main; main()' export {tmp_path / 'run'} | head -1"
     program = f"set -o pipefail; {program}"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (LINE, "")

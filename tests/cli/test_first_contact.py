@@ -16,12 +16,12 @@ import typer
 from typer.models import ArgumentInfo
 
 from commands import Slipstream
-from slipstream import session
-from slipstream.berlinmod.dataset import Manifest, write_manifest
-from slipstream.cli import app
-from slipstream.feeds.text import import_text
-from slipstream.network import files
-from slipstream.network.execution import Execution
+from slipstream._berlinmod.dataset import Manifest, write_manifest
+from slipstream._cli import app
+from slipstream._feeds.text import import_text
+from slipstream._network import files
+from slipstream._network.running.run_folder import Execution
+from slipstream._spark import session
 
 LINE = "0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
@@ -207,7 +207,7 @@ def test_an_output_that_something_is_in_the_way_of(
 LINES = """
 import json, sys
 from unittest.mock import patch
-from slipstream.cli import run
+from slipstream._cli import run
 for line in json.loads(sys.argv[1]):
     with patch.object(sys, "argv", ["slipstream", *line]):
         try:

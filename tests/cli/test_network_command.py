@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from commands import Slipstream
-from slipstream import session
-from slipstream.network import files
-from slipstream.network.execution import Execution
+from slipstream._network import files
+from slipstream._network.running.run_folder import Execution
+from slipstream._spark import session
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 BORDER, SOLDIERS = NETWORKS / "border.yaml", NETWORKS / "soldiers.csv"
@@ -94,8 +94,8 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
 @pytest.mark.usefixtures("without_spark")
 def test_a_missing_input_is_found_before_heavy_modules_are_imported(tmp_path: Path) -> None:
     command = ["network", "run", str(NETWORKS / "border.yaml"), "--out", str(tmp_path / "out")]
-    script = f"import sys, slipstream.cli; sys.argv += {command!r}\n"
-    script += "try: slipstream.cli.main()\nfinally: print(*sys.modules)"
+    script = f"import sys, slipstream._cli; sys.argv += {command!r}\n"
+    script += "try: slipstream._cli.main()\nfinally: print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "no input for the source soldiers" in done.stderr
     assert not {"numba", "pandas", "pyspark"} & {*done.stdout.split()}

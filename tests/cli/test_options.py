@@ -8,9 +8,9 @@ from rich.table import Table
 from typer.testing import CliRunner
 
 from commands import Slipstream
-from slipstream.cli.options import MaxRejects, check_rejects, share, show
-from slipstream.cli.tables import print_table
-from slipstream.errors import BadArgument, BadInput
+from slipstream._cli.common.options import MaxRejects, check_rejects, share, show
+from slipstream._cli.common.tables import print_table
+from slipstream._errors import BadArgument, BadInput
 
 
 @pytest.mark.parametrize("given", ["x", "", "-1", "1.5", "101%", "nan", "inf"])

@@ -9,8 +9,8 @@ import pytest
 
 from commands import Slipstream
 from services import service
-from slipstream.bench.rating import Response, Try, Window
-from slipstream.feeds.text import import_text
+from slipstream._bench.rating import Response, Try, Window
+from slipstream._feeds.text import import_text
 
 
 def test_bad_arguments_are_told(slipstream: Slipstream, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_an_interrupted_search_says_what_it_knows(
             raise KeyboardInterrupt
         return Try(expressways, window.seconds, True, {"toll": Response(1, 2, 3, 5)})
 
-    monkeypatch.setattr("slipstream.bench.rating.Slipstream.drive", drive)
+    monkeypatch.setattr("slipstream._bench.rating.Slipstream.drive", drive)
     done = slipstream("rate", "--run", run, "--out", tmp_path / "rating", "--window", "2m", "--probe", "30")
     assert done.code == 130
     assert set(tried) == {30}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from slipstream.console.server import static
+from slipstream._console.server import static
 
 #: where the documentation's pictures lie; written only with SLIPSTREAM_PICTURES=1
 PICTURES = Path(__file__).parents[2] / "docs" / "images"

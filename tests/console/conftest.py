@@ -10,15 +10,15 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.recorded import Recording
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.console.guard import Rules
-from slipstream.console.server import create
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._console.guard import Rules
+from slipstream._console.server import create
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 HERE = "http://127.0.0.1:8321"
 OURS = {"x-slipstream": "1"}
@@ -35,7 +35,7 @@ def workspace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def run(workspace: Path) -> Run:
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
     return Run.open(workspace / "city")
 

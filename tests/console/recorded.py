@@ -8,17 +8,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from linear_road.delivering import deliver, delivery
-from slipstream.feeds.clock import Clock
-from slipstream.feeds.run import Run
-from slipstream.linear_road.accounts import Accounts
-from slipstream.linear_road.fragment import TollFragment
-from slipstream.linear_road.layout import ANSWERS, Layout
-from slipstream.linear_road.replay import Replay, ReplayReader
-from slipstream.linear_road.rules import find
-from slipstream.linear_road.stages import Hop, account_stage, toll_stage
-from slipstream.linear_road.travel import Past
-from slipstream.logs import add_lines
-from slipstream.runtime import metrics
+from slipstream._feeds.clock import Clock
+from slipstream._feeds.run import Run
+from slipstream._linear_road.job.layout import ANSWERS, Layout
+from slipstream._linear_road.replay import Replay, ReplayReader
+from slipstream._linear_road.rules import find
+from slipstream._linear_road.state.accounts import Accounts
+from slipstream._linear_road.state.past_queries import Past
+from slipstream._linear_road.state.toll_fragment import TollFragment
+from slipstream._linear_road.tasks.stages import Hop, account_stage, toll_stage
+from slipstream._runtime import metrics
+from slipstream._tools.logs import add_lines
 
 #: milliseconds after the end of a second at which its answers become visible
 DELAY_MS = 800

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import uvicorn
 
-from slipstream.console.guard import Rules
-from slipstream.console.server import config, create
+from slipstream._console.guard import Rules
+from slipstream._console.server import config, create
 
 
 def free_port() -> int:

@@ -14,10 +14,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.recorded import DELAY_MS, Recording
-from slipstream.console.told import read_answers
-from slipstream.feeds.run import Run
-from slipstream.linear_road.answers import BALANCE, LIMITS
-from slipstream.linear_road.journal import journal
+from slipstream._console.live.notices import read_answers
+from slipstream._feeds.run import Run
+from slipstream._linear_road.answers import BALANCE, LIMITS
+from slipstream._linear_road.job.journal import journal
 
 
 def look(page: TestClient, second: int) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from console.conftest import HERE, OURS
 from console.serving import served
 from fuzz.bodies import BODIES
 from fuzz.queries import without_spark
-from slipstream.console import guard
-from slipstream.console.guard import BODY_LIMIT, Rules
-from slipstream.console.server import Protocol, create
-from slipstream.console.works import Works
+from slipstream._console import guard
+from slipstream._console.guard import BODY_LIMIT, Rules
+from slipstream._console.networks.network_runner import Works
+from slipstream._console.server import Protocol, create
 
 TOKEN = "a-token-for-the-wall-0123456789"
 SECRET = "what-only-the-outside-knows"

@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
-from slipstream.console.guard import BODY_LIMIT, Rules
-from slipstream.console.server import create, page_advice
-from slipstream.runtime.job import FILE
+from slipstream._console.guard import BODY_LIMIT, Rules
+from slipstream._console.server import create, page_advice
+from slipstream._runtime.job import FILE
 
 TOKEN = "a-token-for-the-wall-0123456789"
 
@@ -108,7 +108,7 @@ def test_rules_from_the_page_are_no_code(empty: TestClient) -> None:
 
 
 def test_without_its_page_the_console_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream.console.server.static", lambda: Path("/nowhere"))
+    monkeypatch.setattr("slipstream._console.server.static", lambda: Path("/nowhere"))
     page = TestClient(create(tmp_path, Rules(), "local[2]"), base_url=HERE)
     assert "scripts/console.sh" in page.get("/").text
     assert page.get("/healthz").status_code == 200

@@ -14,9 +14,9 @@ from console.browsing import PATIENCE, Console, Watched, chromium
 from console.recorded import Recording
 from console.serving import free_port, served
 from measure import machine
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.feeds.run import Accident, Run
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._feeds.run import Accident, Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

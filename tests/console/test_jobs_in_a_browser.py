@@ -11,16 +11,16 @@ from pyspark.sql import SparkSession
 
 from console.browsing import Watched, chromium
 from console.serving import served
-from slipstream.cuboid import declare, ticks
-from slipstream.cuboid.sources import reading
-from slipstream.feeds.run import Run
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io import outputs
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.network import files
-from slipstream.network.driving import drive
-from slipstream.network.execution import ALL, Execution
-from slipstream.network.filling import fill, network_of
+from slipstream._cuboid import declare, example_series
+from slipstream._cuboid.sources import reading
+from slipstream._feeds.run import Run
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io import outputs
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._network import files
+from slipstream._network.running.driving import drive
+from slipstream._network.running.filling import fill, network_of
+from slipstream._network.running.run_folder import ALL, Execution
 
 STOCKS = """CREATE CUBOID stock (stock_id INT KEY, price FLOAT AST(8));
 CREATE QUERY moves AS SELECT stock_id, delta(price) AS moved FROM stock WHERE delta(price) > 0"""
@@ -49,7 +49,7 @@ def jobs(spark: SparkSession, workspace: Path, tmp_path_factory: pytest.TempPath
     toll_run(spark, run, folder / "archive", Settings(batch_seconds=60, outputs="trips", text=False))
     toll_run(spark, run, folder / "both", Settings(batch_seconds=60, outputs="answers and trips", text=False))
     script = declare.parse(STOCKS)
-    ticks.write(folder / "ticks", 40, seed=2, files=1)
+    example_series.write(folder / "ticks", 40, seed=2, files=1)
     stocks = reading(str(folder / "ticks"), script.cuboids["stock"])
     fill(spark, stocks, network_of(script), folder / "stocks", fragments=2)
     made = Execution.prepare(folder / "cars", files.loads(CARS), {"feed": folder / "city"}, train=2000)

@@ -16,13 +16,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
-from slipstream.console.guard import Rules
-from slipstream.console.server import create
-from slipstream.io import outputs
-from slipstream.io.outputs import Outputs
-from slipstream.runtime import job
-from slipstream.runtime.job import Job
-from slipstream.runtime.status import Status
+from slipstream._console.guard import Rules
+from slipstream._console.server import create
+from slipstream._io import outputs
+from slipstream._io.outputs import Outputs
+from slipstream._runtime import job
+from slipstream._runtime.job import Job
+from slipstream._runtime.status import Status
 
 CARS = pa.schema([("vid", pa.int64()), ("speed", pa.float64())])
 

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from console.browsing import PATIENCE, Console, Watched, chromium
 from console.every_box import EVERY_BOX, TWO_KEYS
 from console.serving import free_port, served
-from slipstream.cli.network.options import register
-from slipstream.network import files
+from slipstream._cli.network.options import register
+from slipstream._network import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 

@@ -14,10 +14,10 @@ import yaml
 from fastapi.testclient import TestClient
 
 from console.every_box import EVERY_BOX, TWO_KEYS
-from slipstream.cli.network.options import register
-from slipstream.console.guard import Rules
-from slipstream.console.server import create
-from slipstream.network import files
+from slipstream._cli.network.options import register
+from slipstream._console.guard import Rules
+from slipstream._console.server import create
+from slipstream._network import files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,11 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from console.conftest import HERE, OURS
-from slipstream import cli
-from slipstream.console import sketch
-from slipstream.console.works import Works
-from slipstream.errors import BadArgument
-from slipstream.network import functions
+from slipstream import _cli
+from slipstream._console.networks import network_drafts
+from slipstream._console.networks.network_runner import Works
+from slipstream._errors import BadArgument
+from slipstream._network import functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,14 +32,14 @@ def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def console(monkeypatch: pytest.MonkeyPatch, workspace: Path, *options: str) -> TestClient:
     """The page of a console that the command line started."""
     started: list[FastAPI] = []
-    monkeypatch.setattr("slipstream.console.server.serve", lambda app, host, port: started.append(app))
-    result = CliRunner().invoke(cli.app, ["console", str(workspace), "--no-browser", *options])
+    monkeypatch.setattr("slipstream._console.server.serve", lambda app, host, port: started.append(app))
+    result = CliRunner().invoke(_cli.app, ["console", str(workspace), "--no-browser", *options])
     assert result.exit_code == 0, result.output
     return TestClient(started[0], base_url=HERE, headers=OURS)
 
 
 def complaints(page: TestClient, name: str) -> list[dict[str, Any]]:
-    answer = page.post("/api/network/check", json={"document": sketch.read(NETWORKS / name)})
+    answer = page.post("/api/network/check", json={"document": network_drafts.read(NETWORKS / name)})
     return list(answer.json()["complaints"])
 
 
@@ -57,6 +57,6 @@ def test_the_examples_with_functions_of_their_own_can_be_checked(
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli.app, ["console", str(tmp_path), "--functions", "nowhere.py"])
+    result = CliRunner().invoke(_cli.app, ["console", str(tmp_path), "--functions", "nowhere.py"])
     assert isinstance(result.exception, BadArgument)
     assert "nowhere.py: no such file" in result.exception.message

@@ -12,18 +12,18 @@ from playwright.sync_api import Page, expect
 
 from console.browsing import PATIENCE, Watched, chromium
 from console.serving import served
-from slipstream.berlinmod import queries
-from slipstream.berlinmod.dataset import Dataset
-from slipstream.berlinmod.generator import Plan, generate
-from slipstream.berlinmod.streets import read_network
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.linear_road.layout import TRIPS
+from slipstream._berlinmod import queries
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.roads.street_files import read_network
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.job.layout import TRIPS
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 MONDAY = "2007-05-28"
 

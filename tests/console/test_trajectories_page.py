@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from slipstream.archive.files import describe
-from slipstream.berlinmod.dataset import MCAR, MTRIP, Manifest, write_manifest
-from slipstream.console.guard import Rules
-from slipstream.console.server import create
-from slipstream.moving.value import MovingPoint, to_arrow
+from slipstream._archive.files import describe
+from slipstream._berlinmod.dataset import MCAR, MTRIP, Manifest, write_manifest
+from slipstream._console.guard import Rules
+from slipstream._console.server import create
+from slipstream._moving.value import MovingPoint, to_arrow
 
 HERE = "http://127.0.0.1:8321"
 DAY = datetime(2007, 5, 28, tzinfo=UTC)

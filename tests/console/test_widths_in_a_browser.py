@@ -14,10 +14,10 @@ from playwright.sync_api import Page, expect
 
 from console.browsing import Watched, chromium
 from console.serving import served
-from slipstream.archive.files import describe
-from slipstream.logs import add_lines, whole_lines
-from slipstream.moving.value import MovingPoint, to_arrow
-from slipstream.runtime import metrics
+from slipstream._archive.files import describe
+from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._runtime import metrics
+from slipstream._tools.logs import add_lines, whole_lines
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 SCREENS = {"phone": (390, 844), "tablet": (1024, 768), "desk": (1440, 900)}

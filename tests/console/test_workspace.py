@@ -13,16 +13,17 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from console.conftest import HERE, OURS
-from slipstream.cli import app
-from slipstream.cli.console import _workspace
-from slipstream.console import shelf, workspace
-from slipstream.console.guard import Rules
-from slipstream.console.journeys import data_sets
-from slipstream.console.refusals import NotNow, NotThere
-from slipstream.console.server import create
-from slipstream.console.workspace import Workspace
-from slipstream.errors import BadInput
-from slipstream.feeds.run import Run
+from slipstream._cli import app
+from slipstream._cli.console import _workspace
+from slipstream._console import workspace
+from slipstream._console.guard import Rules
+from slipstream._console.networks import network_files
+from slipstream._console.refusals import NotNow, NotThere
+from slipstream._console.server import create
+from slipstream._console.trips.journeys import data_sets
+from slipstream._console.workspace import Workspace
+from slipstream._errors import BadInput
+from slipstream._feeds.run import Run
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 
@@ -59,16 +60,16 @@ def test_folders_of_choice_are_shown_and_nothing_beside_them(home: Path) -> None
     chosen = Workspace.over([home / "runs", home / "tolled"])
     assert (set(chosen.runs()), set(chosen.results())) == ({"runs/city"}, {"tolled"})
     assert data_sets(chosen) == {}
-    assert shelf.networks(chosen) == {}
+    assert network_files.networks(chosen) == {}
     for name in ("history", "../tolled", ".", "mkdocs.yml", "examples/networks/border.yaml"):
         with pytest.raises(NotThere):
             chosen.result(name)
         with pytest.raises(NotThere):
-            shelf.network(chosen, name)
+            network_files.network(chosen, name)
     for name in ("mine.yaml", "examples/networks/mine.yaml", "tolled/mine.yaml"):
         with pytest.raises(NotThere, match="no place"):
-            shelf.new_network(chosen, name)
-    assert shelf.new_network(chosen, "runs/mine.yaml") == home / "runs" / "mine.yaml"
+            network_files.new_network(chosen, name)
+    assert network_files.new_network(chosen, "runs/mine.yaml") == home / "runs" / "mine.yaml"
 
 
 def test_a_result_itself_is_a_workspace_without_room_for_another(home: Path) -> None:

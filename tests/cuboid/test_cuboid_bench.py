@@ -15,29 +15,30 @@ import numpy as np
 import pytest
 
 from measure import machine
-from slipstream import session
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.cuboid import declare, files, publish, rtc, ticks
-from slipstream.cuboid.ask import ask, ask_spark
-from slipstream.cuboid.fragment import Changes, Fragment
-from slipstream.cuboid.keeper import Keeper, as_table, no_rows
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.cuboid.sources import reading
-from slipstream.cuboid.sql import Query
-from slipstream.cuboid.views import take_in
-from slipstream.linear_road.accounts import ACCOUNT
-from slipstream.linear_road.cars import CAR as TOLLED
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.linear_road.published import CAR
-from slipstream.logs import as_line
-from slipstream.network.filling import fill, network_of
-from slipstream.runtime import shared_arrays
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._cuboid import consistency, declare, example_series
+from slipstream._cuboid.fragment import Changes, Fragment
+from slipstream._cuboid.fragment_state import Keeper, as_table, no_rows
+from slipstream._cuboid.query.one_off import ask, ask_spark
+from slipstream._cuboid.query.relations import take_in
+from slipstream._cuboid.query.sql import Query
+from slipstream._cuboid.snapshots import files, publish
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._cuboid.sources import reading
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.state.accounts import ACCOUNT
+from slipstream._linear_road.state.cars import CAR as TOLLED
+from slipstream._linear_road.state.published import CAR
+from slipstream._network.running.filling import fill, network_of
+from slipstream._runtime import shared_arrays
+from slipstream._spark import session
+from slipstream._tools.logs import as_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 pytestmark = pytest.mark.bench
 
@@ -185,7 +186,7 @@ def test_the_stream_with_and_without_readers(spark: SparkSession, run: Run, tmp_
     toll_run(spark, run, tmp_path / "out", Settings(until=480, batch_seconds=10, snapshot=True, text=False))
     ended.set()
     reader.join()
-    found = rtc.moments(tmp_path / "out")[8:]
+    found = consistency.moments(tmp_path / "out")[8:]
     rates = {
         busy: statistics.median(m.tuples / m.seconds for m in found if (m.batch // 4 % 2 == 1) == busy)
         for busy in (False, True)
@@ -206,7 +207,7 @@ def test_what_snapshots_and_clustering_add_to_tolling(spark: SparkSession, run: 
             start = time.perf_counter()
             toll_run(spark, run, out, Settings(until=until, batch_seconds=30, text=False, **more))  # type: ignore[arg-type]
             spent[kind].append(time.perf_counter() - start)
-    figures = rtc.figures(rtc.moments(out))
+    figures = consistency.figures(consistency.moments(out))
     tuples = figures["tuples"]
     print()
     for kind, seconds in spent.items():
@@ -219,7 +220,7 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     script = declare.parse(W + STOCKS)
     schema = script.cuboids["stock"]
     query = Query.parse(script.queries["members"], script.cuboids, script.patterns)
-    made = ticks.make(300_000, seed=1)
+    made = example_series.make(300_000, seed=1)
     keeper, each = Keeper(schema), 70_000
     no_rows(query)  # compiled
     start = time.process_time()
@@ -231,7 +232,7 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
         members += as_table(query.rows(keeper.arrivals)).num_rows
     cpu = time.process_time() - start
     print(f"\nseven stocks in memory: {made['price'].size / cpu:,.0f} tuples a core second, {members:,} members")
-    ticks.write(tmp_path / "ticks", 300_000, seed=1, files=6)
+    example_series.write(tmp_path / "ticks", 300_000, seed=1, files=6)
     start = time.perf_counter()
     feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
     done = fill(spark, replace(feed, most_files=1), network_of(script), tmp_path / "out")

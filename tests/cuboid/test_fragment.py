@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.cuboid.fragment import EMPTY, Fragment, index_all
-from slipstream.cuboid.log import DeltaLog, expanded
-from slipstream.cuboid.schema import AST, Plain, Schema
-from slipstream.errors import BadArgument, BadInput
-from slipstream.runtime import shared_arrays
-from slipstream.runtime.store import MemoryStore
+from slipstream._cuboid.fragment import EMPTY, Fragment, index_all
+from slipstream._cuboid.log import DeltaLog, expanded
+from slipstream._cuboid.schema import AST, Plain, Schema
+from slipstream._errors import BadArgument, BadInput
+from slipstream._runtime import shared_arrays
+from slipstream._runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")))
 TIMED = Schema("TIMED", (Plain("time", "i4"),))
@@ -69,7 +69,7 @@ def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
 ) -> None:
     cars, log, store = Fragment(CAR), DeltaLog(), MemoryStore()
     row = CAR.dtype.itemsize
-    with patch.multiple("slipstream.cuboid.log", BLOCK=block, LARGE=large * row):
+    with patch.multiple("slipstream._cuboid.log", BLOCK=block, LARGE=large * row):
         for number, rows in enumerate(batches):
             fill(cars, rows)
             log.settle(cars, number, store)
@@ -119,7 +119,7 @@ def test_every_key_is_found_while_the_next_index_is_prepared(
     batches: list[tuple[int, int, bool]], shared: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        stack.enter_context(patch("slipstream.cuboid.fragment._LARGE", 1))
+        stack.enter_context(patch("slipstream._cuboid.fragment._LARGE", 1))
         if shared:
             stack.enter_context(shared_arrays.home(Path(folder)))
         cars, plain = Fragment(CAR), dict[int, int]()
@@ -142,7 +142,7 @@ def test_every_key_is_found_while_the_next_index_is_prepared(
 def test_the_next_index_is_ready_when_it_is_needed() -> None:
     """So no call has more to do than the keys it brings and its share of the others."""
     indexed = []
-    with patch("slipstream.cuboid.fragment._LARGE", 1), patch("slipstream.cuboid.fragment.index_all") as spy:
+    with patch("slipstream._cuboid.fragment._LARGE", 1), patch("slipstream._cuboid.fragment.index_all") as spy:
         spy.side_effect = lambda rows, slots, first, last: (
             indexed.append(last - first) or index_all(rows, slots, first, last)
         )

@@ -15,16 +15,16 @@ import pytest
 from cuboid.plain import PlainCars, members, pearson
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.errors import BadArgument
-from slipstream.feeds.parse import parse_text
-from slipstream.io.outputs import JOURNAL
-from slipstream.linear_road import watched
-from slipstream.linear_road.layout import ANSWERS, Layout
-from slipstream.linear_road.stages import FOUND, Hop, by_fragment, found_in
-from slipstream.linear_road.watched import WatchedAccountStage, WatchedTollStage, prepare
-from slipstream.logs import as_line
-from slipstream.runtime.store import MemoryStore
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._errors import BadArgument
+from slipstream._feeds.parse import parse_text
+from slipstream._io.outputs import JOURNAL
+from slipstream._linear_road.job.layout import ANSWERS, Layout
+from slipstream._linear_road.tasks import watched
+from slipstream._linear_road.tasks.stages import FOUND, Hop, by_fragment, found_in
+from slipstream._linear_road.tasks.watched import WatchedAccountStage, WatchedTollStage, prepare
+from slipstream._runtime.store import MemoryStore
+from slipstream._tools.logs import as_line
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.cuboid import files, publish
-from slipstream.cuboid.access import Reference
-from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.schema import AST, Plain, Schema
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.errors import BadArgument, BadInput
-from slipstream.logs import as_line
+from slipstream._cuboid.fragment import Fragment
+from slipstream._cuboid.query.access import Reference
+from slipstream._cuboid.schema import AST, Plain, Schema
+from slipstream._cuboid.snapshots import files, publish
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._errors import BadArgument, BadInput
+from slipstream._tools.logs import as_line
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")), key="vid")
 STOCK = Schema("STOCK", (AST("price", "f8", 3),))

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from linear_road.test_crashes import finish, kill_all, started, wait_for
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.failpoints import VARIABLE
-from slipstream.io.outputs import JOURNAL
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._io.outputs import JOURNAL
+from slipstream._tools.failpoints import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 pytestmark = pytest.mark.long
 

@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuboid.plain import members, pearson
-from slipstream.cuboid import declare, functions
-from slipstream.cuboid.access import Ring
-from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.functions import Pattern, atomic, correlation
-from slipstream.cuboid.sql import Query
-from slipstream.cuboid.views import Arrivals, Rows, take_in
-from slipstream.errors import BadArgument
+from slipstream._cuboid import declare
+from slipstream._cuboid.fragment import Fragment
+from slipstream._cuboid.query import stream_functions
+from slipstream._cuboid.query.access import Ring
+from slipstream._cuboid.query.relations import Arrivals, Rows, take_in
+from slipstream._cuboid.query.sql import Query
+from slipstream._cuboid.query.stream_functions import Pattern, atomic, correlation
+from slipstream._errors import BadArgument
 
 SCRIPT = declare.parse(
     "CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(5), heat FLOAT AST(3), lane TINYINT, pos INT);"
@@ -293,7 +294,7 @@ def test_people_add_functions() -> None:
         with pytest.raises(BadArgument, match="a function already"):
             atomic("avg")
     finally:
-        functions._ADDED.pop("spread")
+        stream_functions._ADDED.pop("spread")
 
 
 # --- correlation

@@ -12,28 +12,28 @@ import numpy as np
 import pytest
 
 from cuboid.plain import members
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.cuboid import declare, rtc, ticks
-from slipstream.cuboid.ask import ask, ask_spark
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.cuboid.sources import reading
-from slipstream.errors import BadArgument
-from slipstream.feeds.text import export_text
-from slipstream.feeds.tuples import MILE
-from slipstream.io import outputs
-from slipstream.linear_road.cars import FORGET_AFTER
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.linear_road.tables import answers_frame
-from slipstream.network.compiler import compile_network
-from slipstream.network.execution import newest
-from slipstream.network.filling import begun, declared, fill, network_of, tuples_of
-from slipstream.network.schemas import check
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._cuboid import consistency, declare, example_series
+from slipstream._cuboid.query.one_off import ask, ask_spark
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._cuboid.sources import reading
+from slipstream._errors import BadArgument
+from slipstream._feeds.text import export_text
+from slipstream._feeds.tuples import MILE
+from slipstream._io import outputs
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.state.cars import FORGET_AFTER
+from slipstream._linear_road.tables import answers_frame
+from slipstream._network.planning.compiler import compile_network
+from slipstream._network.running.filling import begun, declared, fill, network_of, tuples_of
+from slipstream._network.running.run_folder import newest
+from slipstream._network.schemas import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 W = "CREATE PATTERN w AS (9, 3, 6, 3, 9);"
 STOCKS = (
@@ -59,7 +59,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Seven stocks and a Linear Road stream, each with its cluster around a W; two rows of stocks are bad."""
     folder = tmp_path_factory.mktemp("both")
-    ticks.write(folder / "ticks", TICKS, seed=7, files=3)
+    example_series.write(folder / "ticks", TICKS, seed=7, files=3)
     with (folder / "ticks" / "ticks-00002.csv").open("a") as file:
         file.write("9,,1.5\n9,3000000000000,x\n")
     script = declare.parse(STOCKS)
@@ -70,7 +70,7 @@ def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory
 
 
 def stock_ticks() -> list[tuple[int, float]]:
-    made = ticks.make(TICKS, seed=7)
+    made = example_series.make(TICKS, seed=7)
     return list(zip(made["stock_id"].tolist(), made["price"].tolist(), strict=True))
 
 
@@ -166,21 +166,21 @@ def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple
         assert alone.keys() == split.keys()
         for name in alone:
             np.testing.assert_array_equal(alone[name], split[name])
-    figures = rtc.figures(rtc.moments(both[1]))
+    figures = consistency.figures(consistency.moments(both[1]))
     assert figures["tuples"] > 0
     assert set(figures["query_us"]) == {"drivers"}
-    rtc.qos_map(rtc.moments(both[1])).savefig(both[1] / "qos.png")
+    consistency.qos_map(consistency.moments(both[1])).savefig(both[1] / "qos.png")
 
 
 @pytest.mark.long
 def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession, tmp_path: Path) -> None:
     """New files after the end; continuous results as a DataFrame of their own; fragments by range."""
     script = declare.parse(STOCKS)
-    ticks.write(tmp_path / "ticks", 40, seed=2, files=1)
+    example_series.write(tmp_path / "ticks", 40, seed=2, files=1)
     network = network_of(script, ranges=(3, 5))
     feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
     assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 40
-    ticks.write(tmp_path / "more", 40, seed=3, files=1)
+    example_series.write(tmp_path / "more", 40, seed=3, files=1)
     (tmp_path / "more" / "ticks-00000.csv").rename(tmp_path / "ticks" / "ticks-00001.csv")
     assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 80
     assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 80, "nothing new"

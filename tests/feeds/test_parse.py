@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.linear_road import parse as plain_parse
-from slipstream.errors import BadInput
-from slipstream.feeds import trains
-from slipstream.feeds.parse import PARSERS, lines, parse_json, parse_text, parse_trains
-from slipstream.feeds.tuples import FIELDS
+from slipstream._errors import BadInput
+from slipstream._feeds import trains
+from slipstream._feeds.parse import PARSERS, lines, parse_json, parse_text, parse_trains
+from slipstream._feeds.tuples import FIELDS
 
 numbers = st.one_of(
     st.integers(-3, 110).map(str),

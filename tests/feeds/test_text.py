@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.errors import BadInput
-from slipstream.feeds import text as text_module
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import complain, export_text, import_text
+from slipstream._errors import BadInput
+from slipstream._feeds import text as text_module
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import complain, export_text, import_text
 
 LINE = b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 

@@ -14,10 +14,10 @@ from fastapi.testclient import TestClient
 
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.queries import NETWORKS, without_spark
-from slipstream.console.guard import Rules
-from slipstream.console.server import create
-from slipstream.console.works import Works
-from slipstream.errors import BadInput
+from slipstream._console.guard import Rules
+from slipstream._console.networks.network_runner import Works
+from slipstream._console.server import create
+from slipstream._errors import BadInput
 
 DOCUMENT = yaml.safe_load((NETWORKS / "border.yaml").read_text().replace("{on:", "{'on':").replace(" on:", " 'on':"))
 

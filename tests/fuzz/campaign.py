@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuzz.mutate import Mutator
-from slipstream.errors import SlipstreamError
+from slipstream._errors import SlipstreamError
 
 ACCEPTED, REJECTED, REFUSED = "accepted", "rejected", "refused"
 LONGEST_S = 5.0

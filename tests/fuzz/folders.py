@@ -12,27 +12,27 @@ import pyarrow as pa
 
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.lines import ROWS, _text
-from slipstream.berlinmod.dataset import Dataset, write_manifest
-from slipstream.berlinmod.dataset import Manifest as DataManifest
-from slipstream.cuboid import files
-from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.functions import Pattern
-from slipstream.cuboid.log import expanded, squeezed
-from slipstream.cuboid.schema import AST, Plain, Schema
-from slipstream.feeds.clock import Clock
-from slipstream.feeds.history import History, Index, check_of
-from slipstream.feeds.intake import closing, parcel
-from slipstream.feeds.parse import parse_text
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import import_text
-from slipstream.io import outputs
-from slipstream.io.outputs import JOURNAL
-from slipstream.linear_road.intake import Intake
-from slipstream.linear_road.journal import Detail, journal
-from slipstream.linear_road.layout import STATE_VERSION, Layout
-from slipstream.runtime import job
-from slipstream.runtime.job import Job
-from slipstream.runtime.store import MemoryStore
+from slipstream._berlinmod.dataset import Dataset, write_manifest
+from slipstream._berlinmod.dataset import Manifest as DataManifest
+from slipstream._cuboid.fragment import Fragment
+from slipstream._cuboid.log import expanded, squeezed
+from slipstream._cuboid.query.stream_functions import Pattern
+from slipstream._cuboid.schema import AST, Plain, Schema
+from slipstream._cuboid.snapshots import files
+from slipstream._feeds.clock import Clock
+from slipstream._feeds.history import History, Index, check_of
+from slipstream._feeds.intake import closing, parcel
+from slipstream._feeds.parse import parse_text
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import import_text
+from slipstream._io import outputs
+from slipstream._io.outputs import JOURNAL
+from slipstream._linear_road.job.journal import Detail, journal
+from slipstream._linear_road.job.layout import STATE_VERSION, Layout
+from slipstream._linear_road.tasks.intake import Intake
+from slipstream._runtime import job
+from slipstream._runtime.job import Job
+from slipstream._runtime.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
 

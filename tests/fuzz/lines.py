@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from fuzz.campaign import ACCEPTED, REJECTED, Reader
-from slipstream.feeds import trains
-from slipstream.feeds.intake import closing, parcel
-from slipstream.feeds.parse import PARSERS, Parsed
-from slipstream.feeds.run import Run
-from slipstream.feeds.text import export_text, import_text
-from slipstream.linear_road.intake import Intake
+from slipstream._feeds import trains
+from slipstream._feeds.intake import closing, parcel
+from slipstream._feeds.parse import PARSERS, Parsed
+from slipstream._feeds.run import Run
+from slipstream._feeds.text import export_text, import_text
+from slipstream._linear_road.tasks.intake import Intake
 
 NAMES = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "sinit", "send", "dow", "tod", "day")
 BIG = 2**31 - 1

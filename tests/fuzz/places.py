@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from fuzz.campaign import ACCEPTED, REJECTED, Reader
-from slipstream.berlinmod import exchange
-from slipstream.berlinmod.streets import read_network, secondo_regions
-from slipstream.city.sumo import import_sumo, read_map
-from slipstream.feeds.parse import judge
-from slipstream.feeds.tuples import FIELDS
-from slipstream.moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
-from slipstream.moving.plane import Plane
-from slipstream.moving.tracks import read_csv, read_gpx
-from slipstream.moving.value import MovingPoint
+from slipstream._berlinmod.exchange import load
+from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
+from slipstream._city.sumo import import_sumo, read_map
+from slipstream._feeds.parse import judge
+from slipstream._feeds.tuples import FIELDS
+from slipstream._moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream._moving.plane import Plane
+from slipstream._moving.tracks import read_csv, read_gpx
+from slipstream._moving.value import MovingPoint
 
 DAY = datetime(2007, 5, 28, 8, tzinfo=UTC)
 TRIP = MovingPoint.of(
@@ -160,12 +160,12 @@ class Files:
             (folder / name).write_bytes(data)
             try:
                 if "datamcar.csv" in whole:
-                    rows = exchange._rows(folder, "datamcar.csv", "Moid", "Licence", "Type", "Model")
-                    exchange._cars(rows, "moid", "type")
-                    samples = exchange._published_samples(folder, rejects)
+                    rows = load._rows(folder, "datamcar.csv", "Moid", "Licence", "Type", "Model")
+                    load._cars(rows, "moid", "type")
+                    samples = load._published_samples(folder, rejects)
                 else:
-                    samples = exchange._mobilitydb_samples(folder, rejects)
-                    for street in exchange._road_segments(folder):
+                    samples = load._mobilitydb_samples(folder, rejects)
+                    for street in load._road_segments(folder):
                         assert np.isfinite(street.segments).all()
             finally:
                 (folder / name).write_bytes(whole[name])
@@ -210,7 +210,7 @@ def read_mfjson(data: bytes) -> str:
 
 def read_place(data: bytes) -> str:
     """A point in a CSV file of MobilityDB: a place, or the reason why not in the place of one."""
-    x, y = exchange._place(data.decode("utf-8", "replace"))
+    x, y = load._place(data.decode("utf-8", "replace"))
     if y:
         assert isinstance(float(x) + float(y), float)
         return ACCEPTED

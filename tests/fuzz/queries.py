@@ -13,16 +13,17 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzz.campaign import ACCEPTED, Reader
-from slipstream.cli.network.options import register
-from slipstream.cuboid import declare
-from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.sql import Query
-from slipstream.cuboid.views import Rows, take_in
-from slipstream.errors import BadInput
-from slipstream.network import expressions, files, functions, schemas
-from slipstream.network.algebra import Aggregate, Builder, Order
-from slipstream.network.inputs import read_table
-from slipstream.sqlallowed import FUNCTIONS, called
+from slipstream._cli.network.options import register
+from slipstream._cuboid import declare
+from slipstream._cuboid.fragment import Fragment
+from slipstream._cuboid.query.relations import Rows, take_in
+from slipstream._cuboid.query.sql import Query
+from slipstream._errors import BadInput
+from slipstream._network import files, functions, schemas
+from slipstream._network.algebra import Aggregate, Builder, Order
+from slipstream._network.running.recordings import read_table
+from slipstream._network.sql import expressions
+from slipstream._sql.allowed import FUNCTIONS, called
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = {"sid": "integer", "time": "integer", "pos": "float", "name": "text", "armed": "boolean"}

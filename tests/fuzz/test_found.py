@@ -15,14 +15,14 @@ from fuzz import lines
 from fuzz.campaign import ACCEPTED, REFUSED, REJECTED, Reader, outcome_of
 from fuzz.test_fuzz import all_readers
 from linear_road.delivering import deliver, delivery
-from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.parse import parse_trains
-from slipstream.feeds.text import import_text
-from slipstream.io.outputs import JOURNAL, check_journal
-from slipstream.io.outputs.text import append
-from slipstream.linear_road.journal import Detail, journal
-from slipstream.linear_road.text import check_texts
-from slipstream.network.qos import Graph
+from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.parse import parse_trains
+from slipstream._feeds.text import import_text
+from slipstream._io.outputs import JOURNAL, check_journal
+from slipstream._io.outputs.text import append
+from slipstream._linear_road.job.journal import Detail, journal
+from slipstream._linear_road.text import check_texts
+from slipstream._network.quality.qos import Graph
 
 DEEP = b"[" * 2000
 LONG = b"9" * 5000

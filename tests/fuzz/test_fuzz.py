@@ -71,7 +71,7 @@ def broken(data: bytes) -> str:
         raise KeyError("field")
     if data == b"wrong":
         raise AssertionError("a wrong tuple was let in")
-    from slipstream.errors import BadInput
+    from slipstream._errors import BadInput
 
     raise BadInput("no", hint="" if data == b"silent" else "Give another.")
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.errors import BadArgument
-from slipstream.io.chunks import as_stream
-from slipstream.io.decoding import Decoding, parse_columns
-from slipstream.io.kafka import read_settings
+from slipstream._errors import BadArgument
+from slipstream._io.chunks import as_stream
+from slipstream._io.formats.decoding import Decoding, parse_columns
+from slipstream._io.kafka import read_settings
 
 SCHEMA = {"id": "text", "time": "integer", "speed": "float", "on": "boolean"}
 

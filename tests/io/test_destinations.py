@@ -21,11 +21,11 @@ from pyarrow import csv
 import delivering
 from delivering import JOB, SCHEMAS, rows_of
 from services import service
-from slipstream.errors import BadArgument, BadInput, Unavailable
-from slipstream.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
-from slipstream.io.outputs import text
-from slipstream.io.outputs.destinations import check_brokers, check_columns, check_free, check_inside, parse
-from slipstream.io.outputs.json_lines import json_lines
+from slipstream._errors import BadArgument, BadInput, Unavailable
+from slipstream._io.outputs import text
+from slipstream._io.outputs.destinations import check_brokers, check_columns, check_free, check_inside, parse
+from slipstream._io.outputs.json_lines import json_lines
+from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 BATCHES = 4
 #: a kill takes two processes: one on each side of the transaction is enough for every day

@@ -32,15 +32,15 @@ from linear_road.test_kafka import send
 from oracles.linear_road import answers
 from oracles.trips import trips_of
 from services import service
-from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.trains import frame
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io import topic as topics
-from slipstream.io.chunks import CHUNK, ChunkReader, from_stream
-from slipstream.io.encodings import MESSAGES
-from slipstream.io.kafka import Topic
-from slipstream.io.reports import has_text_ids, reading
-from slipstream.io.sources import Definition, Feed, feed_of
+from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.trains import frame
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.chunks import CHUNK, ChunkReader, from_stream
+from slipstream._io.formats.encodings import MESSAGES
+from slipstream._io.kafka import Topic
+from slipstream._io.readers import topic as topics
+from slipstream._io.reports import has_text_ids, reading
+from slipstream._io.sources import Definition, Feed, feed_of
 
 #: ten vehicles that report for four minutes, and ask for their balances
 ROWS = [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.errors import BadInput
-from slipstream.feeds.tuples import END_MARK
-from slipstream.io.chunks import CHUNK, LAST
-from slipstream.io.lines import LineReader, Lines
+from slipstream._errors import BadInput
+from slipstream._feeds.tuples import END_MARK
+from slipstream._io.chunks import CHUNK, LAST
+from slipstream._io.readers.lines import LineReader, Lines
 
 
 def read(reader: LineReader, start: dict, end: dict) -> bytes:  # type: ignore[type-arg]
@@ -73,7 +73,7 @@ def test_tasks_read_every_line_once_and_know_their_order(
     folder: Path = tmp_path_factory.mktemp("feed")  # type: ignore[attr-defined]
     for number, lines in enumerate(files):
         (folder / f"{number}.txt").write_text("".join(line + "\n" for line in lines))
-    with patch("slipstream.io.lines.LEAST_BYTES", 3):
+    with patch("slipstream._io.readers.lines.LEAST_BYTES", 3):
         reader = LineReader(Lines(str(folder), follow=False, tasks=tasks))
         start = reader.initialOffset()
         end = reader.latestOffset(start, None)

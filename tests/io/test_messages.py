@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry_server import Server, registry
-from slipstream.errors import BadArgument, Unavailable
-from slipstream.io.decoding import Decoding
-from slipstream.io.messages import framed, read_definition
-from slipstream.io.registry import Registry, wrapped
-from slipstream.io.sources import Definition, Feed, feed_of
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._io.formats.decoding import Decoding
+from slipstream._io.formats.messages import framed, read_definition
+from slipstream._io.formats.registry import Registry, wrapped
+from slipstream._io.sources import Definition, Feed, feed_of
 
 CAR = {"id": "text", "time": "integer", "speed": "float", "moving": "boolean"}
 AVSC = {

@@ -17,11 +17,11 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.errors import BadArgument, BadInput
-from slipstream.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
-from slipstream.io import outputs
-from slipstream.io.outputs import Outputs, Written, committed, maintenance
-from slipstream.io.outputs.tables import Table
+from slipstream._errors import BadArgument, BadInput
+from slipstream._io import outputs
+from slipstream._io.outputs import Outputs, Written, committed, maintenance
+from slipstream._io.outputs.tables import Table
+from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -310,7 +310,7 @@ def test_appends_and_compaction_at_the_same_time_lose_and_double_nothing(tmp_pat
 
 
 def test_the_log_of_a_table_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream.io.outputs.tables._KEPT", {"delta.logRetentionDuration": "interval 0 hours"})
+    monkeypatch.setattr("slipstream._io.outputs.tables._KEPT", {"delta.logRetentionDuration": "interval 0 hours"})
     monkeypatch.setattr(maintenance, "_REPLACED_HOURS", 0)
     opened = sound(tmp_path)
     for number in range(30):

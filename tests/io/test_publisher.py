@@ -11,11 +11,11 @@ import pytest
 
 from linear_road.test_kafka import received
 from services import service
-from slipstream.errors import Unavailable
-from slipstream.failpoints import TOPIC_POINTS, VARIABLE
-from slipstream.io.kafka import Topic
-from slipstream.io.outputs.committed import Doubt
-from slipstream.io.outputs.kafka import Publisher
+from slipstream._errors import Unavailable
+from slipstream._io.kafka import Topic
+from slipstream._io.outputs.committed import Doubt
+from slipstream._io.outputs.kafka import Publisher
+from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
 
 pytestmark = pytest.mark.long
 

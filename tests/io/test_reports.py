@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.errors import BadArgument
-from slipstream.feeds.parse import Parsed, lines, parse_text
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io.decoding import Decoding
-from slipstream.io.report_packing import ReportParser
-from slipstream.io.reports import reading
+from slipstream._errors import BadArgument
+from slipstream._feeds.parse import Parsed, lines, parse_text
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.formats.decoding import Decoding
+from slipstream._io.report_packing import ReportParser
+from slipstream._io.reports import reading
 
 values = st.one_of(
     st.integers(-2, 5), st.sampled_from([50, 101, 5280, 53320, 527_999, 528_000, 2**31 - 1, 2**31, -(2**40)])

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from slipstream.errors import Unavailable
-from slipstream.io import topic
-from slipstream.io.kafka import Topic
+from slipstream._errors import Unavailable
+from slipstream._io.kafka import Topic
+from slipstream._io.readers import topic
 
 TOPIC = Topic("127.0.0.1:1", "cars")
 

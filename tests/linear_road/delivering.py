@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from slipstream.io.outputs import CHECKPOINT, Outputs, Written
-from slipstream.io.sources import CLOCK
-from slipstream.linear_road import tables
-from slipstream.linear_road.delivery import Delivery, write_batch
-from slipstream.linear_road.stages import Hop
-from slipstream.linear_road.text import REJECTED, TEXT
+from slipstream._io.outputs import CHECKPOINT, Outputs, Written
+from slipstream._io.sources import CLOCK
+from slipstream._linear_road import tables
+from slipstream._linear_road.job.delivery import Delivery, write_batch
+from slipstream._linear_road.tasks.stages import Hop
+from slipstream._linear_road.text import REJECTED, TEXT
 
 JOB = "a job"
 

@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 
 from oracles.trips import Trip
-from slipstream.archive.trajectories import Trips
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io.chunks import BEHIND, LAST, Chunk
-from slipstream.io.decoding import Decoding
-from slipstream.io.report_packing import ReportPacking
-from slipstream.kernels import Ints
-from slipstream.linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
-from slipstream.linear_road.delivery import learn, named_lines
-from slipstream.linear_road.intake import SILENCE_MS
-from slipstream.linear_road.layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
-from slipstream.linear_road.naming import NameStage
-from slipstream.linear_road.query import IntakeStage, stages_of
-from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
-from slipstream.runtime.memory import Host
-from slipstream.runtime.names import Register
-from slipstream.runtime.stage import Chain
-from slipstream.runtime.store import MemoryStore
+from slipstream._archive.trajectories import Trips
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.chunks import BEHIND, LAST, Chunk
+from slipstream._io.formats.decoding import Decoding
+from slipstream._io.report_packing import ReportPacking
+from slipstream._linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
+from slipstream._linear_road.job.delivery import learn, named_lines
+from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
+from slipstream._linear_road.job.query import IntakeStage, stages_of
+from slipstream._linear_road.schedule import Irregular
+from slipstream._linear_road.tasks.intake import SILENCE_MS
+from slipstream._linear_road.tasks.naming import NameStage
+from slipstream._linear_road.tasks.stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
+from slipstream._runtime.memory import Host
+from slipstream._runtime.names import Register
+from slipstream._runtime.stage import Chain
+from slipstream._runtime.store import MemoryStore
+from slipstream._tools.numba_tools import Ints
 
 CAR = "car "
 #: what a batch brings of a lane

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from slipstream.bench.rating import own_bytes, shared_bytes
-from slipstream.beside import Ended, beside
-from slipstream.chaos.engine import Engine
-from slipstream.feeds.clock import Clock
-from slipstream.io.outputs import CHECKPOINT, FOLDER
-from slipstream.io.sources import CLOCK
-from slipstream.linear_road.answers import TOLL
-from slipstream.linear_road.journal import journal
-from slipstream.linear_road.summary import quantile
-from slipstream.runtime import metrics
+from slipstream._bench.rating import own_bytes, shared_bytes
+from slipstream._chaos.engine import Engine
+from slipstream._feeds.clock import Clock
+from slipstream._io.outputs import CHECKPOINT, FOLDER
+from slipstream._io.sources import CLOCK
+from slipstream._linear_road.answers import TOLL
+from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.summary import quantile
+from slipstream._runtime import metrics
+from slipstream._tools.background import Ended, beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,17 +21,17 @@ from linear_road.delivering import deliver, delivery
 from linear_road.engine_in_memory import Engine, arrival
 from linear_road.test_exactness import worlds
 from oracles.streams import report
-from slipstream.feeds.clock import FULL_SPEED, LIVE, Clock
-from slipstream.feeds.tuples import END_MARK
-from slipstream.io.chunks import ARRIVALS_MS
-from slipstream.io.lines import LineReader, Lines
-from slipstream.io.spool import receive
-from slipstream.linear_road.answers import ANSWER, NAMES, TOLL
-from slipstream.linear_road.journal import journal
-from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, Hop
-from slipstream.linear_road.summary import summarise
-from slipstream.linear_road.tables import answers as committed_answers
+from slipstream._feeds.clock import FULL_SPEED, LIVE, Clock
+from slipstream._feeds.tuples import END_MARK
+from slipstream._io.chunks import ARRIVALS_MS
+from slipstream._io.readers.lines import LineReader, Lines
+from slipstream._io.readers.spool import receive
+from slipstream._linear_road.answers import ANSWER, NAMES, TOLL
+from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.summary import summarise
+from slipstream._linear_road.schedule import Irregular
+from slipstream._linear_road.tables import answers as committed_answers
+from slipstream._linear_road.tasks.stages import ANSWERS, Hop
 
 
 @settings(max_examples=80)
@@ -204,7 +204,7 @@ def test_what_comes_from_a_socket_is_spooled_whole_and_stamped_when_it_came(tmp_
 
 @pytest.mark.parametrize("body", ["", "[]", "null", '{"state": 5}', "{"])
 def test_a_damaged_status_is_no_finished_engine(tmp_path: Path, body: str) -> None:
-    from slipstream.runtime.status import has_finished, reported
+    from slipstream._runtime.status import has_finished, reported
 
     (tmp_path / "status.json").write_text(body)
     assert not has_finished(tmp_path, "feed")

@@ -14,12 +14,12 @@ from commands import Slipstream
 from linear_road.test_query import output_lines
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
-from slipstream.feeds.clock import Clock
-from slipstream.feeds.text import import_text
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.linear_road.journal import journal
-from slipstream.linear_road.replay import Replay, ReplayReader
-from slipstream.runtime import job
+from slipstream._feeds.clock import Clock
+from slipstream._feeds.text import import_text
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.replay import Replay, ReplayReader
+from slipstream._runtime import job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

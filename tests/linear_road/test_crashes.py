@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from slipstream.archive.files import read_trips
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.failpoints import TRIP_POINTS, VARIABLE
-from slipstream.io.outputs import JOURNAL
-from slipstream.linear_road.text import REJECTED, TEXT
+from slipstream._archive.files import read_trips
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._io.outputs import JOURNAL
+from slipstream._linear_road.text import REJECTED, TEXT
+from slipstream._tools.failpoints import TRIP_POINTS, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 TRAFFIC = Traffic(expressways=2, minutes=5, demand=2.0, accident_every=2, returning=0.3)
 

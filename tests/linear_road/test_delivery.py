@@ -12,20 +12,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from linear_road.delivering import deliver, delivery
-from slipstream.bench.outputs import Order, read_outputs
-from slipstream.errors import BadInput
-from slipstream.failpoints import OUTPUT_POINTS, VARIABLE
-from slipstream.feeds import names
-from slipstream.io import outputs
-from slipstream.linear_road import tables
-from slipstream.linear_road.answers import ANSWER, Answers
-from slipstream.linear_road.journal import journal, last_batch
-from slipstream.linear_road.layout import TEXTS, Layout
-from slipstream.linear_road.query import WriteStage
-from slipstream.linear_road.schedule import Irregular
-from slipstream.linear_road.stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
-from slipstream.linear_road.text import REJECTED, TEXT
-from slipstream.runtime.memory import Host
+from slipstream._bench.validation.outputs import Order, read_outputs
+from slipstream._errors import BadInput
+from slipstream._feeds import names
+from slipstream._io import outputs
+from slipstream._linear_road import tables
+from slipstream._linear_road.answers import ANSWER, Answers
+from slipstream._linear_road.job.journal import journal, last_batch
+from slipstream._linear_road.job.layout import TEXTS, Layout
+from slipstream._linear_road.job.query import WriteStage
+from slipstream._linear_road.schedule import Irregular
+from slipstream._linear_road.tasks.stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
+from slipstream._linear_road.text import REJECTED, TEXT
+from slipstream._runtime.memory import Host
+from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 import pytest
 
 from measure import Measured, machine, measured
-from slipstream import session
-from slipstream.archive.reports import ReportTrips
-from slipstream.bench.editions import edition
-from slipstream.bench.validator import validate
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.linear_road import replay
-from slipstream.linear_road.accounts import Accounts
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.linear_road.fragment import TollFragment
-from slipstream.linear_road.layout import ANSWERS, ANSWERS_AND_TRIPS, TRIPS
-from slipstream.linear_road.replay import read_minute, second_of
-from slipstream.linear_road.rules import RULES
-from slipstream.linear_road.stages import Hop, account_stage, toll_stage, trip_stage
-from slipstream.linear_road.travel import Past
-from slipstream.runtime import metrics
-from slipstream.runtime.store import MemoryStore
+from slipstream._archive.reports import ReportTrips
+from slipstream._bench.validation.editions import edition
+from slipstream._bench.validation.validator import validate
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._linear_road import replay
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS, TRIPS
+from slipstream._linear_road.replay import read_minute, second_of
+from slipstream._linear_road.rules import RULES
+from slipstream._linear_road.state.accounts import Accounts
+from slipstream._linear_road.state.past_queries import Past
+from slipstream._linear_road.state.toll_fragment import TollFragment
+from slipstream._linear_road.tasks.stages import Hop, account_stage, toll_stage, trip_stage
+from slipstream._runtime import metrics
+from slipstream._runtime.store import MemoryStore
+from slipstream._spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 pytestmark = pytest.mark.bench
 

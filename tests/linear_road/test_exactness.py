@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from linear_road.engine_in_memory import CAR, Engine, arrival
 from oracles.linear_road import answers
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io.chunks import BEHIND, CAUGHT_UP, LAST, Chunk
-from slipstream.io.report_packing import ARRIVED
-from slipstream.linear_road.rules import RULES
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.chunks import BEHIND, CAUGHT_UP, LAST, Chunk
+from slipstream._io.report_packing import ARRIVED
+from slipstream._linear_road.rules import RULES
 
 
 def agree(

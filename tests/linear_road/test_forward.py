@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.errors import BadArgument
-from slipstream.linear_road.engine import Settings, toll_run
-from slipstream.linear_road.tables import rows_of
-from slipstream.runtime.metrics import read
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._errors import BadArgument
+from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.tables import rows_of
+from slipstream._runtime.metrics import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.run import Run
 
 T = 240
 

@@ -21,11 +21,11 @@ from oracles.linear_road import answers, parse
 from oracles.streams import busy_stream
 from registry_server import registry
 from services import service
-from slipstream.bench.encodings import ENCODINGS
-from slipstream.feeds.text import import_text
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io.registry import wrapped
-from slipstream.linear_road.text import REJECTED
+from slipstream._bench.driving.encodings import ENCODINGS
+from slipstream._feeds.text import import_text
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.formats.registry import wrapped
+from slipstream._linear_road.text import REJECTED
 
 pytestmark = pytest.mark.long
 
@@ -72,7 +72,7 @@ def test_a_topic_is_tolled_into_another(broker: str, encoding: str, tmp_path: Pa
     feed = list(busy_stream(1))
     (tmp_path / "feed.dat").write_text("\n".join(feed))
     run = import_text(tmp_path / "feed.dat", tmp_path / "run")
-    from slipstream.bench.driver import seconds_of
+    from slipstream._bench.driving.driver import seconds_of
 
     form = ENCODINGS[encoding]
     messages = [m for _, table in seconds_of(run, run.manifest.seconds) for m in form.messages(form.encode(table))]

@@ -16,8 +16,8 @@ import pytest
 from linear_road.driving import DOORS, ENCODINGS, PATIENCE, drive, following, slipstream
 from measure import machine
 from services import service
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

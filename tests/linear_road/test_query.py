@@ -17,25 +17,25 @@ import pytest
 from linear_road.test_exactness import GARBAGE
 from oracles.linear_road import answers
 from oracles.trips import trips_of
-from slipstream.archive import open_archive
-from slipstream.city.history import make_history
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.text import export_text, import_text
-from slipstream.feeds.tuples import FIELDS
-from slipstream.io import outputs
-from slipstream.linear_road.engine import Settings, toll_feed, toll_frame, toll_run
-from slipstream.linear_road.journal import last_batch
-from slipstream.linear_road.layout import ANSWERS_AND_TRIPS
-from slipstream.linear_road.tables import answers_frame
-from slipstream.linear_road.text import REJECTED, TEXT
+from slipstream._archive import open_archive
+from slipstream._city.history import make_history
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io import outputs
+from slipstream._linear_road.job.engine import Settings, toll_feed, toll_frame, toll_run
+from slipstream._linear_road.job.journal import last_batch
+from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS
+from slipstream._linear_road.tables import answers_frame
+from slipstream._linear_road.text import REJECTED, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream.feeds.history import History
-    from slipstream.feeds.run import Run
+    from slipstream._feeds.history import History
+    from slipstream._feeds.run import Run
 
 
 def output_lines(out: Path) -> list[tuple[int, ...]]:
@@ -123,7 +123,7 @@ def test_text_with_garbage_gives_the_oracles_answers_and_rejects(
 def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
     spark: SparkSession, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slipstream.linear_road.engine.REHEARSALS", 2)  # nobody waits for the first answer here
+    monkeypatch.setattr("slipstream._linear_road.job.engine.REHEARSALS", 2)  # nobody waits for the first answer here
     feed = text[:1500]
 
     def serve(server: socket.socket) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from linear_road.engine_in_memory import Engine
-from slipstream.errors import BadArgument
-from slipstream.linear_road.rules import find
+from slipstream._errors import BadArgument
+from slipstream._linear_road.rules import find
 
 
 def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,11 @@ import pytest
 
 from linear_road.soaking import STATE, by_minute, clock_of, delays, draw, started, state_mib, wait_for_clock, watching
 from measure import machine
-from slipstream.city.history import make_history
-from slipstream.city.simulate import simulate
-from slipstream.city.traffic import Traffic
-from slipstream.feeds.clock import Clock
-from slipstream.linear_road.answers import LIMITS, TOLL
+from slipstream._city.history import make_history
+from slipstream._city.simulate import simulate
+from slipstream._city.traffic import Traffic
+from slipstream._feeds.clock import Clock
+from slipstream._linear_road.answers import LIMITS, TOLL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

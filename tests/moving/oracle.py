@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from slipstream.moving import MovingPoint
-from slipstream.moving.value import instant
+from slipstream._moving import MovingPoint
+from slipstream._moving.value import instant
 
 SECOND = 1_000_000
 

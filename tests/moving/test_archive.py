@@ -6,15 +6,15 @@ import pytest
 
 from commands import Slipstream
 from oracles.trips import trips_of as expected_trips
-from slipstream.archive import open_archive
-from slipstream.archive.files import is_linear_city
-from slipstream.errors import BadInput
-from slipstream.feeds.text import import_text
-from slipstream.feeds.tuples import FIELDS
-from slipstream.linear_road.engine import Settings, toll_feed
-from slipstream.linear_road.journal import last_batch
-from slipstream.linear_road.layout import TRIPS, Layout
-from slipstream.moving import register
+from slipstream._archive import open_archive
+from slipstream._archive.files import is_linear_city
+from slipstream._errors import BadInput
+from slipstream._feeds.text import import_text
+from slipstream._feeds.tuples import FIELDS
+from slipstream._linear_road.job.engine import Settings, toll_feed
+from slipstream._linear_road.job.journal import last_batch
+from slipstream._linear_road.job.layout import TRIPS, Layout
+from slipstream._moving import register
 
 FOOT = 0.3048
 
@@ -116,7 +116,7 @@ def test_a_run_becomes_the_same_trips_and_answers_questions(spark, feed, tmp_pat
 
 
 def test_a_stopped_archive_goes_on_where_it_was(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("slipstream.linear_road.engine.REHEARSALS", 2)  # nobody waits for the first trip here
+    monkeypatch.setattr("slipstream._linear_road.job.engine.REHEARSALS", 2)  # nobody waits for the first trip here
     folder, out = tmp_path / "arriving", tmp_path / "out"
     folder.mkdir()
     for number, first in enumerate(range(0, len(REPORTS), 6)):

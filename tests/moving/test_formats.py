@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 
 from moving.oracle import moving, moving_points
-from slipstream.errors import BadInput
-from slipstream.moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
-from slipstream.moving.plane import Plane
-from slipstream.moving.tracks import (
+from slipstream._errors import BadInput
+from slipstream._moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream._moving.plane import Plane
+from slipstream._moving.tracks import (
     from_geopandas,
     from_movingpandas,
     read_csv,

@@ -6,7 +6,7 @@ import pytest
 
 from moving.oracle import moving
 from slipstream import functions as operators
-from slipstream.moving import functions, register, types
+from slipstream._moving import functions, register, types
 
 
 @pytest.fixture(scope="module")

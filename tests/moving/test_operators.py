@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moving.oracle import SECOND, covered, moving, moving_points, position, samples
-from slipstream.errors import BadArgument, BadInput
-from slipstream.moving import MovingPoint, functions, types
-from slipstream.moving.columns import read
-from slipstream.moving.value import instant, to_arrow
+from slipstream._errors import BadArgument, BadInput
+from slipstream._moving import MovingPoint, functions, types
+from slipstream._moving.columns import read
+from slipstream._moving.value import instant, to_arrow
 
 OPERATORS = {f.name: f for f in functions.FUNCTIONS}
 grid = st.integers(-7, 7).map(float)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moving.oracle import moving
-from slipstream.errors import BadArgument, BadInput
-from slipstream.moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
-from slipstream.moving.plane import Plane, are_degrees
-from slipstream.moving.tracks import read_csv, read_gpx
+from slipstream._errors import BadArgument, BadInput
+from slipstream._moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream._moving.plane import Plane, are_degrees
+from slipstream._moving.tracks import read_csv, read_gpx
 
 
 def geodesic(lon1, lat1, lon2, lat2):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from moving.oracle import moving_points
 from moving.test_operators import RINGS, call, periods, point, region, value_of
-from slipstream.moving import MovingPoint
-from slipstream.moving.value import instant
+from slipstream._moving import MovingPoint
+from slipstream._moving.value import instant
 
 pymeos = pytest.importorskip("pymeos", reason="PyMEOS is not installed; `make setup` installs it")
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from moving.oracle import moving, moving_points
 from moving.test_operators import periods, point, region
-from slipstream.errors import BadInput
-from slipstream.moving import columns, functions, register, types
-from slipstream.moving.value import instant, to_arrow
-from slipstream.session import task_errors
+from slipstream._errors import BadInput
+from slipstream._moving import columns, functions, register, types
+from slipstream._moving.value import instant, to_arrow
+from slipstream._spark.session import task_errors
 
 GOOD = moving([[(0, 0.0, 0.0), (10, 100.0, 0.0)]])
 RING = [(-3, -3), (3, -3), (3, 3), (-3, 3)]

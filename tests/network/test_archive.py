@@ -19,21 +19,21 @@ from pyspark.sql import SparkSession
 from commands import Slipstream
 from network.test_stage import Captured
 from oracles.trips import cut
-from slipstream.archive import open_archive
-from slipstream.errors import BadInput
-from slipstream.io import outputs
-from slipstream.io.chunks import CHUNK, LAST, as_stream
-from slipstream.network import Builder, Train, files
-from slipstream.network.archive import REASONS, trips_of
-from slipstream.network.parcels import Row, frame, record_batch, rows_in
-from slipstream.network.plan import Plan, plan
-from slipstream.network.schemas import check
-from slipstream.network.sink import Tuples
-from slipstream.network.stage import Boxes, Carrier, SuperboxStage
-from slipstream.network.superbox import Superbox
-from slipstream.network.trains import SEQ, TS
-from slipstream.runtime.memory import Host
-from slipstream.runtime.store import MemoryStore
+from slipstream._archive import open_archive
+from slipstream._errors import BadInput
+from slipstream._io import outputs
+from slipstream._io.chunks import CHUNK, LAST, as_stream
+from slipstream._network import Builder, Train, files
+from slipstream._network.boxes.archive import REASONS, trips_of
+from slipstream._network.planning.plan import Plan, plan
+from slipstream._network.running.trains import SEQ, TS
+from slipstream._network.schemas import check
+from slipstream._network.tasks.operators_in_spark import Boxes, Carrier, SuperboxStage
+from slipstream._network.tasks.parcels import Row, frame, record_batch, rows_in
+from slipstream._network.tasks.sink import Tuples
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._runtime.memory import Host
+from slipstream._runtime.store import MemoryStore
 
 Points = list[tuple[Any, Any, Any, Any]]
 

@@ -11,15 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from oracles.network import interpret
-from slipstream.errors import BadArgument
-from slipstream.io import outputs
-from slipstream.network import Network, execution, files
-from slipstream.network.arrivals import first_number
-from slipstream.network.compiler import compile_network
-from slipstream.network.driving import drive
-from slipstream.network.execution import Execution
-from slipstream.network.schemas import check
-from slipstream.runtime import job
+from slipstream._errors import BadArgument
+from slipstream._io import outputs
+from slipstream._network import Network, files
+from slipstream._network.planning.compiler import compile_network
+from slipstream._network.running import run_folder
+from slipstream._network.running.driving import drive
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
+from slipstream._network.tasks.arrivals import first_number
+from slipstream._runtime import job
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = NETWORKS / "soldiers.csv"
@@ -39,7 +40,7 @@ def times(run: Execution) -> list[int]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A clock of our own, in seconds."""
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(execution.time, "time_ns", lambda: int(clock.now * 1e9))
+    monkeypatch.setattr(run_folder.time, "time_ns", lambda: int(clock.now * 1e9))
     return clock
 
 
@@ -77,7 +78,7 @@ def test_a_folder_that_was_not_laid_out_to_its_end_is_none(tmp_path: Path, monke
     def fail(*_: Any) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(execution, "write_trains", fail)
+    monkeypatch.setattr(run_folder, "write_trains", fail)
     with pytest.raises(OSError, match="no space"):
         Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS})
     with pytest.raises(BadArgument, match="no network runs here"):

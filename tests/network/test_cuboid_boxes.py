@@ -18,18 +18,19 @@ from network.test_streaming import bag
 from network.test_superbox import run
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import Feed, stream
-from slipstream.cuboid import declare, ticks
-from slipstream.cuboid.ask import ask
-from slipstream.cuboid.functions import atomic
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.cuboid.sources import reading
-from slipstream.errors import BadInput
-from slipstream.network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files, shedding
-from slipstream.network.execution import Execution
-from slipstream.network.filling import fill, network_of
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.superbox import Superbox
+from slipstream._cuboid import declare, example_series
+from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.query.stream_functions import atomic
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._cuboid.sources import reading
+from slipstream._errors import BadInput
+from slipstream._network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files
+from slipstream._network.planning.plan import plan
+from slipstream._network.quality import shedding
+from slipstream._network.running.filling import fill, network_of
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
+from slipstream._network.tasks.superbox import Superbox
 
 DEPTH = 3
 CAR = f"CREATE CUBOID car (vid INT KEY, speed INT AST({DEPTH}), lane UTINYINT)"
@@ -182,7 +183,7 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     def spread(values: np.ndarray) -> np.ndarray:
         return np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
 
-    ticks.write(tmp_path / "ticks", TICKS, seed=7, files=2)
+    example_series.write(tmp_path / "ticks", TICKS, seed=7, files=2)
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
     feed = reading(str(first), script.cuboids["stock"])
@@ -217,7 +218,7 @@ def _ticks(file: Path) -> list[tuple[int, float]]:
 
 
 def test_a_snapshot_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    ticks.write(tmp_path / "ticks", TICKS, seed=7, files=1)
+    example_series.write(tmp_path / "ticks", TICKS, seed=7, files=1)
     (file,) = (tmp_path / "ticks").iterdir()
     net = Builder("stocks")
     net.source("ticks", stock_id="integer", time="integer", price="float").through(Keep(STOCK)).to("kept")

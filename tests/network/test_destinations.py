@@ -16,12 +16,12 @@ import pytest
 from commands import Slipstream
 from linear_road.test_kafka import received
 from services import service
-from slipstream.errors import BadArgument
-from slipstream.failpoints import VARIABLE
-from slipstream.io import outputs
-from slipstream.network import Builder
-from slipstream.network.execution import Execution, destinations_of, newest
-from slipstream.runtime.job import Job
+from slipstream._errors import BadArgument
+from slipstream._io import outputs
+from slipstream._network import Builder
+from slipstream._network.running.run_folder import Execution, destinations_of, newest
+from slipstream._runtime.job import Job
+from slipstream._tools.failpoints import VARIABLE
 
 NETWORK = """
 network: fast

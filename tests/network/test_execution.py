@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 
 from oracles.network import interpret
 from oracles.network_engines import by_output, merged, run_available
-from slipstream.cli import app
-from slipstream.cli import network as cli
-from slipstream.errors import BadArgument, BadInput
-from slipstream.network import Builder, Network, files
-from slipstream.network.adhoc import attach, detach
-from slipstream.network.algebra import Arc
-from slipstream.network.execution import OPENINGS, Execution
+from slipstream._cli import app
+from slipstream._cli import network as cli
+from slipstream._errors import BadArgument, BadInput
+from slipstream._network import Builder, Network, files
+from slipstream._network.algebra import Arc
+from slipstream._network.running.adhoc import attach, detach
+from slipstream._network.running.run_folder import OPENINGS, Execution
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 BORDER, SOLDIERS = NETWORKS / "border.yaml", NETWORKS / "soldiers.csv"
@@ -161,7 +161,7 @@ def test_the_command_line_draws_checks_and_describes(spark, invoke, tmp_path: Pa
 
 
 OWN = """
-from slipstream.network import ScalarFunction, register
+from slipstream._network import ScalarFunction, register
 
 LIMIT = 30
 

@@ -16,22 +16,24 @@ import pytest
 
 from oracles.network import interpret
 from services import service
-from slipstream.errors import BadArgument, BadInput
-from slipstream.io.chunks import CHUNK, OPENING, REJECTED, as_stream
-from slipstream.io.sources import feed_of
-from slipstream.network import Builder, execution, intake
-from slipstream.network.adhoc import attach
-from slipstream.network.algebra import Network, Order
-from slipstream.network.driving import drive
-from slipstream.network.execution import Execution
-from slipstream.network.optimiser import optimise
-from slipstream.network.parcels import Row
-from slipstream.network.plan import plan
-from slipstream.network.qos import Graph, Quality
-from slipstream.network.schemas import check
-from slipstream.network.shedding import Marker, places
-from slipstream.network.statistics import Statistics
-from slipstream.runtime.status import has_finished
+from slipstream._errors import BadArgument, BadInput
+from slipstream._io.chunks import CHUNK, OPENING, REJECTED, as_stream
+from slipstream._io.sources import feed_of
+from slipstream._network import Builder
+from slipstream._network.algebra import Network, Order
+from slipstream._network.planning.plan import plan
+from slipstream._network.quality.optimiser import optimise
+from slipstream._network.quality.qos import Graph, Quality
+from slipstream._network.quality.shedding import Marker, places
+from slipstream._network.quality.statistics import Statistics
+from slipstream._network.running import run_folder
+from slipstream._network.running.adhoc import attach
+from slipstream._network.running.driving import drive
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
+from slipstream._network.tasks import intake
+from slipstream._network.tasks.parcels import Row
+from slipstream._runtime.status import has_finished
 
 CAR = {"id": "text", "time": "integer", "seg": "integer", "spd": "float"}
 
@@ -75,7 +77,7 @@ def comes_to_pause(run: Execution) -> bool:
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallel: int) -> None:
     """Paused, stepped, left and resumed; a line that is no tuple is rejected; the end is said by a mark."""
-    monkeypatch.setattr(execution, "REHEARSALS", 2)
+    monkeypatch.setattr(run_folder, "REHEARSALS", 2)
     arriving = tmp_path / "arriving"
     arriving.mkdir()
 
@@ -157,7 +159,7 @@ def test_queries_points_views_taps_and_the_monitor_on_a_live_feed(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An optimised network follows a file; an ad hoc query comes in the middle, and misses nothing."""
-    monkeypatch.setattr(execution, "REHEARSALS", 2)
+    monkeypatch.setattr(run_folder, "REHEARSALS", 2)
     rows, file = reports(range(30)), tmp_path / "cars.json"
     lines = [json.dumps({**row, "ts": row["ts"] // 1000}) + "\n" for row in rows]
     file.write_text("".join(lines[:150]))
@@ -252,7 +254,7 @@ def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="no such file"):
         feed_of(str(tmp_path / "cars.json"), CAR)
     other = feed_of(str(tmp_path / "cars.csv"), {"id": "text"}, columns={"id": "vin"})
-    from slipstream.io.lines import LineReader, Lines
+    from slipstream._io.readers.lines import LineReader, Lines
 
     (tmp_path / "cars.csv").write_text("ts,vin\n")
     reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header))

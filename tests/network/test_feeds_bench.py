@@ -19,8 +19,8 @@ import pytest
 
 from measure import machine
 from services import service
-from slipstream.io.chunks import as_stream
-from slipstream.network.execution import Execution
+from slipstream._io.chunks import as_stream
+from slipstream._network.running.run_folder import Execution
 
 pytestmark = pytest.mark.bench
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from oracles.streams import busy_stream
-from slipstream.errors import BadArgument, BadInput
-from slipstream.feeds.text import export_text, import_text
-from slipstream.feeds.tuples import FIELDS
-from slipstream.network import Builder, Network
-from slipstream.network.inputs import read_inputs, read_table, read_tables
+from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuples import FIELDS
+from slipstream._network import Builder, Network
+from slipstream._network.running.recordings import read_inputs, read_table, read_tables
 
 SCHEMA = {"sid": "integer", "pos": "float", "name": "text", "here": "boolean"}
 

@@ -28,16 +28,16 @@ from oracles.linear_road import Tuple
 from oracles.network_engines import array_of, stream
 from oracles.network_loads import functions
 from oracles.streams import busy_stream
-from slipstream.network import WindowFunction, files
-from slipstream.network.algebra import Arc, Node, Output
-from slipstream.network.functions import registered
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Superbox, Train
-from slipstream.network.toll import Toll
-from slipstream.network.windows import NULL_INTEGER, Function, Sorted, Windows, apply
-from slipstream.runtime.store import MemoryStore
+from slipstream._network import WindowFunction, files
+from slipstream._network.algebra import Arc, Node, Output
+from slipstream._network.boxes.toll import Toll
+from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
+from slipstream._network.functions import registered
+from slipstream._network.planning.plan import plan
+from slipstream._network.schemas import check
+from slipstream._network.tasks.operators_in_spark import Boxes
+from slipstream._network.tasks.superbox import Superbox, Train
+from slipstream._runtime.store import MemoryStore
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 #: outputs, and the columns of an answer in the order of the paper's fields

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.network.monitor import QUANTILES, Measured
+from slipstream._network.quality.monitor import QUANTILES, Measured
 
 Times = st.lists(st.integers(0, 10**6), min_size=1, max_size=60)
 

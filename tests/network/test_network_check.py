@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from slipstream.errors import BadInput
-from slipstream.network import TUP, Builder, Order, ScalarFunction, Stream, register
-from slipstream.network.algebra import Arc, Filter, Network, Node, Output, Source
-from slipstream.network.schemas import check
+from slipstream._errors import BadInput
+from slipstream._network import TUP, Builder, Order, ScalarFunction, Stream, register
+from slipstream._network.algebra import Arc, Filter, Network, Node, Output, Source
+from slipstream._network.schemas import check
 
 ORDER = Order("time")
 

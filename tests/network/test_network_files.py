@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.cli.network.options import register
-from slipstream.errors import BadInput
-from slipstream.network import algebra, drawing, files
-from slipstream.network.algebra import Arc, ConnectionPoint, Network, Node, Order, Output, Source, Table
-from slipstream.network.qos import Graph, Quality
+from slipstream._cli.network.options import register
+from slipstream._errors import BadInput
+from slipstream._network import algebra, drawing, files
+from slipstream._network.algebra import Arc, ConnectionPoint, Network, Node, Order, Output, Source, Table
+from slipstream._network.quality.qos import Graph, Quality
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 register(NETWORKS / "braking.py")  # the operator of an example

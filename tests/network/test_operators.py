@@ -19,17 +19,17 @@ from network.test_streaming import SCHEMA, bag, random_feed
 from network.test_superbox import run
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import stream
-from slipstream.cli.network.options import register as execute
-from slipstream.errors import BadArgument, BadInput
-from slipstream.network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register, require
-from slipstream.network.execution import Execution
-from slipstream.network.flow import places_of
-from slipstream.network.operators import find
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.statistics import measure
-from slipstream.network.superbox import Superbox
-from slipstream.network.windows import nulls
+from slipstream._cli.network.options import register as execute
+from slipstream._errors import BadArgument, BadInput
+from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register, require
+from slipstream._network.boxes.operators import find
+from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.flow import places_of
+from slipstream._network.planning.plan import plan
+from slipstream._network.quality.statistics import measure
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
+from slipstream._network.tasks.superbox import Superbox
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 

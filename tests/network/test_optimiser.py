@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.network import interpret
-from slipstream.network import Builder, Network, Order, ScalarFunction, register
-from slipstream.network.optimiser import Optimised, optimise
-from slipstream.network.schemas import check
-from slipstream.network.statistics import Figures, Statistics
+from slipstream._network import Builder, Network, Order, ScalarFunction, register
+from slipstream._network.quality.optimiser import Optimised, optimise
+from slipstream._network.quality.statistics import Figures, Statistics
+from slipstream._network.schemas import check
 
 SCHEMA = {"a": "integer", "g": "integer", "v": "integer", "w": "integer"}
 

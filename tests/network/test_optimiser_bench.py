@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from measure import machine
 from oracles.network_loads import NETWORKS, SAMPLE, Load, reached, speeding
-from slipstream.cli import network as cli
-from slipstream.network.optimiser import optimise
-from slipstream.network.schemas import check
-from slipstream.network.statistics import Figures, Statistics
+from slipstream._cli import network as cli
+from slipstream._network.quality.optimiser import optimise
+from slipstream._network.quality.statistics import Figures, Statistics
+from slipstream._network.schemas import check
 
 #: the length of the batches of the runs
 TRAIN = 400_000

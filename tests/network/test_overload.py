@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from services import service
-from slipstream.io import outputs
-from slipstream.network.execution import Execution
+from slipstream._io import outputs
+from slipstream._network.running.run_folder import Execution
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 

@@ -14,10 +14,10 @@ import pytest
 
 from measure import machine
 from oracles.network_loads import Load, overload, predicted, reached
-from slipstream.network.driving import drive
-from slipstream.network.execution import Execution
-from slipstream.network.schemas import check
-from slipstream.network.shedding import Controller, Shedding, evenly, plan
+from slipstream._network.quality.shedding import Controller, Shedding, evenly, plan
+from slipstream._network.running.driving import drive
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
 
 #: how long tuples arrive, at how many times the capacity, and the share of it that shedding counts on
 SECONDS, TIMES, HEADROOM = 12, 3.0, 0.6

@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 from network.test_streaming import SCHEMA, everything, random_feed
 from network.test_superbox import NAMES, TABLE, in_rows, sorted_rows
 from oracles.network_engines import Feed, array_of
-from slipstream.io.chunks import CHUNK, LAST, OPENING, as_stream
-from slipstream.network import stage
-from slipstream.network.flow import Train
-from slipstream.network.parcels import DELIVERED, Load, Row, frame, record_batch, rows_in
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.stage import Carrier, SuperboxStage
-from slipstream.network.superbox import Superbox
-from slipstream.network.trains import arrow_schema
-from slipstream.runtime.partitions import labels
+from slipstream._io.chunks import CHUNK, LAST, OPENING, as_stream
+from slipstream._network.flow import Train
+from slipstream._network.planning.plan import plan
+from slipstream._network.running.trains import arrow_schema
+from slipstream._network.schemas import check
+from slipstream._network.tasks import operators_in_spark
+from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage
+from slipstream._network.tasks.parcels import DELIVERED, Load, Row, frame, record_batch, rows_in
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._runtime.partitions import labels
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ class Tasks:
 def delivered(superbox: Superbox, batches: list[list[Row]], apart: bool) -> dict[str, list[dict[str, Any]]]:
     tasks, found = Tasks(superbox, apart), []
     for number, rows in enumerate(batches):
-        with patch.object(stage, "batch_number", lambda number=number: number):
+        with patch.object(operators_in_spark, "batch_number", lambda number=number: number):
             found += list(tasks.batch(rows))
     return sorted_rows(superbox.plan, found)
 

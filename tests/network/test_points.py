@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.network.algebra import Arc, ConnectionPoint
-from slipstream.network.points import History, Span
+from slipstream._network.algebra import Arc, ConnectionPoint
+from slipstream._network.running.connection_points import History, Span
 
 ACTIONS = st.one_of(
     st.tuples(st.just("batch"), st.integers(0, 3)),

@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 
 from network.test_superbox import run
 from oracles.network_engines import Feed
-from slipstream.network import Builder, Keep, Network, rejects
-from slipstream.network.flow import Train
-from slipstream.network.parcels import Sorter
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.stages import Home
-from slipstream.network.superbox import Parcel, Superbox
+from slipstream._network import Builder, Keep, Network
+from slipstream._network.flow import Train
+from slipstream._network.planning.plan import plan
+from slipstream._network.planning.stages import Home
+from slipstream._network.running import rejects
+from slipstream._network.schemas import check
+from slipstream._network.tasks.parcels import Sorter
+from slipstream._network.tasks.superbox import Parcel, Superbox
 
 CAR = "CREATE CUBOID car (vid BIGINT KEY, speed UTINYINT AST(3), heat FLOAT, pos INT)"
 SCHEMA = {"vid": "integer", "speed": "integer", "heat": "float", "pos": "integer"}

@@ -10,14 +10,23 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from slipstream.errors import BadArgument, BadInput
-from slipstream.network import Builder, Network, Order
-from slipstream.network.analysis import analyse
-from slipstream.network.execution import Execution
-from slipstream.network.qos import Graph, Quality
-from slipstream.network.schemas import Checked, check
-from slipstream.network.shedding import Controller, delivered, entering, evenly, own_branches, places, plan, stamp
-from slipstream.network.statistics import Figures, Statistics
+from slipstream._errors import BadArgument, BadInput
+from slipstream._network import Builder, Network, Order
+from slipstream._network.quality.analysis import analyse
+from slipstream._network.quality.qos import Graph, Quality
+from slipstream._network.quality.shedding import (
+    Controller,
+    delivered,
+    entering,
+    evenly,
+    own_branches,
+    places,
+    plan,
+    stamp,
+)
+from slipstream._network.quality.statistics import Figures, Statistics
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import Checked, check
 
 STRICT = Quality(drop=Graph(((0, 0), (0.9, 0.1), (1, 1))))
 TOLERANT = Quality(drop=Graph(((0, 0), (0.3, 0.95), (1, 1))))

@@ -18,17 +18,17 @@ from network.test_streaming import NAMES, bag, everything, random_feed
 from network.test_superbox import TABLE, in_rows
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of
-from slipstream.io import outputs
-from slipstream.io.chunks import CHUNK, as_stream
-from slipstream.io.outputs import Written
-from slipstream.network.algebra import Network
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.sink import Sink, Tuples
-from slipstream.network.stage import SuperboxStage
-from slipstream.network.superbox import Superbox
-from slipstream.network.trains import SEQ, TS, arrow_schema
-from slipstream.runtime.memory import Host, one_key
+from slipstream._io import outputs
+from slipstream._io.chunks import CHUNK, as_stream
+from slipstream._io.outputs import Written
+from slipstream._network.algebra import Network
+from slipstream._network.planning.plan import plan
+from slipstream._network.running.trains import SEQ, TS, arrow_schema
+from slipstream._network.schemas import check
+from slipstream._network.tasks.operators_in_spark import SuperboxStage
+from slipstream._network.tasks.sink import Sink, Tuples
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._runtime.memory import Host, one_key
 
 
 @pytest.fixture(scope="module")

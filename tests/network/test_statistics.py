@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from slipstream.cli import network as cli
-from slipstream.errors import CheckFailed
-from slipstream.network import Builder, Order, ScalarFunction, rehearsal
-from slipstream.network.schemas import check
-from slipstream.network.statistics import measure
+from slipstream._cli import network as cli
+from slipstream._errors import CheckFailed
+from slipstream._network import Builder, Order, ScalarFunction
+from slipstream._network.quality import calibration
+from slipstream._network.quality.statistics import measure
+from slipstream._network.schemas import check
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 
@@ -59,8 +60,8 @@ outputs: {early: {from: early}}
 def test_the_command_line_says_whether_the_machine_holds_a_rate_and_what_optimising_gains(
     spark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(rehearsal, "TRAINS", (1, 3))
-    monkeypatch.setattr(rehearsal, "WARM", 0)
+    monkeypatch.setattr(calibration, "TRAINS", (1, 3))
+    monkeypatch.setattr(calibration, "WARM", 0)
     sample = ("--input", f"soldiers={NETWORKS / 'soldiers.csv'}", "--json")
     border = str(NETWORKS / "border.yaml")
     flood = CliRunner().invoke(cli.app, ["check", border, "--rate", "soldiers=1e12", *sample])
@@ -82,5 +83,5 @@ def test_a_user_function_is_called_only_for_tuples_that_are_there() -> None:
 
 
 def test_parts_of_a_sample_follow_each_other() -> None:
-    parts = rehearsal.parts(pa.table({"a": list(range(16))}), (1, 2, 1))
+    parts = calibration.parts(pa.table({"a": list(range(16))}), (1, 2, 1))
     assert [part["_seq"].to_pylist() for part in parts] == [list(range(4)), list(range(4, 12)), list(range(12, 16))]

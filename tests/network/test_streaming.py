@@ -11,10 +11,11 @@ import pytest
 
 from oracles.network import interpret
 from oracles.network_engines import Feed, by_output, merged, run_available, write_feed
-from slipstream.network import TUP, Builder, Network, Order, translation
-from slipstream.network.algebra import Schema
-from slipstream.network.values import Untranslatable
-from slipstream.network.vector import Expression, translate
+from slipstream._network import TUP, Builder, Network, Order
+from slipstream._network.algebra import Schema
+from slipstream._network.sql import translation
+from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.vector import Expression, translate
 
 SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}
 

@@ -16,17 +16,17 @@ from pyspark.sql import SparkSession
 from network.test_streaming import NAMES, bag, everything, only_columns, random_feed
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of, plain
-from slipstream.network import translation
-from slipstream.network.algebra import Schema
-from slipstream.network.flow import Train, in_order, merging, sorting
-from slipstream.network.parcels import Load, Sorter
-from slipstream.network.plan import Plan, plan
-from slipstream.network.schemas import check
-from slipstream.network.stage import Boxes
-from slipstream.network.superbox import SPARK, Cargo, Parcel, Superbox
-from slipstream.network.translation import TUPLE, Program
-from slipstream.network.vector import translate
-from slipstream.runtime.store import MemoryStore
+from slipstream._network.algebra import Schema
+from slipstream._network.flow import Train, in_order, merging, sorting
+from slipstream._network.planning.plan import Plan, plan
+from slipstream._network.schemas import check
+from slipstream._network.sql import translation
+from slipstream._network.sql.translation import TUPLE, Program
+from slipstream._network.sql.vector import translate
+from slipstream._network.tasks.operators_in_spark import Boxes
+from slipstream._network.tasks.parcels import Load, Sorter
+from slipstream._network.tasks.superbox import SPARK, Cargo, Parcel, Superbox
+from slipstream._runtime.store import MemoryStore
 
 
 @pytest.fixture(scope="module")

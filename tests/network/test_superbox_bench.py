@@ -12,13 +12,13 @@ import pytest
 from measure import machine
 from network.test_train_bench import CONSUMERS, dissemination, reports
 from oracles.network_loads import Load, linear_road
-from slipstream.network.flow import Train
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.stage import Boxes
-from slipstream.network.superbox import Superbox
-from slipstream.network.windows import encoded
-from slipstream.runtime.store import MemoryStore
+from slipstream._network.boxes.window_functions import encoded
+from slipstream._network.flow import Train
+from slipstream._network.planning.plan import plan
+from slipstream._network.schemas import check
+from slipstream._network.tasks.operators_in_spark import Boxes
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._runtime.store import MemoryStore
 
 
 def trains(superbox: Superbox, table: pa.Table, size: int) -> list[Train]:

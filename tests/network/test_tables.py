@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from slipstream.errors import BadInput
-from slipstream.network.tables import FLOAT, INTEGER, TEXT, Log, Table, take_over
-from slipstream.runtime.store import MemoryStore
+from slipstream._errors import BadInput
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, Table, take_over
+from slipstream._runtime.store import MemoryStore
 
 COLUMNS = {"number": INTEGER, "share": FLOAT, "name": TEXT, "other": TEXT}
 TEXTS = st.one_of(st.none(), st.text(max_size=6))

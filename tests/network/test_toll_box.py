@@ -21,17 +21,17 @@ from network.test_superbox import run
 from oracles.linear_road import answers
 from oracles.network_engines import Feed
 from oracles.streams import busy_stream
-from slipstream.cuboid.ask import ask
-from slipstream.cuboid.snapshot import Snapshot
-from slipstream.errors import BadInput
-from slipstream.feeds.tuples import FIELDS
-from slipstream.linear_road.published import CUBOIDS
-from slipstream.network import Builder, Network, files
-from slipstream.network.execution import Execution
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.superbox import Superbox
-from slipstream.network.toll import Toll
+from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._errors import BadInput
+from slipstream._feeds.tuples import FIELDS
+from slipstream._linear_road.state.published import CUBOIDS
+from slipstream._network import Builder, Network, files
+from slipstream._network.boxes.toll import Toll
+from slipstream._network.planning.plan import plan
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
+from slipstream._network.tasks.superbox import Superbox
 
 COLUMNS = dict.fromkeys(FIELDS, "integer")
 #: output -> the number of its answers, and its columns in the paper's order

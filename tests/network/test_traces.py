@@ -9,7 +9,7 @@ import pytest
 
 from oracles.network import interpret
 from oracles.network_engines import Results, merged, stream
-from slipstream.network import TUP, Builder, Network, Order, WindowFunction, register
+from slipstream._network import TUP, Builder, Network, Order, WindowFunction, register
 
 SOLDIER = {"sid": "integer", "time": "integer", "pos": "integer"}
 

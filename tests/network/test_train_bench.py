@@ -14,8 +14,8 @@ import pytest
 
 from measure import machine
 from oracles.network_engines import compiled
-from slipstream.network import Builder, Network, Order
-from slipstream.network.inputs import write_trains
+from slipstream._network import Builder, Network, Order
+from slipstream._network.running.recordings import write_trains
 
 TUPLES = 50_000
 CONSUMERS = 10

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from slipstream.errors import BadInput
-from slipstream.network import ScalarFunction, register
-from slipstream.network.values import Untranslatable
-from slipstream.network.vector import translate
-from slipstream.network.windows import NULL_INTEGER
+from slipstream._errors import BadInput
+from slipstream._network import ScalarFunction, register
+from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.vector import translate
 
 SCHEMA = {"a": "integer", "b": "integer", "x": "float", "y": "float", "p": "boolean", "q": "boolean", "s": "text"}
 ROWS: list[tuple[Any, ...]] = [

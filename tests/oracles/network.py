@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import stdev
 from typing import Any
 
-from slipstream.network.algebra import (
+from slipstream._network.algebra import (
     TUP,
     Aggregate,
     Arc,
@@ -27,9 +27,9 @@ from slipstream.network.algebra import (
     Running,
     Union,
 )
-from slipstream.network.functions import registered
-from slipstream.network.operators import Operator
-from slipstream.network.schemas import check
+from slipstream._network.boxes.operators import Operator
+from slipstream._network.functions import registered
+from slipstream._network.schemas import check
 
 Tuple = dict[str, Any]
 _sqlite = sqlite3.connect(":memory:", check_same_thread=False)

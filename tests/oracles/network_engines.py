@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream.network.algebra import Arc, Network
-from slipstream.network.compiler import Compiled, compile_network
-from slipstream.network.plan import plan
-from slipstream.network.schemas import check
-from slipstream.network.tables import Log
-from slipstream.network.trains import SEQ, TS, arrow_schema, open_trains, write_train
-from slipstream.network.windows import NULL_INTEGER
-from slipstream.runtime.store import MemoryStore
+from slipstream._network.algebra import Arc, Network
+from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.planning.compiler import Compiled, compile_network
+from slipstream._network.planning.plan import plan
+from slipstream._network.running.trains import SEQ, TS, arrow_schema, open_trains, write_train
+from slipstream._network.schemas import check
+from slipstream._network.state.tables import Log
+from slipstream._runtime.store import MemoryStore
 
 Feed = list[tuple[str, int, dict[str, Any]]]
 Results = dict[str, list[dict[str, Any]]]

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream.cli.network.options import register
-from slipstream.network import Builder, Network, Order, files
-from slipstream.network.analysis import analyse
-from slipstream.network.execution import Execution
-from slipstream.network.inputs import write_trains
-from slipstream.network.qos import Graph, Quality
-from slipstream.network.rehearsal import rehearse, seconds_of
-from slipstream.network.schemas import check
-from slipstream.network.statistics import Statistics
+from slipstream._cli.network.options import register
+from slipstream._network import Builder, Network, Order, files
+from slipstream._network.quality.analysis import analyse
+from slipstream._network.quality.calibration import rehearse, seconds_of
+from slipstream._network.quality.qos import Graph, Quality
+from slipstream._network.quality.statistics import Statistics
+from slipstream._network.running.recordings import write_trains
+from slipstream._network.running.run_folder import Execution
+from slipstream._network.schemas import check
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SAMPLE = 200_000

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slipstream.errors import BadArgument, BadInput
-from slipstream.runtime import job
+from slipstream._errors import BadArgument, BadInput
+from slipstream._runtime import job
 
 SETTINGS = {"rules": "2004", "lateness": 60}
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream.errors import BadInput
-from slipstream.feeds import names as texts
-from slipstream.runtime.names import Names, Register
-from slipstream.runtime.store import MemoryStore
+from slipstream._errors import BadInput
+from slipstream._feeds import names as texts
+from slipstream._runtime.names import Names, Register
+from slipstream._runtime.store import MemoryStore
 
 IDS = st.text("abü€", min_size=1, max_size=4)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slipstream.cuboid.fragment import Fragment
-from slipstream.cuboid.schema import AST, Schema
-from slipstream.runtime import shared_arrays, state_cache
+from slipstream._cuboid.fragment import Fragment
+from slipstream._cuboid.schema import AST, Schema
+from slipstream._runtime import shared_arrays, state_cache
 
 SPEEDS = Schema("CAR", (AST("speed", "i4", 3),))
 

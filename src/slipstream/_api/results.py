@@ -1,0 +1,292 @@
+"""What a job has committed: its outputs, its cuboids and its trips, now and in the past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from slipstream._api import html
+from slipstream._archive.files import TRIPS
+from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
+from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
+from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
+from slipstream._errors import MALFORMED, BadArgument
+from slipstream._io import outputs
+from slipstream._io.outputs import BATCH
+from slipstream._moving import register
+from slipstream._network.running import results
+from slipstream._network.running.trains import TS
+from slipstream._runtime import job, status
+from slipstream._spark import session
+from slipstream._tools.strict_json import json_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as PandasFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+#: the column of moving points in a table of trips
+TRIP = "Trip"
+#: rows that a notebook shows
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """What a job is doing, and how much it has done.
+
+    >>> JobStatus("running", batches=3, tuples=1200, outputs={"slow": 7}).is_active
+    True
+    """
+
+    state: str  # new, starting, ready, running, stopped or failed
+    why: str = ""  # why it stopped: "finished", "asked to stop", or what went wrong
+    batches: int = 0  # that are committed
+    tuples: int = 0  # that were read
+    rejects: int = 0  # lines that are not tuples
+    outputs: dict[str, int] = field(default_factory=dict)  # the rows of each output
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job is starting, ready or running."""
+        return self.state in (status.STARTING, status.READY, status.RUNNING)
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether the job has processed all of its input."""
+        return (self.state, self.why) == (status.STOPPED, status.FINISHED)
+
+    def _repr_html_(self) -> str:
+        return html.status(None, self)
+
+
+def status_of(folder: Path) -> JobStatus:
+    """Return the status of the job in a folder."""
+    try:
+        body = json_of((folder / status.FILE).read_bytes())
+        state, why = str(body["state"]), str(body["why"])
+    except (FileNotFoundError, NotADirectoryError, *MALFORMED):
+        state, why = "new", ""
+    batches = outputs.journal(folder)
+    rows: dict[str, int] = {}
+    for batch in batches:
+        for name, count in batch.outputs.items():
+            rows[name] = rows.get(name, 0) + count
+    tuples, rejects = sum(batch.tuples for batch in batches), sum(batch.rejects for batch in batches)
+    return JobStatus(state, why, len(batches), tuples, rejects, rows)
+
+
+def open(folder: str | Path) -> Results:
+    """Open the folder of a job, of whatever kind, while it runs or afterwards.
+
+    >>> import slipstream as ss
+    >>> ss.open("nowhere")
+    Traceback (most recent call last):
+        ...
+    slipstream._errors.BadArgument: nowhere: not the folder of a job.
+    Give the --out folder of a job.
+    """
+    place = Path(folder)
+    job.Job.read(place)
+    return Results(place)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a job: outputs by name, cuboids, trips. ``slipstream.open`` returns them."""
+
+    folder: Path
+    _until: int | None = field(default=None, repr=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the outputs."""
+        return outputs.names(self.folder)
+
+    def __getitem__(self, output: str) -> Output:
+        if output not in self.names:
+            raise BadArgument(f"{self.folder}: no output {output!r}.", hint=f"It has: {', '.join(self.names)}.")
+        return Output(self.folder, output, self._until)
+
+    def __contains__(self, output: object) -> bool:
+        return output in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def status(self) -> JobStatus:
+        """What the job is doing and how much it has done."""
+        return status_of(self.folder)
+
+    def as_of(self, moment: int | datetime) -> Results:
+        """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
+        batches = outputs.journal(self.folder)
+        if isinstance(moment, datetime):
+            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            last = sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
+        else:
+            last = moment
+        if not -1 <= last < max(len(batches), 0):
+            raise BadArgument(
+                f"{self.folder}: batch {last} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are."
+            )
+        return replace(self, _until=last)
+
+    def trips(self, name: str = TRIPS) -> Trips:
+        """Return the trips that the job has archived."""
+        if name not in self.names:
+            raise BadArgument(f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.")
+        return Trips(self.folder, name, self._until)
+
+    @property
+    def cuboids(self) -> list[str]:
+        """The names of the cuboids that the job publishes."""
+        return self._snapshot().names if (self.folder / SNAPSHOT / CATALOGUE).exists() else []
+
+    def cuboid(self, name: str) -> Cuboid:
+        """Return a cuboid as of the last commit: ``results.cuboid("car")[100].speed[0]``."""
+        return self._snapshot()[name]
+
+    def sql(self, select: str) -> PandasFrame:
+        """Answer a query in Streamonas-SQL over the cuboids, as of the last commit."""
+        import pandas as pd
+
+        found = ask(self._snapshot(), select)
+        return pd.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in found.items()})
+
+    def _snapshot(self) -> Snapshot:
+        if not (self.folder / SNAPSHOT / CATALOGUE).exists():
+            raise BadArgument(
+                f"{self.folder}: publishes no cuboids.", hint="Stream.keep and Stream.toll(publish=True) do."
+            )
+        found = Snapshot.open(self.folder)
+        if self._until is not None and self._until < found.batch:
+            raise BadArgument(
+                f"{self.folder}: cuboids are kept as of the last commit, batch {found.batch}.",
+                hint="Outputs and trips can be read as of an earlier one.",
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Results {self.folder}: {', '.join(self.names) or 'no outputs yet'}>"
+
+    def _repr_html_(self) -> str:
+        return html.status(self.folder, self.status())
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a job: a table of all tuples that were committed, in their order."""
+
+    folder: Path
+    name: str
+    _until: int | None = field(default=None, repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return _own(outputs.visible(self.folder, self.name).schema.names)
+
+    def as_of(self, batch: int) -> Output:
+        """Return the output as of a committed batch."""
+        return replace(self, _until=batch)
+
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
+        rows = outputs.frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
+        keys = results.keys_of(rows.columns)
+        return (rows.orderBy(*keys) if keys else rows).select(*_own(rows.columns))
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table; needs no Spark."""
+        rows = outputs.read(self.folder, self.name, until=self._until)
+        return results.own(rows).drop_columns(BATCH)
+
+    def to_pandas(self) -> PandasFrame:
+        """Return a pandas DataFrame; needs no Spark."""
+        found: PandasFrame = self.to_arrow().to_pandas()
+        return found
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return a list of dictionaries; needs no Spark."""
+        return list(self.to_arrow().to_pylist())
+
+    def tail(self, rows: int = _SHOWN) -> list[dict[str, Any]]:
+        """Return the newest tuples, the newest last, without reading the rest."""
+        return results.newest_results(self.folder, self.name, rows)
+
+    def __len__(self) -> int:
+        return int(outputs.read(self.folder, self.name, [BATCH], until=self._until).num_rows)
+
+    def __repr__(self) -> str:
+        return f"<Output {self.name} of {self.folder}: {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        return html.table(self.tail(), self.columns)
+
+
+@dataclass(frozen=True)
+class Trips:
+    """The trips of an archive: who moved, and a moving point ``Trip``.
+
+    ``where`` takes SQL over the columns, with all functions of :mod:`slipstream.functions`.
+    """
+
+    folder: Path
+    name: str = TRIPS
+    _until: int | None = field(default=None, repr=False)
+    _conditions: tuple[str, ...] = field(default=(), repr=False)
+
+    def where(self, condition: str) -> Trips:
+        """Keep the trips for which a SQL condition holds, such as ``travelled(Trip) > 1000``."""
+        return replace(self, _conditions=(*self._conditions, condition))
+
+    def as_of(self, batch: int) -> Trips:
+        """Return the trips that had ended by a committed batch."""
+        return replace(self, _until=batch)
+
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """Return a Spark DataFrame; :mod:`slipstream.functions` has the operators on its moving points."""
+        from pyspark.errors import AnalysisException, ParseException
+
+        spark = spark or session.build("slipstream")
+        rows = outputs.frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
+        rows = rows.select(*_own(rows.columns))
+        if self._conditions:
+            register(spark)
+        for condition in self._conditions:
+            try:
+                rows = rows.where(condition)
+            except (AnalysisException, ParseException) as error:
+                raise BadArgument(
+                    f"where({condition!r}): {str(error).splitlines()[0]}", hint=f"Columns: {', '.join(rows.columns)}."
+                ) from None
+        return rows
+
+    def to_pandas(self) -> PandasFrame:
+        """Return a pandas DataFrame; a trip is a dictionary with its instants and places."""
+        found: PandasFrame = self.to_spark().toPandas()
+        return found
+
+    def __len__(self) -> int:
+        if not self._conditions:
+            return int(outputs.read(self.folder, self.name, [BATCH], until=self._until).num_rows)
+        return self.to_spark().count()
+
+    def _repr_html_(self) -> str:
+        rows = outputs.newest(self.folder, self.name, html.MOST_TRIPS)
+        return html.trips(rows[TRIP].to_pylist(), f"{self.name} of {self.folder}")
+
+
+def _own(columns: list[str]) -> list[str]:
+    """The columns of an output that are the user's."""
+    hidden = {BATCH, TS, *results.keys_of(columns)}
+    return [name for name in columns if name not in hidden]

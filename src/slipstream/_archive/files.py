@@ -1,0 +1,82 @@
+"""Where trips lie: in the table of a job that archives, or in a folder of Parquet files that somebody else filled.
+
+OUT/outputs/trips/      a job's trips that are over: every trip once, from the commit of the batch that ended it on
+OUT/manifest.json       that these trips lie in the plane of Linear City
+OWN/trips/*.parquet     trips of another origin, with the same columns; all of them count
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from slipstream._errors import MALFORMED, BadInput
+from slipstream._io import outputs
+from slipstream._tools.strict_json import json_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: the name of the table, and of the folder of others
+TRIPS, MANIFEST = "trips", "manifest.json"
+FORMAT, VERSION = "slipstream-archive", 1
+#: the plane in which Linear Road's expressways lie
+LINEAR_CITY = "linear city"
+
+
+def describe(out: Path) -> None:
+    """Write ``out/manifest.json``: that these trips lie in the plane of Linear City."""
+    out.mkdir(parents=True, exist_ok=True)
+    body = {"format": FORMAT, "version": VERSION, "plane": LINEAR_CITY}
+    (out / MANIFEST).write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
+
+
+def is_linear_city(out: Path) -> bool:
+    """Whether an archive says that its trips are on Linear Road's expressways."""
+    try:
+        body = json_of((out / MANIFEST).read_bytes())
+        return (body["format"], body["plane"]) == (FORMAT, LINEAR_CITY)
+    except (OSError, *MALFORMED):
+        return False
+
+
+def is_archive(out: Path) -> bool:
+    """Whether a folder has trips."""
+    return _has_table(out) or any((out / TRIPS).glob("*.parquet"))
+
+
+def read_trips(out: Path, columns: Sequence[str]) -> pa.Table:
+    """Columns of all trips in an archive, without Spark."""
+    if _has_table(out):
+        return outputs.read(out, TRIPS, columns)
+    return pa.concat_tables([pq.read_table(file, columns=list(columns)) for file in _own_files(out)])
+
+
+def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFrame:
+    """Return the trips of an archive, with a moving point ``Trip`` each.
+
+    Those of a toll or archive job also have vid, xway and dir; those of a network the column that identifies who moved.
+    An ``output`` of a network may have another name than trips.
+    """
+    if _has_table(out, output):
+        return outputs.frame(spark, out, output).drop(outputs.BATCH)
+    return spark.read.parquet(*map(str, _own_files(out)))
+
+
+def _has_table(out: Path, output: str = TRIPS) -> bool:
+    return output in outputs.names(out)
+
+
+def _own_files(out: Path) -> list[Path]:
+    files = sorted((out / TRIPS).rglob("*.parquet"))
+    if not files or (out / outputs.JOURNAL).exists():
+        raise BadInput(
+            f"{out}: no archive, or one of Slipstream 0.1.",
+            hint="`slipstream archive INPUT --out OUT` makes one.",
+        )
+    return files

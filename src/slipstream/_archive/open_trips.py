@@ -1,0 +1,334 @@
+"""A keyed stream of points, cut into trips: what a batch adds, which trips it ends, and how that rests in the store.
+
+What begins a trip is a rule: Linear Road's (``reports``), or a silence (``silences``). The rest is the same for all.
+
+Points lie in a table whose places are used again; each knows the place of the one before it in its trip, and a trip is
+collected backwards when it is over. A batch costs what it brings: it writes its own points to the store and some old
+ones again (``cuboid.log``), and takes nothing out when a trip ends. What the store holds of ended trips is told from
+the rest by the points themselves, for a trip is over by definition: its mover has begun another, or is silent. That
+depends on nothing but the points, so a batch that is done again ends the same trips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, insert, locate
+from slipstream._cuboid.log import DeltaLog
+from slipstream._cuboid.schema import KEY, Plain, Schema
+from slipstream._runtime import shared_arrays
+from slipstream._runtime.store import Store
+from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
+
+#: what a rule says of a point: it goes on with the trip of its mover, begins another, or belongs to none
+GOES_ON, BEGINS, REFUSED = range(3)
+#: before the first point
+NEVER = -(1 << 62)
+_LEAST = 1024
+_FREE = -1
+#: in the column ``begins``: nothing lies here
+_GONE = 2
+
+Rows = npt.NDArray[np.void]
+
+
+def point_schema(name: str, time: str, *columns: Plain) -> Schema:
+    """A point of an open trip. ``prev`` is the place of the one before it; places that are free are chained by it."""
+    return Schema(name, (Plain("time", time), Plain("prev", "i4"), Plain("begins", "u1"), *columns))
+
+
+def mover_schema(name: str, time: str, *columns: Plain) -> Schema:
+    """Who is on a trip: the time of its last point, where that lies, and how many the trip has."""
+    return Schema(name, (Plain("time", time), Plain("last", "i4"), Plain("count", "i4"), *columns))
+
+
+class Rule(Protocol):
+    """What a trip is."""
+
+    @property
+    def point(self) -> Schema:
+        """What is known of a point (``point_schema``)."""
+
+    @property
+    def mover(self) -> Schema:
+        """What is known of a mover (``mover_schema``)."""
+
+    def judge(self, points: Rows, at: Ints, fresh: Bools, movers: Rows) -> Bytes:
+        """Say of each point whether it begins a trip, and note in its mover what the next one is compared with.
+
+        The mover of point i is row ``at[i]``; one that is ``fresh`` has no points yet, and its first is never refused.
+        """
+
+    def horizon(self, newest: int) -> int:
+        """A trip is over when its last point is at this time or before, and the stream has come to ``newest``."""
+
+
+class Ended(NamedTuple):
+    """Trips that are over: whose, of how many points, their points one trip after the other, in order of time.
+
+    ``by`` is the place in the train of the point with which their movers began others; the end of the train where
+    they did not.
+    """
+
+    key: Longs
+    size: Ints
+    points: Rows
+    by: Longs
+
+
+class _Over(NamedTuple):
+    """Trips that are over and not collected: whose, where their last point lies, how many they have, who ended them."""
+
+    key: Longs
+    last: Ints
+    size: Ints
+    by: Longs
+
+
+@compiled
+def find_movers(points: Rows, movers: Parts, at: Ints, fresh: Bools) -> None:
+    """The row of each point's mover, made where there is none."""
+    for i in range(points.size):
+        row = locate(movers, points[i].key)
+        fresh[i] = row == EMPTY
+        at[i] = insert(movers, points[i].key) if fresh[i] else row
+
+
+@compiled
+def take_place(rows: Rows, head: Ints) -> int:
+    """A free place for a point; ``head`` is how many places were ever used, and the first free one among them."""
+    place = head[1]
+    if place != _FREE:
+        head[1] = rows[place].prev
+        return int(place)
+    head[0] += 1
+    return int(head[0] - 1)
+
+
+@compiled
+def link(
+    points: Rows,
+    at: Ints,
+    fresh: Bools,
+    verdict: Bytes,
+    movers: Rows,
+    rows: Rows,
+    head: Ints,
+    places: Ints,
+    over: _Over,
+) -> int:
+    """Add points to the trips of their movers; returns how many trips they ended by beginning others."""
+    count = 0
+    for i in range(points.size):
+        if verdict[i] == REFUSED:
+            places[i] = _FREE
+            continue
+        mover, begins = movers[at[i]], verdict[i] == BEGINS
+        if begins and not fresh[i]:
+            over.key[count], over.last[count], over.size[count] = points[i].key, mover.last, mover.count
+            over.by[count] = i
+            count += 1
+        place = take_place(rows, head)
+        rows[place] = points[i]
+        row = rows[place]
+        row.begins = begins
+        row.prev = _FREE if begins else mover.last
+        mover.count = 1 if begins else mover.count + 1
+        mover.last = places[i] = place
+    return count
+
+
+@compiled
+def collect(rows: Rows, head: Ints, last: Ints, count: Ints, points: Rows) -> None:
+    """Take the points of trips out, each trip from its last point backwards; their places are free then."""
+    end = 0
+    for i in range(last.size):
+        end += count[i]
+        place = last[i]
+        for back in range(1, count[i] + 1):
+            points[end - back] = rows[place]
+            row = rows[place]
+            before = row.prev
+            row.begins, row.prev = _GONE, head[1]
+            head[1] = place
+            place = before
+
+
+class Table:
+    """Points in places that are used again, in memory that all workers share; ``cuboid.log`` keeps it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._area = shared_arrays.Area(schema.dtype, _LEAST)
+        self.head = np.array([0, _FREE], np.int32)
+        self._new: list[Ints] = []
+        self._loaded: list[Rows] = []
+
+    def __len__(self) -> int:
+        return int(self.head[0])
+
+    @property
+    def rows(self) -> Rows:
+        """All places that were ever used."""
+        return self._area.array[: len(self)]
+
+    @property
+    def room(self) -> Rows:
+        """All places there are."""
+        return self._area.array
+
+    def make_room(self, more: int) -> None:
+        """Be ready for ``more`` points."""
+        if len(self) + more > self.room.size:
+            self._area.grow(3 * (len(self) + more) // 2)
+
+    def note(self, places: Ints) -> None:
+        """Remember where new points lie, for the next delta."""
+        self._new.append(places)
+
+    def delta(self) -> bytes:
+        """The points added since the last delta that are still there."""
+        rows = self.rows.take(np.concatenate([np.empty(0, np.int32), *self._new]))
+        self._new = []
+        return rows.compress(rows["begins"] != _GONE).tobytes()
+
+    def apply(self, delta: bytes) -> None:
+        """Have points from bytes that ``delta`` made; ``loaded`` has them all."""
+        self._loaded.append(np.frombuffer(delta, self.schema.dtype))
+
+    def loaded(self) -> Rows:
+        """All points that were applied, by mover and time, each once."""
+        rows = np.concatenate([np.empty(0, self.schema.dtype), *self._loaded])
+        self._loaded = []
+        rows = rows.compress(rows["begins"] != _GONE)
+        rows = rows.take(np.lexsort((rows["time"], rows[KEY])))
+        again = (rows[KEY][1:] == rows[KEY][:-1]) & (rows["time"][1:] == rows["time"][:-1])
+        return rows.compress(~np.concatenate([np.zeros(min(rows.size, 1), np.bool_), again]))
+
+    def fill(self, rows: Rows) -> None:
+        """Have just these points."""
+        self.clear()
+        self.make_room(rows.size)
+        self.room[: rows.size] = rows
+        self.head[0] = rows.size
+
+    def clear(self) -> None:
+        """Have no points."""
+        self.head[:] = 0, _FREE
+        self._new = []
+
+
+@dataclass
+class OpenTrips:
+    """The trips of some movers that are not over, and the time of the newest point."""
+
+    rule: Rule
+    newest: int = NEVER
+    movers: Fragment = field(init=False)
+    points: Table = field(init=False)
+    _log: DeltaLog = field(default_factory=DeltaLog)
+    _moved: bool = False  # points do not lie where the blocks in the store have them
+
+    def __post_init__(self) -> None:
+        self.movers, self.points = Fragment(self.rule.mover), Table(self.rule.point)
+
+    def take(self, points: Rows, *, last: bool = False) -> tuple[Ended, Bytes]:
+        """Add points, those of one mover in order of time; returns the trips that are over, and the rule's verdicts.
+
+        All trips are over after the ``last`` points.
+        """
+        before = self.newest
+        verdict, over = self._take(points)
+        gone = self._silent(before, last=last, end=points.size)
+        ended = self._collect(_joined(over, gone))
+        if last:
+            self.movers.clear()
+            self.points.clear()
+        else:
+            self.movers.remove(gone.key)
+        return ended, verdict
+
+    def _take(self, points: Rows) -> tuple[Bytes, _Over]:
+        size = points.size
+        places, at = np.empty(size, np.int32), np.empty(size, np.int32)
+        over = _Over(*(np.empty(size, kind) for kind in _OVER))
+        if not size:
+            return np.empty(0, np.uint8), over
+        self.newest = max(self.newest, int(points["time"].max()))
+        self.movers.make_room(size)
+        self.points.make_room(size)
+        fresh = np.empty(size, np.bool_)
+        find_movers(points, self.movers.parts, at, fresh)
+        movers = self.movers.parts.rows
+        verdict = self.rule.judge(points, at, fresh, movers)
+        count = link(points, at, fresh, verdict, movers, self.points.room, self.points.head, places, over)
+        self.points.note(places[places != _FREE])
+        return verdict, _Over(over.key[:count], over.last[:count], over.size[:count], over.by[:count])
+
+    def _silent(self, before: int, *, last: bool, end: int) -> _Over:
+        """The trips that end because nobody speaks any more."""
+        rows, horizon = self.movers.rows, self.rule.horizon(self.newest)
+        if not last:
+            rows = rows.compress(rows["time"] <= horizon) if horizon > self.rule.horizon(before) else rows[:0]
+        key, place, count = (np.ascontiguousarray(rows[name]) for name in (KEY, "last", "count"))
+        return _Over(key, place, count, np.full(rows.size, end))
+
+    def _collect(self, over: _Over) -> Ended:
+        points = np.empty(int(over.size.sum()), self.rule.point.dtype)
+        if points.size:
+            collect(self.points.room, self.points.head, over.last, over.size, points)
+        return Ended(over.key, over.size, points, over.by)
+
+    def save(self, store: Store, number: int) -> None:
+        """Write what a batch brought, and some of what was there before; ``number`` grows."""
+        if self._moved or not len(self.points):
+            self.points.delta()
+            self._log.write_all(self.points, number, store)
+            self._moved = False
+        else:
+            self._log.settle(self.points, number, store)
+
+    def load(self, store: Store) -> None:
+        """Become the open trips that were saved last."""
+        self._log.load(self.points, store)
+        rows = self.points.loaded()
+        if rows.size:
+            # the newest point's trip cannot be over
+            self.newest = int(rows["time"].max())
+            self._fill(rows)
+            self._moved = True
+
+    def _fill(self, rows: Rows) -> None:
+        """Have the open trips among points that are ordered by mover and time."""
+        movers = _groups(rows[KEY])
+        numbers = np.arange(rows.size)
+        begun = np.maximum.reduceat(np.where(rows["begins"], numbers, 0), movers[:-1])
+        silent = rows["time"][movers[1:] - 1] <= self.rule.horizon(self.newest)
+        rows = rows.compress((numbers >= np.repeat(begun, np.diff(movers))) & ~np.repeat(silent, np.diff(movers)))
+        movers = _groups(rows[KEY])
+        rows["prev"] = np.where(rows["begins"], _FREE, np.arange(-1, rows.size - 1))
+        self.points.fill(rows)
+        ends = rows.take(movers[1:] - 1)
+        known = np.zeros(ends.size, self.rule.mover.dtype)
+        for name in self.rule.mover.dtype.names or ():
+            if name in (self.rule.point.dtype.names or ()):
+                known[name] = ends[name]
+        known["last"], known["count"] = movers[1:] - 1, np.diff(movers)
+        self.movers.put(known)
+
+
+def _joined(one: _Over, two: _Over) -> _Over:
+    columns: list[Any] = [np.concatenate(both) for both in zip(one, two, strict=True)]  # type: ignore[arg-type]
+    return _Over(*columns)
+
+
+_OVER: tuple[Any, ...] = (np.int64, np.int32, np.int32, np.int64)
+
+
+def _groups(keys: Longs) -> Longs:
+    """Where each group of equal keys begins, and where the last one ends."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [keys.size]])

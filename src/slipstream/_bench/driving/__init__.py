@@ -1,0 +1,1 @@
+"""The driver: a run delivered in real time to a folder, a topic, or a socket."""

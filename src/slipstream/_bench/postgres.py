@@ -1,0 +1,272 @@
+"""System X: Linear Road on a database that is polled.
+
+The paper's other contender was a commercial database with triggers and stored procedures; this one is PostgreSQL
+with the queries of ``postgres.sql``. The driver copies every second into a table on time; a poller takes the seconds
+that are there, one transaction each, and writes the answers with the moment of their commit as Emit. Whoever wants to
+know how a stream engine compares has both on one machine, judged by one validator.
+
+Travel times are not answered from history (neither implementation in the paper had that query): -1, -1.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from slipstream._bench.driving.destinations import Destination
+from slipstream._bench.driving.driver import Drive, Pace, Plan, drive
+from slipstream._bench.driving.encodings import encode_text
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._feeds.run import Run
+from slipstream._feeds.tuples import MILE, SEGMENTS
+from slipstream._linear_road.fast_forward import Forward
+from slipstream._linear_road.state.cars import CAR_BITS, CELLS
+from slipstream._linear_road.state.past_queries import Past
+from slipstream._tools.numba_tools import Longs
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+SERVER = "postgresql://slipstream@127.0.0.1:15432/postgres"
+#: how often a poller with nothing to do looks again, in seconds
+POLL_EVERY = 0.02
+
+# The paper's field order: the vehicle first in kind 0, the result time before the request in kind 2.
+ANSWERS = """
+copy (
+  select case kind
+    when 0 then concat_ws(',', 0, id, time, {emit}, a, b)
+    when 1 then concat_ws(',', 1, time, {emit}, id, a)
+    when 2 then concat_ws(',', 2, time, {emit}, a, id, b)
+    when 3 then concat_ws(',', 3, time, {emit}, id, a)
+    else concat_ws(',', 4, time, {emit}, id, a, b)
+  end
+  from linear_road.output
+) to stdout
+"""
+
+
+@dataclass(frozen=True)
+class PostgresRun:
+    """What a run on PostgreSQL did."""
+
+    output: str
+    seconds: int
+    tuples: int
+    took: float
+    longest_second: float
+    driver: Drive
+
+
+class Table(Destination):
+    """The database's input table; a second arrives whole or not at all."""
+
+    def __init__(self, server: str) -> None:
+        self._connection = connect(server)
+
+    def deliver(self, second: int, data: bytes) -> None:
+        """Copy the second in and say that it is there."""
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            with cursor.copy("copy linear_road.input from stdin (format csv)") as copy:
+                copy.write(data)
+            cursor.execute("insert into linear_road.arrived values (%s)", [second])
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+def connect(server: str) -> Connection[Any]:
+    """A connection that commits by itself, or a word about how to start the server."""
+    import psycopg
+
+    try:
+        return psycopg.connect(server, autocommit=True, connect_timeout=10)
+    except psycopg.OperationalError as error:
+        raise Unavailable(
+            f"No PostgreSQL at {server}: {str(error).splitlines()[0]}", hint="Start it: scripts/postgres.sh start"
+        ) from error
+
+
+def run_postgres(
+    run: Run,
+    out: Path,
+    *,
+    seconds: int | None = None,
+    speed: float = 1.0,
+    server: str = SERVER,
+    forward: Forward | None = None,
+) -> PostgresRun:
+    """Feed ``run`` to PostgreSQL and write its answers to ``out/output.csv``.
+
+    With speed 0 the database takes the time it needs, and Emit says nothing: it is the second that was answered. With
+    ``forward`` it starts with the state that was computed there.
+    """
+    since = forward.until if forward else 0
+    plan = replace(Plan.of(run, speed, since, seconds), first=since)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "output.csv"
+    if path.exists():
+        raise BadArgument(f"--out {out}: has an output already.", hint="Give another folder, or remove it.")
+    with _server_errors(server), connect(server) as connection:
+        connection.execute(files("slipstream._bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
+        load_history(connection, run)
+        if forward:
+            load_state(connection, forward)
+        feeder = _Feeder(run, plan, server)
+        with path.open("wb") as lines:
+            began = time.monotonic()
+            longest = poll(connection, feeder, lines)
+        driven = feeder.result()
+    took = round(time.monotonic() - began, 3)
+    return PostgresRun(str(path), plan.end, driven.tuples, took, round(longest, 3), driven)
+
+
+@contextmanager
+def _server_errors(server: str) -> Iterator[None]:
+    """A server that goes away while it works, told as what it is."""
+    import psycopg
+
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise Unavailable(
+            f"The PostgreSQL at {server} has gone away: {str(error).splitlines()[0]}",
+            hint="Start it again (scripts/postgres.sh start), and give this command another --out folder.",
+        ) from error
+
+
+def load_history(connection: Connection[Any], run: Run) -> None:
+    """Copy TollHistory into the database, if the run has one; offline, as the benchmark wants it."""
+    folder = run.path / "history" / "tolls"
+    options = pcsv.WriteOptions(include_header=False)
+    with connection.cursor() as cursor:
+        for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else ():
+            with cursor.copy("copy linear_road.toll_history from stdin (format csv)") as copy:
+                for batch in pq.ParquetFile(file).iter_batches(columns=["vid", "day", "xway", "tolls"]):
+                    pcsv.write_csv(batch, _Writer(copy), options)
+    strides = (run.manifest.vid_stride, run.xway_stride) if run.copies > 1 else (2**31 - 1, 2**31 - 1)
+    connection.execute("insert into linear_road.copies values (%s, %s)", strides)
+    connection.execute("create index on linear_road.toll_history (vid, day)")
+    connection.execute("analyze linear_road.toll_history")
+
+
+def load_state(connection: Connection[Any], forward: Forward) -> None:
+    """Fill the tables with the state that a fast-forward computed; a fragment and a shard hold all of it."""
+    state, accounts = forward.fragment(0, 1), forward.accounts(0, 1, Past(None))
+    xways = np.array(state.xways)
+    cars, owed = state.cars.rows, accounts.accounts.rows
+    vid, local = cars["key"] & ((1 << CAR_BITS) - 1), cars["key"] >> CAR_BITS
+    names = ("vid", "time", "xway", "dir", "lane", "seg", "pos", "still", "quote")
+    seg = cars["pos"] // MILE
+    _fill(
+        connection,
+        "car",
+        names,
+        vid,
+        cars["time"],
+        xways[local],
+        *(cars[n] for n in ("dir", "lane")),
+        seg,
+        *(cars[n] for n in ("pos", "still", "quote")),
+    )
+    _fill(connection, "account", ("vid", "balance"), owed["key"], owed["charged"] - owed["credits"])
+    for minute, statistics in state.minutes.items():
+        seen, hit = (np.flatnonzero(column) for column in (statistics.minute.cars, statistics.accident))
+        count = statistics.minute.cars[seen]
+        mean = statistics.minute.speeds[seen] / count
+        where = ("minute", "xway", "dir", "seg")
+        _fill(connection, "average", (*where, "cars", "speed"), *_cells(minute, seen, xways), count, mean)
+        _fill(connection, "accident", where, *_cells(minute, hit, xways))
+    connection.execute("analyze")
+
+
+def _cells(minute: int, cells: Longs, xways: Longs) -> tuple[Any, ...]:
+    return np.full(cells.size, minute), xways[cells // CELLS], cells % CELLS // SEGMENTS, cells % SEGMENTS
+
+
+def _fill(connection: Connection[Any], table: str, names: tuple[str, ...], *columns: Any) -> None:
+    rows = pa.table(dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
+    copy_in = f"copy linear_road.{table} ({', '.join(names)}) from stdin (format csv)"
+    with connection.cursor() as cursor, cursor.copy(copy_in) as copy:
+        pcsv.write_csv(rows, _Writer(copy), pcsv.WriteOptions(include_header=False))
+
+
+class _Writer:
+    """Lets pyarrow write into a running COPY."""
+
+    closed = False
+
+    def __init__(self, copy: Any) -> None:
+        self.write = copy.write
+
+    def flush(self) -> None:
+        """Psycopg sends when it likes."""
+
+
+class _Feeder:
+    """The driver in a thread of its own, so that a slow database does not slow it."""
+
+    def __init__(self, run: Run, plan: Plan, server: str) -> None:
+        self.pace = Pace(plan)
+        self._result: Drive | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._feed, args=(run, plan, server), daemon=True)
+        self._thread.start()
+
+    def _feed(self, run: Run, plan: Plan, server: str) -> None:
+        try:
+            table = Table(server)
+            self._result = drive(run, plan, encode_text, table, self.pace)
+            table.close()
+        except BaseException as error:
+            self._error = error
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will arrive."""
+        return not self._thread.is_alive()
+
+    def result(self) -> Drive:
+        """What the driver has to say, good or bad."""
+        self._thread.join()
+        if self._error:
+            raise self._error
+        assert self._result
+        return self._result
+
+
+def poll(connection: Connection[Any], feeder: _Feeder, lines: IO[bytes]) -> float:
+    """Process what has arrived until nothing more comes; returns the longest time that a second took."""
+    longest = 0.0
+    while True:
+        done = feeder.done
+        arrived = connection.execute("select second from linear_road.arrived order by second").fetchall()
+        if done and not arrived:
+            return longest
+        if not arrived:
+            time.sleep(POLL_EVERY)
+        for (second,) in arrived:
+            began = time.monotonic()
+            connection.execute("call linear_road.process_second(%s)", [second])
+            _write_answers(connection, feeder.pace.emit(second), lines)
+            longest = max(longest, time.monotonic() - began)
+
+
+def _write_answers(connection: Connection[Any], emit: float, lines: IO[bytes]) -> None:
+    with connection.cursor() as cursor:
+        with cursor.copy(ANSWERS.replace("{emit}", f"{emit:.3f}").replace(r"\n", "")) as answers:
+            for piece in answers:
+                lines.write(piece)
+        cursor.execute("truncate linear_road.output")

@@ -1,0 +1,1 @@
+"""Files of other systems: the published BerlinMOD files and those of MobilityDB-BerlinMOD."""

@@ -1,0 +1,154 @@
+"""Index structures for the queries: pieces of the movements in space, and a grid over space and time.
+
+``pieces``  every trip cut into runs of whole units at most 500 m wide, with their box and time; clustered by
+            ``tile`` (a square, 4 km wide where there is much data), so that a query that names places reads only the
+            tiles it needs.
+``cells``   one row for every 500 m cell and day that a piece touches: the space-time index. Partitioned by ``day``, so
+            that a query that names instants or periods reads only those days. A piece's box is widened by 5 m, so two
+            things within 10 m of each other always share a cell.
+
+Both are plain Parquet tables that the queries join; Spark prunes their partitions at run time (dynamic partition
+pruning), which ``slipstream berlinmod explain`` shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._moving import types
+from slipstream._moving.columns import read, write
+from slipstream._moving.motion import boxes, lengths, split_by_extent
+from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CELL = 500.0
+#: how wide a tile is with so many units or more; with fewer it is wider, so that a tile stays a file worth opening
+TILE = 4000.0
+TILED = 50_000_000
+MARGIN = 5.0
+DAY = 86_400_000_000
+#: units that one task sorts and writes: about 50 MB of them
+SHARE = 2_000_000
+#: room for the pieces of one trip in a piece's number
+PIECES = 100_000
+
+_BOX = [(name, pa.float64()) for name in ("x0", "y0", "x1", "y1")]
+_TIME = [("t0", types.INSTANT), ("t1", types.INSTANT)]
+_WHO = [("Piece", pa.int64()), ("Moid", pa.int64()), ("TripId", pa.int64()), ("Licence", pa.string())]
+PIECE = pa.schema([*_WHO, *_BOX, *_TIME, ("Metres", pa.float64()), ("Part", types.MPOINT.arrow), ("tile", pa.int32())])
+CELLS = pa.schema(
+    [("cx", pa.int32()), ("cy", pa.int32()), ("day", pa.int32()), *_WHO, *_BOX, *_TIME, ("tile", pa.int32())]
+)
+_SQL = "Piece long, Moid long, TripId long, Licence string, x0 double, y0 double, x1 double, y1 double"
+_SQL += ", t0 timestamp, t1 timestamp"
+PIECE_SQL = f"{_SQL}, Metres double, Part {types.MPOINT.sql}, tile int"
+CELLS_SQL = f"cx int, cy int, day int, {_SQL}, tile int"
+
+
+def tile_of(x: Floats, y: Floats, width: float) -> Ints:
+    """The number of the tile a place lies in."""
+    return (np.floor(x / width) * 4096 + np.floor(y / width)).astype(np.int32)
+
+
+def _pieces(batches: Iterator[pa.RecordBatch], width: float) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        owner, parts = split_by_extent(read(batch.column("Trip")), CELL)
+        counts = np.diff(owner)
+        rows = pa.array(np.repeat(np.arange(batch.num_rows), counts))
+        number = np.arange(len(rows)) - np.repeat(owner[:-1], counts)
+        x0, y0, x1, y1 = boxes(parts)
+        trip = batch.column("TripId").take(rows)
+        columns = [
+            pa.array(trip.to_numpy() * PIECES + number),
+            batch.column("Moid").take(rows),
+            trip,
+            batch.column("Licence").take(rows),
+            *map(pa.array, (x0, y0, x1, y1)),
+            write(parts.t[parts.rows[:-1]], types.INSTANT_TYPE),
+            write(parts.t[parts.rows[1:] - 1], types.INSTANT_TYPE),
+            pa.array(lengths(parts)),
+            write(parts, types.MPOINT),
+            pa.array(tile_of(x0, y0, width)),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=PIECE)
+
+
+@compiled
+def _cover(low: Longs, high: Longs) -> tuple[Ints, Longs]:
+    """All cells (cx, cy, day) between ``low`` and ``high`` of each row, with the row they belong to."""
+    total = 0
+    for i in range(len(low)):
+        size = 1
+        for k in range(3):
+            size *= high[i, k] - low[i, k] + 1
+        total += size
+    rows, cells, at = np.empty(total, np.int32), np.empty((total, 3), np.int64), 0
+    for i in range(len(low)):
+        for cx in range(low[i, 0], high[i, 0] + 1):
+            for cy in range(low[i, 1], high[i, 1] + 1):
+                for day in range(low[i, 2], high[i, 2] + 1):
+                    rows[at], cells[at, 0], cells[at, 1], cells[at, 2] = i, cx, cy, day
+                    at += 1
+    return rows, cells
+
+
+def _cells(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        x0, y0, x1, y1, t0, t1 = (read(batch.column(name)) for name in ("x0", "y0", "x1", "y1", "t0", "t1"))
+        bounds = [
+            np.stack([np.floor((x + margin) / CELL), np.floor((y + margin) / CELL), t // DAY], axis=1)
+            for x, y, t, margin in ((x0, y0, t0, -MARGIN), (x1, y1, t1, MARGIN))
+        ]
+        rows, cells = _cover(*(np.ascontiguousarray(b.astype(np.int64)) for b in bounds))
+        thin = batch.select([*(name for name, _ in (*_WHO, *_BOX, *_TIME)), "tile"])
+        taken = pa.Table.from_batches([thin]).take(pa.array(rows)).combine_chunks()
+        *columns, tile = (column.combine_chunks() for column in taken.columns)
+        where = [pa.array(cells[:, k].astype(np.int32)) for k in range(3)]
+        yield pa.RecordBatch.from_arrays([*where, *columns, tile], schema=CELLS)
+
+
+def build(spark: SparkSession, data: Dataset) -> dict[str, int]:
+    """Build the index of a data set (again, if it has one)."""
+    folder = data.path / "index"
+    trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Licence", "Trip")
+    width = TILE * max(1.0, math.sqrt(TILED / max(1, data.manifest.units)))
+    pieces = trips.mapInArrow(lambda batches: _pieces(batches, width), PIECE_SQL)
+    shares = max(spark.sparkContext.defaultParallelism, math.ceil(data.manifest.units / SHARE))
+    _partitioned(pieces, folder / "pieces", shares, "tile", "Piece")
+    stored = spark.read.parquet(str(folder / "pieces"))
+    cells = stored.drop("Part", "Metres").mapInArrow(_cells, CELLS_SQL)
+    _partitioned(cells, folder / "cells", shares, "day", "cx", "cy")
+    (folder / "_READY").write_text("pieces, cells\n", encoding="utf-8")
+    return {"pieces": stored.count(), "cells": spark.read.parquet(str(folder / "cells")).count()}
+
+
+def _partitioned(frame: DataFrame, folder: Path, shares: int, by: str, *order: str) -> None:
+    """Write with one folder per value of ``by``, sorted within it; by hash, since ranges would compute all twice."""
+    rows = frame.repartition(shares, by).sortWithinPartitions(by, *order)
+    rows.write.mode("overwrite").partitionBy(by).parquet(str(folder))
+
+
+def is_built(data: Dataset) -> bool:
+    """Whether the data set has its index."""
+    return (data.path / "index" / "_READY").exists()
+
+
+def views(spark: SparkSession, data: Dataset) -> None:
+    """Make the index known to SQL, and the sizes of its grid as functions."""
+    for name in ("pieces", "cells"):
+        spark.read.parquet(str(data.path / "index" / name)).createOrReplaceTempView(name)
+    functions = {
+        "cell(x double)": ("int", f"int(floor(x / {CELL}D))"),
+        "day_of(t timestamp)": ("int", f"int(floor(unix_micros(t) / {DAY}))"),
+    }
+    for head, (returns, body) in functions.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {head} RETURNS {returns} RETURN {body}")

@@ -1,0 +1,104 @@
+"""The 17 queries: SQL files, one for each query and representation, run and timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from slipstream._berlinmod import index
+from slipstream._berlinmod.dataset import Dataset
+from slipstream._errors import BadArgument
+from slipstream._moving import types
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NUMBERS = range(1, 18)
+REPRESENTATIONS = ("oba", "tba")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One query's run: how long it took and how many rows it gave."""
+
+    query: int
+    representation: str
+    seconds: float
+    rows: int
+
+
+def sql(number: int, representation: str) -> str:
+    """The text of a query."""
+    return files("slipstream._berlinmod").joinpath("sql", representation, f"q{number:02d}.sql").read_text("utf-8")
+
+
+def parse_numbers(text: str) -> list[int]:
+    """Query numbers as people write them.
+
+    >>> parse_numbers("1-3,17")
+    [1, 2, 3, 17]
+    """
+    out: list[int] = []
+    try:
+        for part in text.split(","):
+            low, _, high = part.partition("-")
+            out += range(int(low), int(high or low) + 1)
+    except ValueError:
+        out = [0]
+    if not out or any(number not in NUMBERS for number in out):
+        raise BadArgument(f"--queries {text}: not among 1 to 17.", hint="Write for example --queries 1-5,17.")
+    return out
+
+
+def prepare(spark: SparkSession, data: Dataset) -> None:
+    """Make tables, operators and index known to the session; builds the index if there is none."""
+    data.views(spark)
+    if not index.is_built(data):
+        index.build(spark, data)
+    for head, body in (("begins", "m.t[0]"), ("ends", "element_at(m.t, -1)")):
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {head}(m {types.MPOINT.sql}) RETURNS timestamp RETURN {body}")
+    index.views(spark, data)
+    script = files("slipstream._berlinmod").joinpath("sql", "index.sql").read_text("utf-8")
+    for statement in script.split(";"):
+        if statement.strip():
+            spark.sql(statement)
+
+
+def answer(spark: SparkSession, number: int, representation: str) -> DataFrame:
+    """A query's answer; the session must be prepared."""
+    return spark.sql(sql(number, representation))
+
+
+def run(spark: SparkSession, number: int, representation: str, out: Path) -> Answer:
+    """Run a query, keep its rows as Parquet under ``out``, and time it."""
+    folder = out / representation / f"q{number:02d}"
+    started = time.perf_counter()
+    answer(spark, number, representation).write.mode("overwrite").parquet(str(folder))
+    seconds = time.perf_counter() - started
+    rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+    return Answer(number, representation, round(seconds, 3), rows)
+
+
+def explain(spark: SparkSession, number: int, representation: str) -> str:
+    """Spark's plan of a query, with the partitions it prunes."""
+    frame = answer(spark, number, representation)
+    return str(frame._jdf.queryExecution().explainString(_mode(spark, "formatted")))
+
+
+def _mode(spark: SparkSession, name: str) -> object:
+    jvm = spark.sparkContext._jvm
+    return jvm.org.apache.spark.sql.execution.ExplainMode.fromString(name)  # type: ignore[union-attr]
+
+
+def representations(name: str) -> Sequence[str]:
+    """What ``--as`` means."""
+    chosen = {"oba": ("oba",), "tba": ("tba",), "both": REPRESENTATIONS}.get(name)
+    if chosen is None:
+        raise BadArgument(f"--as {name}: not oba, tba or both.")
+    return chosen

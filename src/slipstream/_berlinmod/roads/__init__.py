@@ -1,0 +1,1 @@
+"""Street networks: read from files, made up by rule, and the graph that vehicles drive on."""

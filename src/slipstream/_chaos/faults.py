@@ -1,0 +1,435 @@
+"""The faults, one small class a kind: how each is prepared, how it strikes a running engine, and how it is healed.
+
+A fault that ``ends`` is one after which the engine must have ended, by us or with advice; after any other it goes on,
+or ends with advice. A fault that is ``before`` the start strikes the folder of an engine that is not running. What
+cannot be done on a machine (a read-only mount without root) is done by a failpoint instead, and the ``kind`` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from slipstream._chaos.comparison import text_lengths
+from slipstream._chaos.engine import Engine
+from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
+from slipstream._linear_road.text import TEXT
+from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
+
+#: who is killed
+EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python workers"
+
+
+@dataclass
+class Site:
+    """Where a chain of faults takes place: the engine's folder, a scratch folder, and what chance says."""
+
+    out: Path
+    scratch: Path
+    chance: random.Random
+    pause_s: float = 60.0
+
+
+@dataclass
+class Fault:
+    """A fault; this one does nothing."""
+
+    site: Site
+    ends: bool = field(default=True, init=False)
+    before: bool = field(default=False, init=False)
+    struck: bool = field(default=False, init=False)
+    missed: bool = field(default=False, init=False)  # the job did not come to where it was to strike
+
+    @property
+    def kind(self) -> str:
+        """What the table calls it."""
+        return type(self).__name__
+
+    def environment(self) -> Mapping[str, str]:
+        """What the engine must be started with for the fault to strike it."""
+        return {}
+
+    def strike(self, engine: Engine) -> None:
+        """Do it; unless it ``missed``."""
+
+    def harm(self) -> bool:
+        """Do it to the folder of an engine that is not running; whether there was anything to harm."""
+        return False
+
+    def heal(self) -> None:
+        """Make the world good again, when the engine has ended."""
+
+
+def victims(engine: Engine, who: str) -> list[psutil.Process]:
+    """The processes to kill."""
+    family = engine.family()
+    jvm = engine.jvm()
+    chosen = {EVERYTHING: family, DRIVER: family[:1], JVM: [jvm] if jvm else [], WORKERS: engine.workers()}
+    return chosen[who]
+
+
+@dataclass
+class Kill(Fault):
+    """Kill the driver, the JVM or everything, at some moment."""
+
+    who: str = EVERYTHING
+
+    @property
+    def kind(self) -> str:
+        """Who is killed."""
+        return f"kill {self.who}"
+
+    def strike(self, engine: Engine) -> None:
+        """Kill; what is left must notice by itself."""
+        engine.kill(victims(engine, self.who))
+
+
+@dataclass
+class KillWorker(Fault):
+    """Kill one Python worker; Spark does its task again."""
+
+    def __post_init__(self) -> None:
+        self.ends = False
+
+    @property
+    def kind(self) -> str:
+        """One worker."""
+        return "kill a Python worker"
+
+    def strike(self, engine: Engine) -> None:
+        """Kill one of those that are there now."""
+        if workers := engine.workers():
+            engine.kill([self.site.chance.choice(workers)])
+
+
+@dataclass
+class KillAt(Fault):
+    """Kill when a process has come to a failpoint, at the worst moment there is."""
+
+    point: str = OUTPUT_POINTS[0]
+    who: str = EVERYTHING
+
+    @property
+    def kind(self) -> str:
+        """The place."""
+        return f"kill {self.who} at {self.point}"
+
+    @property
+    def _reached(self) -> Path:
+        return self.site.scratch / "armed" / "reached"
+
+    def environment(self) -> Mapping[str, str]:
+        """The failpoint; it is armed when the folder is there."""
+        self.heal()
+        return {VARIABLE: f"{self.point}:{self._reached}"}
+
+    def strike(self, engine: Engine) -> None:
+        """Arm it, wait for somebody to come by, and kill."""
+        self._reached.parent.mkdir(exist_ok=True)
+        self.missed = not engine.wait_for(self._reached.exists)
+        if not self.missed:
+            engine.kill(victims(engine, self.who))
+
+    def heal(self) -> None:
+        """Disarm."""
+        shutil.rmtree(self._reached.parent, ignore_errors=True)
+
+
+@dataclass
+class Signal(Fault):
+    """Ask the driver to end, as a person or an operator would."""
+
+    number: signal.Signals = signal.SIGTERM
+
+    @property
+    def kind(self) -> str:
+        """The signal."""
+        return self.number.name
+
+    def strike(self, engine: Engine) -> None:
+        """Send it."""
+        os.kill(engine.pid, self.number)
+
+
+@dataclass
+class Pause(Fault):
+    """Stop a process for a while, as a suspended machine would."""
+
+    who: str = DRIVER
+
+    def __post_init__(self) -> None:
+        self.ends = False
+
+    @property
+    def kind(self) -> str:
+        """Who is paused, and for how long."""
+        return f"pause {self.who} for {self.site.pause_s:g} s"
+
+    def strike(self, engine: Engine) -> None:
+        """Stop it and let it go on."""
+        paused = victims(engine, self.who)
+        for process in paused:
+            _quietly(process.suspend)
+        time.sleep(self.site.pause_s)
+        for process in paused:
+            _quietly(process.resume)
+
+
+@dataclass
+class FullDisk(Fault):
+    """Fill the disk that the engine writes to: a small file system of its own, or a failpoint that says so."""
+
+    @property
+    def kind(self) -> str:
+        """How it is done."""
+        return "disk full" if _is_mount(self.site.out.parent) else "disk full (ENOSPC at outputs.before-commit)"
+
+    def environment(self) -> Mapping[str, str]:
+        """A failpoint where there is no file system to fill."""
+        if _is_mount(self.site.out.parent):
+            return {}
+        self.heal()
+        return {VARIABLE: f"outputs.before-commit:{self.site.scratch / 'armed' / 'reached'}:ENOSPC"}
+
+    def strike(self, engine: Engine) -> None:  # noqa: ARG002
+        """Leave not a byte."""
+        if not _is_mount(self.site.out.parent):
+            (self.site.scratch / "armed").mkdir(exist_ok=True)
+            return
+        with self._ballast.open("wb", buffering=0) as file:
+            for size in (1 << 20, 1 << 12, 1):
+                try:
+                    while file.write(b"\0" * size):
+                        pass
+                except OSError:
+                    continue
+
+    @property
+    def _ballast(self) -> Path:
+        return self.site.out.parent / "ballast"
+
+    def heal(self) -> None:
+        """Make room."""
+        self._ballast.unlink(missing_ok=True)
+        shutil.rmtree(self.site.scratch / "armed", ignore_errors=True)
+
+
+@dataclass
+class ReadOnly(Fault):
+    """Let nothing more be written to the checkpoint: a read-only mount for root, permissions for anybody else."""
+
+    _done: bool = field(default=False, init=False)
+
+    @property
+    def kind(self) -> str:
+        """How it is done."""
+        return f"checkpoint read-only ({'mount' if os.geteuid() == 0 else 'permissions'})"
+
+    @property
+    def _folder(self) -> Path:
+        return self.site.out / CHECKPOINT
+
+    def strike(self, engine: Engine) -> None:  # noqa: ARG002
+        """Forbid writing."""
+        self._done = True
+        if os.geteuid():
+            self._permit(0o500)
+            return
+        _run("mount", "--bind", self._folder, self._folder)
+        _run("mount", "-o", "remount,ro,bind", self._folder, patience=600)
+
+    def heal(self) -> None:
+        """Allow it again."""
+        if self._done and os.geteuid():
+            self._permit(0o700)
+        elif self._done:
+            _run("umount", "--lazy", self._folder)
+        self._done = False
+
+    def _permit(self, mode: int) -> None:
+        for folder in [self._folder, *(path for path in self._folder.rglob("*") if path.is_dir())]:
+            folder.chmod(mode)
+
+
+#: what can be damaged -> the newest file of that sort
+NEWEST: dict[str, Callable[[Path], Path | None]] = {
+    "offset file": lambda out: _newest(out / CHECKPOINT / "offsets"),
+    "commit file": lambda out: _newest(out / CHECKPOINT / "commits"),
+    "state file": lambda out: _newest(out / CHECKPOINT / "state"),
+    "journal": lambda out: _there(out / JOURNAL),
+    "output.csv": lambda out: _there(out / TEXT),
+    "log of a table": lambda out: _newest(out / FOLDER, "_delta_log/*.json"),
+}
+
+
+@dataclass
+class Damage(Fault):
+    """Change a byte of a file while no engine runs, or cut it short; it is put back when the engine has refused it.
+
+    What was put out before is not read again, so nobody refuses a byte changed there: that byte alone is put back.
+    """
+
+    what: str = "offset file"
+    how: str = "cut"  # or changed
+
+    def __post_init__(self) -> None:
+        self.before = True
+        self._saved: tuple[Path, bytes] | None = None
+        self._harmed = b""
+
+    @property
+    def kind(self) -> str:
+        """What is damaged."""
+        return f"{self.what} {self.how}"
+
+    def harm(self) -> bool:
+        """Damage the newest one there is."""
+        file = NEWEST[self.what](self.site.out)
+        whole = file.read_bytes() if file else b""
+        if self.what == TEXT:
+            # what follows is not committed, and is written again
+            whole = whole[: text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
+        if not file or not whole:
+            return False
+        self._saved = file, whole
+        at = self.site.chance.randrange(len(whole))
+        changed = whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
+        self._harmed = whole[: len(whole) // 2] if self.how == "cut" else changed
+        file.write_bytes(self._harmed)
+        return True
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the damage is still there: Spark leaves a state file as it is when it repeats the file's batch."""
+        file = self._saved[0] if self._saved else None
+        return self.what == "state file" and file is not None and file.exists() and file.read_bytes() == self._harmed
+
+    def heal(self) -> None:
+        """Put it back."""
+        if self._saved:
+            self._saved[0].write_bytes(self._saved[1])
+
+    def heal_unnoticed(self) -> None:
+        """Put a changed byte of the answers back into what an engine has appended to since."""
+        if self._saved and (self.what, self.how) == (TEXT, "changed"):
+            with self._saved[0].open("r+b") as file:
+                file.write(self._saved[1])
+
+
+_CLOCK_SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static long skew(void) {
+  static __thread int inside;
+  const char *name = getenv("SLIPSTREAM_SKEW");
+  long seconds = 0;
+  if (inside || !name) return 0;
+  inside = 1;
+  FILE *file = fopen(name, "r");
+  if (file) { if (fscanf(file, "%ld", &seconds) != 1) seconds = 0; fclose(file); }
+  inside = 0;
+  return seconds;
+}
+int clock_gettime(clockid_t id, struct timespec *at) {
+  static int (*real)(clockid_t, struct timespec *);
+  if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+  int result = real(id, at);
+  if (!result && id == CLOCK_REALTIME) at->tv_sec += skew();
+  return result;
+}
+int gettimeofday(struct timeval *at, void *zone) {
+  static int (*real)(struct timeval *, void *);
+  if (!real) real = dlsym(RTLD_NEXT, "gettimeofday");
+  int result = real(at, zone);
+  if (!result) at->tv_sec += skew();
+  return result;
+}
+time_t time(time_t *at) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (at) *at = now.tv_sec;
+  return now.tv_sec;
+}
+"""
+
+
+def clock_shim(folder: Path) -> Path | None:
+    """A library that lets a process and its children see another time of day, built here; none without a compiler."""
+    source, library = folder / "skew.c", folder / "skew.so"
+    if not library.exists() and shutil.which("cc"):
+        source.write_text(_CLOCK_SHIM, encoding="utf-8")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=False)
+    return library if library.exists() else None
+
+
+@dataclass
+class Skew(Fault):
+    """Let driver, JVM and workers see the time of day jump."""
+
+    seconds: int = 3600
+
+    def __post_init__(self) -> None:
+        self.ends = False
+
+    @property
+    def kind(self) -> str:
+        """How far."""
+        return f"clock {self.seconds:+d} s"
+
+    @property
+    def _file(self) -> Path:
+        return self.site.scratch / "skew"
+
+    def environment(self) -> Mapping[str, str]:
+        """The library in front of the system's."""
+        library = clock_shim(self.site.scratch)
+        self._file.write_text("0", encoding="utf-8")
+        return {"LD_PRELOAD": str(library), "SLIPSTREAM_SKEW": str(self._file)} if library else {}
+
+    def strike(self, engine: Engine) -> None:  # noqa: ARG002
+        """Jump."""
+        self._file.write_text(str(self.seconds), encoding="utf-8")
+
+
+def _newest(folder: Path, pattern: str = "[!.]*") -> Path | None:
+    """The file written last, hidden ones and those still being written left out."""
+    files = [file for file in folder.rglob(pattern) if file.is_file() and not file.name.endswith(".tmp")]
+    return max(files, key=lambda file: (file.stat().st_mtime_ns, file.name), default=None)
+
+
+def _there(file: Path) -> Path | None:
+    return file if file.exists() else None
+
+
+def _is_mount(folder: Path) -> bool:
+    return folder.exists() and os.path.ismount(folder)
+
+
+def _run(*command: str | Path, patience: int = 1) -> None:
+    """Run a command of the system; with patience again and again: while a file is being written, its mount is busy."""
+    for _ in range(patience - 1):
+        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+            return
+        time.sleep(0.02)
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    try:
+        action()
+    except psutil.Error:
+        # it is gone already
+        return

@@ -1,0 +1,30 @@
+"""What a campaign found, as a table of kinds, counts and outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Record
+
+
+def as_markdown(records: Sequence[Record], seed: int) -> str:
+    """The table of docs/reliability.md."""
+    outcomes = (SAME, ADVISED, NOT_REACHED, "bad")
+    lines = [f"Seed {seed}, {len(records)} faults in {len({record.chain for record in records})} chains.", ""]
+    lines += [f"| fault | times | {' | '.join(outcomes)} |", "|---|---:" + "|---:" * len(outcomes) + "|"]
+    for kind in sorted({record.kind for record in records}):
+        lines.append(_row(kind, [record for record in records if record.kind == kind]))
+    lines.append(_row("all", records, "**"))
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, records: Sequence[Record], mark: str = "") -> str:
+    found = Counter(record.outcome if record.is_good else "bad" for record in records)
+    numbers = (len(records), found[SAME], found[ADVISED], found[NOT_REACHED], found["bad"])
+    return "| " + " | ".join(f"{mark}{cell}{mark}" for cell in (name, *numbers)) + " |"
+
+
+def bad_ones(records: Sequence[Record]) -> list[str]:
+    """The faults that did harm, with what the job said."""
+    return [f"chain {r.chain}, {r.kind}: {r.outcome}\n{r.said}".strip() for r in records if not r.is_good]

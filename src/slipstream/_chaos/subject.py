@@ -1,0 +1,98 @@
+"""The job under test: its command, how it is started and resumed, and which failpoints it can reach.
+
+Any of the commands that run jobs will do, written as people write it but without ``--out``. What a job puts out is
+read from its folder, which all jobs lay out alike, so nothing else has to be known about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipstream._errors import BadArgument
+from slipstream._runtime.job import FILE
+from slipstream._spark.session import JAVA_OPTIONS, settings
+from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, TRIP_POINTS
+
+#: how a command that runs a job begins -> the kind of job
+COMMANDS = {("toll",): "toll", ("archive",): "archive", ("network", "run"): "network", ("cuboid", "run"): "cuboid"}
+#: batches between two compactions: few, so that they are struck too
+_COMPACT_EVERY = 4
+#: jobs that live for seconds are not worth the better compiler of the JVM, which takes most of a start
+_SHORT_LIVED = f"{JAVA_OPTIONS}={settings()[JAVA_OPTIONS]} -XX:TieredStopAtLevel=1"
+_HINT = "Give a run, or one of these after --: toll, archive, network run, cuboid run."
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A job to strike."""
+
+    kind: str
+    command: tuple[str, ...]  # without the program and --out
+
+    @classmethod
+    def of(cls, words: Sequence[str], *, batch_seconds: int = 3) -> Subject:
+        """The job that a command runs; a single word is a run to toll.
+
+        >>> Subject.of(["runs/small"]).command
+        ('toll', 'runs/small', '--compact-every', '4', '--batch-seconds', '3')
+        >>> Subject.of(["cuboid", "run", "--from", "ticks"]).kind
+        'cuboid'
+        """
+        given = ("toll", *words) if len(words) == 1 else tuple(words)
+        kind = next((kind for start, kind in COMMANDS.items() if given[: len(start)] == start), None)
+        if kind is None:
+            raise BadArgument(f"{' '.join(words)}: not a command that runs a job.", hint=_HINT)
+        if any(word == "--out" or word.startswith("--out=") for word in given):
+            raise BadArgument("--out belongs to chaos, not to the job.", hint="Leave it out behind --.")
+        defaults = {"--compact-every": str(_COMPACT_EVERY)}
+        if kind in ("toll", "archive"):
+            defaults["--batch-seconds"] = str(batch_seconds)
+        missing = [word for option in defaults.items() if option[0] not in given for word in option]
+        return cls(kind, (*given, *missing))
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The failpoints that it can reach."""
+        trips = TRIP_POINTS if self.kind == "toll" and "--archive" in self.command else ()
+        return (*trips, *JOB_POINTS[self.kind], *COMPACTION_POINTS)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it writes its answers as text, too."""
+        return self.kind == "toll" and "--no-text" not in self.command
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the first so many tuples are the same in every run.
+
+        They are not if they come from several sources, or partitions of a topic, none of which waits for the others.
+        """
+        inputs = sum(word == "--input" or word.startswith("--input=") for word in self.command)
+        return inputs <= 1 and not any("kafka:" in word or "tcp:" in word for word in self.command)
+
+    def arguments(self, out: Path) -> list[str]:
+        """The command that starts it in a folder, or resumes what was begun there."""
+        command = list(self.command)
+        if self.kind == "network" and (out / FILE).exists():
+            command = _without(command, "--input")
+        return [*command, "--out", str(out)]
+
+    def started(self, program: Sequence[str], out: Path) -> list[str]:
+        """The same as a command line for a job that will not live long."""
+        # a task is tried four times, as on a cluster, so that a worker may die
+        return [*program, *self.arguments(out), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
+
+
+def _without(words: Sequence[str], option: str) -> list[str]:
+    """A command without an option and its values.
+
+    >>> _without(["run", "--input", "a=b", "--train", "4"], "--input")
+    ['run', '--train', '4']
+    """
+    return [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if option not in (word, before) and not word.startswith(f"{option}=")
+    ]

@@ -1,0 +1,312 @@
+"""The character of a run: what ``slipstream describe`` measures, next to the published run of the benchmark.
+
+Everything is aggregated by Spark SQL over the stored tuples; a multiplied run has the figures of the stored one, so
+many times. Published figures are those of one expressway over three hours, scaled to the run's expressways and given
+only for moments that the run reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from slipstream._errors import BadArgument
+from slipstream._feeds.run import MINUTE, Accident, Run
+from slipstream._feeds.tuples import KINDS, POSITION, REPORT_EVERY, SEGMENTS
+from slipstream._spark.session import task_errors
+from slipstream._tools.numba_tools import Floats, Longs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FULL_RUN = 10_800
+
+#: (from second, to second, tuples per second) of the published run
+PUBLISHED_RATES = (
+    (0, 60, 18),
+    (60, 120, 42),
+    (380, 400, 126),
+    (500, 520, 161),
+    (5_290, 5_310, 1_240),
+    (10_740, 10_800, 1_700),
+)
+#: (from second, to second, mph)
+PUBLISHED_SPEEDS = ((0, 420, 49), (5_290, 5_310, 23))
+#: (from second, to second, vehicles that report in half a minute, that is, on the road)
+PUBLISHED_VEHICLES = (5_290, 5_310, 37_200)
+#: half a minute, in which every car on the road reports once
+CROWDED = (5_285, 5_315)
+#: mph in a congested segment, and the cars in the fullest of these
+CONGESTED = (7, 13)
+PUBLISHED_CROWD = 400
+PUBLISHED_TOTALS = {"tuples": 12_000_000, "vehicles": 137_000}
+#: share of the reports that come with a request, and what the requests ask
+PUBLISHED_SHARE = 0.01
+PUBLISHED_MIX = {"balance": 0.5, "expenditure": 0.1, "travel_time": 0.4}
+ACCIDENT_EVERY = 1_200
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of the run, and the published one if there is one for that moment."""
+
+    name: str
+    value: float
+    published: float | None = None
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """What happened in each second that had any tuple."""
+
+    time: Longs
+    tuples: Longs
+    reports: Longs
+    speed: Longs
+
+    def between(self, start: int, end: int) -> Seconds:
+        """The seconds from ``start`` to before ``end``."""
+        part = (self.time >= start) & (self.time < end)
+        return Seconds(self.time[part], self.tuples[part], self.reports[part], self.speed[part])
+
+    def binned(self, values: Longs, width: int, bins: int) -> Floats:
+        """Sums of ``values`` over bins of ``width`` seconds."""
+        return np.bincount(self.time // width, weights=values, minlength=bins)[:bins].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Crowds:
+    """Every segment in which somebody drove at the moment of ``CROWDED``: how many, and how fast."""
+
+    cars: Longs
+    speed: Floats
+
+    def fullest(self, slowest: float = 0.0, fastest: float = np.inf) -> int:
+        """The most cars in a segment where they drive within these speeds; 0 if they do so nowhere."""
+        within = (self.speed >= slowest) & (self.speed <= fastest)
+        return int(self.cars[within].max(initial=0))
+
+
+@dataclass(frozen=True)
+class Character:
+    """Everything that the table and the picture show."""
+
+    run: Run
+    seconds: Seconds
+    crowds: Crowds
+    trips: int
+    xway: int
+    #: mean speed in mph by [direction, segment, bin of ``speed_bin`` seconds], NaN where nobody reported
+    speeds: Floats
+    speed_bin: int
+
+    @property
+    def standard(self) -> bool:
+        """Whether the run claims the published demand, so that the published figures are its yardstick."""
+        parameters = self.run.manifest.parameters
+        return "minutes" in parameters and parameters.get("demand", 1.0) == 1.0
+
+    @property
+    def expressways(self) -> float:
+        """How many expressways are presented; a half is one direction."""
+        return float(self.run.manifest.parameters.get("expressways", self.run.stored)) * self.run.copies
+
+    @property
+    def accidents(self) -> tuple[Accident, ...]:
+        """The accidents on the expressway that is shown."""
+        return tuple(accident for accident in self.run.manifest.accidents if accident.xway == self.xway)
+
+    @property
+    def directions(self) -> list[int]:
+        """The directions in which somebody drove on it."""
+        return [direction for direction in (0, 1) if not np.isnan(self.speeds[direction]).all()]
+
+    @cached_property
+    def mix(self) -> dict[str, float]:
+        """The share of each kind of request among all requests."""
+        counts = {name: count for name, count in self.run.manifest.counts.items() if name != KINDS[POSITION]}
+        total = sum(counts.values())
+        return {name: count / total for name, count in counts.items()} if total else {}
+
+    def rate(self, start: int, end: int) -> float:
+        """Tuples per second, as presented."""
+        return float(self.run.copies * self.seconds.between(start, end).tuples.sum() / (end - start))
+
+    def vehicles(self, start: int, end: int) -> float:
+        """Vehicles on the road: each reports once in half a minute."""
+        reports = self.seconds.between(start, end).reports.sum()
+        return float(self.run.copies * reports * REPORT_EVERY / (end - start))
+
+    def speed(self, start: int, end: int) -> float:
+        """Mean speed of the reports in mph."""
+        part = self.seconds.between(start, end)
+        return float(part.speed.sum() / max(1, part.reports.sum()))
+
+    def published(self, value: float) -> float:
+        """A published figure of one expressway, for as many as this run has."""
+        return value * self.expressways
+
+    def figures(self) -> list[Figure]:
+        """The table's rows that are numbers."""
+        return [
+            *self._totals(),
+            *self._rates(),
+            *self._speeds(),
+            *self._crowds(),
+            *self._requests(),
+            *self._accidents(),
+        ]
+
+    def _totals(self) -> list[Figure]:
+        manifest = self.run.manifest
+        whole = manifest.seconds == FULL_RUN
+        values = {
+            "tuples": sum(manifest.counts.values()),
+            **{f"{name.replace('_', ' ')} tuples": count for name, count in manifest.counts.items()},
+            "vehicles": manifest.vehicles * self.run.copies,
+            "trips": self.trips * self.run.copies,
+        }
+        known = {name: self.published(value) for name, value in PUBLISHED_TOTALS.items()} if whole else {}
+        return [Figure(name, value, known.get(name)) for name, value in values.items()]
+
+    def _reached(self, end: int) -> bool:
+        return end <= self.run.manifest.seconds + 1
+
+    def _rates(self) -> list[Figure]:
+        rates = [
+            Figure(f"tuples/s, {_moment(start, end)}", self.rate(start, end), self.published(rate))
+            for start, end, rate in PUBLISHED_RATES
+            if self._reached(end)
+        ]
+        last = self.run.manifest.seconds
+        if last % FULL_RUN:
+            rates.append(Figure("tuples/s, at the end", self.rate(max(0, last - REPORT_EVERY), last)))
+        start, end, vehicles = PUBLISHED_VEHICLES
+        if self._reached(end):
+            name = f"vehicles on the road, {_moment(start, end)}"
+            rates.append(Figure(name, self.vehicles(start, end), self.published(vehicles)))
+        return rates
+
+    def _speeds(self) -> list[Figure]:
+        last = self.run.manifest.seconds
+        speeds = [
+            Figure(f"mean speed in mph, {_moment(start, end)}", self.speed(start, end), speed)
+            for start, end, speed in PUBLISHED_SPEEDS
+            if self._reached(end)
+        ]
+        return [*speeds, Figure("mean speed in mph, whole run", self.speed(0, last))]
+
+    def _crowds(self) -> list[Figure]:
+        start, end = CROWDED
+        if not self._reached(end):
+            return []
+        slowest, fastest = CONGESTED
+        name, moment = "cars in the fullest segment", _moment(start, end)
+        congested = self.crowds.fullest(slowest, fastest)
+        return [
+            Figure(f"{name} at {slowest} to {fastest} mph, {moment}", congested, PUBLISHED_CROWD),
+            Figure(f"{name} at any speed, {moment}", self.crowds.fullest()),
+        ]
+
+    def _requests(self) -> list[Figure]:
+        counts = self.run.manifest.counts
+        reports = counts[KINDS[POSITION]]
+        share = (sum(counts.values()) - reports) / max(1, reports)
+        return [
+            Figure("requests, % of reports", 100 * share, 100 * PUBLISHED_SHARE),
+            *(
+                Figure(f"{name.replace('_', ' ')}, % of requests", 100 * part, 100 * PUBLISHED_MIX[name])
+                for name, part in self.mix.items()
+            ),
+        ]
+
+    def _accidents(self) -> list[Figure]:
+        manifest = self.run.manifest
+        known = bool(manifest.parameters.get("minutes"))
+        expected = self.published(manifest.seconds // ACCIDENT_EVERY) if known else None
+        return [Figure("accidents", len(manifest.accidents) * self.run.copies, expected)] if known else []
+
+
+def _moment(start: int, end: int) -> str:
+    """What to call a span of seconds."""
+    if end - start == MINUTE:
+        return f"minute {end // MINUTE}"
+    return f"t = {(start + end) // 2} s" if end - start < MINUTE else f"first {end // MINUTE} minutes"
+
+
+def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> Character:
+    """Measure a run; ``xway`` is the expressway whose speeds are looked at by segment, the first if not said."""
+    shown = shown_expressway(run, xway)
+    tuples = run.multiplied(1).dataframe(spark)
+    width = REPORT_EVERY * max(1, -(-run.manifest.seconds // (360 * REPORT_EVERY)))
+    with task_errors():
+        trips = run.manifest.trips
+        return Character(
+            run,
+            _per_second(tuples),
+            _crowds(tuples),
+            _count_trips(tuples) if trips is None else trips,
+            shown,
+            _speed_map(tuples.where(f"xway = {shown}"), width, run.manifest.seconds),
+            width,
+        )
+
+
+def shown_expressway(run: Run, xway: int | None) -> int:
+    """The expressway whose speeds are looked at by segment: ``xway`` if the run has it, the first if not said."""
+    known = [expressway.xway for expressway in run.manifest.expressways]
+    shown = known[0] if xway is None else xway
+    if shown not in known:
+        raise BadArgument(f"--expressway {shown}: not stored in this run.", hint=f"It has: {_some(known)}.")
+    return shown
+
+
+def _some(xways: list[int]) -> str:
+    return ", ".join(map(str, xways[:10])) + (", ..." if len(xways) > 10 else "")
+
+
+def _per_second(tuples: DataFrame) -> Seconds:
+    from pyspark.sql import functions as sf
+
+    report = sf.col("type") == POSITION
+    sums = (sf.count("*"), sf.count_if(report), sf.sum(sf.when(report, sf.col("spd")).otherwise(0)))
+    table = tuples.groupBy("time").agg(*sums).toArrow()
+    return Seconds(*(column.to_numpy().astype(np.int64) for column in table.columns))
+
+
+def _crowds(tuples: DataFrame) -> Crowds:
+    start, end = CROWDED
+    reports = tuples.where(f"type = {POSITION} and time >= {start} and time < {end}")
+    table = reports.groupBy("xway", "dir", "seg").agg({"vid": "count", "spd": "avg"}).toArrow()
+    return Crowds(table["count(vid)"].to_numpy(), table["avg(spd)"].to_numpy())
+
+
+def _count_trips(tuples: DataFrame) -> int:
+    """Trips by the benchmark's rule: a report continues one that the vehicle made at most 30 s before, on the same
+    expressway and direction, unless it had reached the exit."""
+    latest = "over (partition by vid order by time, xway, dir, lane)"
+    before = f"lag(struct(time, xway, dir, lane)) {latest}"
+    continues = (
+        f"time - before.time <= {REPORT_EVERY} and xway = before.xway and dir = before.dir "
+        "and not (before.lane = 4 and lane <> 4)"
+    )
+    reports = tuples.where(f"type = {POSITION}").selectExpr("time", "xway", "dir", "lane", f"{before} as before")
+    row = reports.selectExpr(f"count_if(not coalesce({continues}, false))").first()
+    return int(row[0]) if row else 0
+
+
+def _speed_map(tuples: DataFrame, width: int, seconds: int) -> Floats:
+    speeds = np.full((2, SEGMENTS, -(-seconds // width)), np.nan)
+    table = (
+        tuples.where(f"type = {POSITION} and dir between 0 and 1 and seg between 0 and {SEGMENTS - 1}")
+        .selectExpr("dir", "seg", f"time div {width} as bin", "spd")
+        .groupBy("dir", "seg", "bin")
+        .avg("spd")
+        .toArrow()
+    )
+    direction, segment, bin_, speed = (column.to_numpy() for column in table.columns)
+    speeds[direction, segment, bin_] = speed
+    return speeds

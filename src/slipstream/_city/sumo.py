@@ -1,0 +1,296 @@
+"""Runs from SUMO: floating-car data (``fcd-export`` XML) laid on Linear City's expressways.
+
+Traffic engineers simulate with SUMO; a small TOML file says which SUMO edge is which piece of which expressway, and
+this module does the rest: metres to feet, metres per second to miles per hour, one report every 30 seconds from a
+vehicle's first appearance, whole numbers for vehicle names in the order in which they appear. The format of the map
+is told in docs/how-to/sumo.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree.ElementTree import ParseError
+
+import numpy as np
+import pyarrow as pa
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from slipstream._errors import MALFORMED, BadInput
+from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged, versions
+from slipstream._feeds.text import file_size, reading
+from slipstream._feeds.tuples import MAX_SPEED, MILE, POSITION, REPORT_EVERY, ROAD, SCHEMA
+from slipstream._tools.progress import bar, say
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+FEET_PER_METRE = 1 / 0.3048
+MPH_PER_METRE_PER_SECOND = 3600 * FEET_PER_METRE / MILE
+
+ENTRY_LANE, EXIT_LANE = 0, 4
+RAMPS = {"entry": ENTRY_LANE, "exit": EXIT_LANE}
+
+_MAP = "docs/how-to/sumo.md tells what a map looks like."
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where a SUMO edge lies: ``offset`` feet from the western end at its beginning, running in ``direction``."""
+
+    expressway: int
+    direction: int
+    offset: float
+    lanes: tuple[int, ...] = (1, 2, 3)
+
+    def __post_init__(self) -> None:
+        sound = {
+            "expressway": type(self.expressway) is int and 0 <= self.expressway < 2**15,
+            "direction": self.direction in (0, 1),
+            "offset": isinstance(self.offset, int | float) and 0 <= self.offset <= ROAD,
+            "lanes": bool(self.lanes) and all(lane in range(ENTRY_LANE, EXIT_LANE + 1) for lane in self.lanes),
+        }
+        for name, good in sound.items():
+            if not good:
+                raise ValueError(f"{name} = {getattr(self, name)!r} is out of range")
+
+
+def read_map(file: Path) -> dict[str, Edge]:
+    """The edges of a map, by their SUMO names."""
+    try:
+        body = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, *MALFORMED) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"--map {file}: cannot be read ({cause}).", hint=_MAP) from error
+    edges = body.get("edges")
+    if not isinstance(edges, dict) or not edges or len(body) > 1:
+        raise BadInput(f"--map {file}: expected a table [edges.NAME] for each edge, and nothing else.", hint=_MAP)
+    return {name: _edge(file, name, entry) for name, entry in edges.items()}
+
+
+def _edge(file: Path, name: str, entry: Any) -> Edge:
+    try:
+        settings = dict(entry)
+        ramp = settings.pop("ramp", None)
+        if ramp is not None:
+            settings["lanes"] = [RAMPS[ramp]] * 10
+        return Edge(**{**settings, "lanes": tuple(settings.get("lanes", Edge.lanes))})
+    except KeyError as error:
+        raise BadInput(f"--map {file}, edge {name}: ramp = {error}, expected entry or exit.", hint=_MAP) from error
+    except MALFORMED as error:
+        cause = str(error).removeprefix("Edge.__init__() ")
+        raise BadInput(f"--map {file}, edge {name}: {cause}.", hint=_MAP) from error
+
+
+class Seen(NamedTuple):
+    """A vehicle on a mapped edge at a whole second, in SUMO's units."""
+
+    second: int
+    vehicle: str
+    edge: Edge
+    lane: int
+    metres: float
+    metres_per_second: float
+
+
+@dataclass
+class Tally:
+    """What was met on the way."""
+
+    sightings: int = 0
+    unmapped: int = 0
+    capped: int = 0
+    unmapped_edges: set[str] = field(default_factory=set)
+
+    def skip(self, edge: str) -> None:
+        """Count a vehicle on an edge the map does not have; a few names are kept for the message."""
+        self.unmapped += 1
+        if len(self.unmapped_edges) < 5:
+            self.unmapped_edges.add(edge)
+
+
+def import_sumo(source: Path, map_file: Path, out: Path) -> Run:
+    """Make a run of SUMO floating-car data."""
+    edges = read_map(map_file)
+    size = file_size(source)
+    tally = Tally()
+    with staged(out, needs_bytes=size // 20) as stage:
+        writer = _Writer(stage, source, tally)
+        for seen in reports(sightings(source, edges, tally)):
+            writer.add(seen)
+        (stage / "manifest.json").write_text(writer.finish(map_file).to_json(), encoding="utf-8")
+    if tally.capped:
+        say(f"{tally.capped:,} reports were faster than {MAX_SPEED} mph and say {MAX_SPEED}.")
+    return Run.open(out)
+
+
+def reports(seen: Iterator[Seen]) -> Iterator[Seen]:
+    """Each vehicle every 30 s from its first appearance; one that was away when its report was due starts anew."""
+    due: dict[str, int] = {}
+    for sighting in seen:
+        if sighting.second >= due.get(sighting.vehicle, 0):
+            due[sighting.vehicle] = sighting.second + REPORT_EVERY
+            yield sighting
+
+
+def sightings(source: Path, edges: dict[str, Edge], tally: Tally) -> Iterator[Seen]:
+    """All vehicles on mapped edges, time step by time step; seconds count from the first step."""
+    first = last = None
+    for step in _steps(source):
+        now = int(_number(source, step, "timestep", "time"))
+        if last is not None:
+            _check_step(source, last, now)
+        last, first = now, now if first is None else first
+        for vehicle in step.iterfind("vehicle"):
+            tally.sightings += 1
+            name, _, index = vehicle.get("lane", "").rpartition("_")
+            if edge := edges.get(name):
+                yield _seen(source, vehicle, now - first, edge, index)
+            else:
+                tally.skip(name)
+
+
+def _check_step(source: Path, last: int, now: int) -> None:
+    """Steps go forward, and some step falls on the second in which a vehicle must report."""
+    if now < last or (now > last and REPORT_EVERY % (now - last)):
+        raise BadInput(
+            f"{source}: time step {now} after {last}; reports fall due every {REPORT_EVERY} s.",
+            hint="Export with a period that divides 30: sumo --fcd-output FILE --device.fcd.period 1",
+        )
+
+
+def _steps(source: Path) -> Iterator[Element]:
+    """The time steps; what was read is forgotten, so that memory holds one step, not the file."""
+    root = None
+    with reading(source) as contents, bar("importing", source.stat().st_size) as advance:
+        place = 0
+        try:
+            for event, element in iterparse(contents, events=("start", "end")):
+                root = element if root is None else root
+                if root.tag != "fcd-export":
+                    raise BadInput(
+                        f"{source}: starts with <{root.tag}>, expected <fcd-export>.", hint="sumo --fcd-output FILE"
+                    )
+                if event == "end" and element.tag == "timestep":
+                    yield element
+                    root.clear()
+                    advance(contents.tell() - place)
+                    place = contents.tell()
+        except (ParseError, DefusedXmlException) as error:
+            raise BadInput(f"{source}: not whole XML ({error}).", hint="Export it from SUMO again.") from error
+
+
+def _seen(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Seen:
+    what = f"second {second}, vehicle {vehicle.get('id')!r}"
+    if not index.isdecimal() or len(index) > 4 or int(index) >= len(edge.lanes):
+        raise BadInput(
+            f"{source}, {what}: lane {vehicle.get('lane')!r}, the map gives its edge {len(edge.lanes)} lanes.",
+            hint="List a Linear Road lane for each SUMO lane of the edge: lanes = [1, 2, 3].",
+        )
+    metres, speed = (_number(source, vehicle, what, name) for name in ("pos", "speed"))
+    return Seen(second, vehicle.get("id", ""), edge, edge.lanes[int(index)], metres, speed)
+
+
+def _number(source: Path, element: Element, what: str, name: str) -> float:
+    value = element.get(name)
+    try:
+        number = float(value or "")
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 2**31:
+        raise BadInput(
+            f"{source}, {what}: {name} is {value!r}, expected a number from 0.", hint="Export it from SUMO again."
+        )
+    return number
+
+
+class _Writer:
+    """Gathers reports into minutes, and minutes into a run's files."""
+
+    def __init__(self, stage: Path, source: Path, tally: Tally) -> None:
+        self._stage = stage
+        self._source = source
+        self._tally = tally
+        self._vids: dict[str, int] = {}
+        self._minute: list[Seen] = []
+        self._last = 0
+        self._writers: dict[int, ExpresswayWriter] = {}
+
+    def add(self, seen: Seen) -> None:
+        if self._minute and seen.second // MINUTE > self._last // MINUTE:
+            self._flush()
+        self._vids.setdefault(seen.vehicle, len(self._vids))
+        self._minute.append(seen)
+        self._last = seen.second
+
+    def _flush(self) -> None:
+        table = self._tuples()
+        xways = table.column("xway").to_numpy()
+        for xway in np.unique(xways).tolist():
+            if xway not in self._writers:
+                self._writers[xway] = ExpresswayWriter(self._stage, xway, SCHEMA)
+            self._writers[xway].write_minute(table.filter(pa.array(xways == xway)))
+        self._minute = []
+
+    def _tuples(self) -> pa.Table:
+        seen = self._minute
+        speed = np.rint(np.array([s.metres_per_second for s in seen]) * MPH_PER_METRE_PER_SECOND)
+        self._tally.capped += int(np.count_nonzero(speed > MAX_SPEED))
+        columns = dict.fromkeys(SCHEMA.names, np.full(len(seen), -1))
+        pos = self._feet()
+        columns |= {
+            "type": np.full(len(seen), POSITION),
+            "time": np.array([s.second for s in seen]),
+            "vid": np.array([self._vids[s.vehicle] for s in seen]),
+            "spd": np.minimum(speed, MAX_SPEED),
+            "xway": np.array([s.edge.expressway for s in seen]),
+            "lane": np.array([s.lane for s in seen]),
+            "dir": np.array([s.edge.direction for s in seen]),
+            "seg": pos // MILE,
+            "pos": pos,
+        }
+        return pa.table({name: values.astype(np.int32) for name, values in columns.items()}, schema=SCHEMA)
+
+    def _feet(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Whole feet from the western end; the very end of the road counts as its last foot."""
+        driven = np.array([s.metres for s in self._minute]) * FEET_PER_METRE
+        east = np.array([1 - 2 * s.edge.direction for s in self._minute])
+        feet = np.floor(np.array([s.edge.offset for s in self._minute]) + east * driven)
+        off = np.flatnonzero((feet < 0) | (feet > ROAD))
+        if off.size:
+            seen = self._minute[off[0]]
+            raise BadInput(
+                f"{self._source}, second {seen.second}, vehicle {seen.vehicle!r}: {seen.metres:g} m from an edge that "
+                f"begins at foot {seen.edge.offset:g} is foot {feet[off[0]]:.0f}, off the road of {ROAD:,} feet.",
+                hint="Mend the edge's offset or direction in the map.",
+            )
+        return np.minimum(feet, ROAD - 1)
+
+    def finish(self, map_file: Path) -> Manifest:
+        if not self._minute:
+            some = ", ".join(sorted(self._tally.unmapped_edges)) or "none"
+            raise BadInput(
+                f"{self._source}: no vehicle on an edge of {map_file}; it has {self._tally.sightings:,} sightings, on "
+                f"edges such as: {some}.",
+                hint=_MAP,
+            )
+        self._flush()
+        return Manifest(
+            source=f"imported from {self._source.name} (SUMO)",
+            seconds=self._last + 1,
+            expressways=tuple(self._writers[xway].close() for xway in sorted(self._writers)),
+            vehicles=len(self._vids),
+            vid_stride=len(self._vids),
+            qid_stride=0,
+            parameters={
+                "map": map_file.name,
+                "sightings": self._tally.sightings,
+                "unmapped": self._tally.unmapped,
+                "capped": self._tally.capped,
+            },
+            versions=versions(),
+        )

@@ -1,0 +1,65 @@
+"""Which vehicle makes which trip.
+
+Trips are simulated first and in parallel; what a car does on the road does not depend on who drives it. Afterwards
+some trips are given to vehicles that finished an earlier one, on whatever expressway: so a vehicle is never in two
+places, and the expressways need not talk to each other while they are simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled, uniform
+
+#: a vehicle stays away for more than a minute, so that its next report cannot be taken for the same trip
+AWAY_AT_LEAST = 61
+#: and mostly for some minutes
+AWAY_MEAN = 900.0
+
+
+@dataclass(frozen=True)
+class TripTable:
+    """All trips of a run that began, in the order of (start, expressway, direction, number)."""
+
+    xway: Ints
+    dir: Ints
+    number: Ints
+    start: Ints
+    end: Ints  # -1: still on the road when the run ends
+
+
+def assign(trips: TripTable, seed: int, returning: float) -> tuple[Ints, int]:
+    """The vehicle of each trip, and the number of vehicles; a share ``returning`` of the trips is a vehicle's second
+    or later one, as soon as there are vehicles that have left and rested."""
+    with np.errstate(over="ignore"):
+        keys = (trips.xway.astype(np.uint64) << np.uint64(40)) | (trips.dir.astype(np.uint64) << np.uint64(39))
+        keys = (keys | trips.number.astype(np.uint64)) ^ (np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15))
+        comes_back = uniform(keys + np.uint64(1)) < returning
+        rest = AWAY_AT_LEAST - AWAY_MEAN * np.log1p(-uniform(keys + np.uint64(2)))
+    never = np.iinfo(np.int64).max
+    ready = np.where(trips.end >= 0, trips.end + rest.astype(np.int64), never)
+    order = np.argsort(ready, kind="stable")
+    vids, count = _assign(trips.start, comes_back, ready, order)
+    return vids, int(count)
+
+
+@compiled
+def _assign(start: Ints, comes_back: Bools, ready: Longs, order: Longs) -> tuple[Ints, int]:
+    n = start.size
+    vids = np.empty(n, dtype=np.int32)
+    waiting = np.empty(n, dtype=np.int32)
+    first = last = nearest = count = 0
+    for trip in range(n):
+        while nearest < n and ready[order[nearest]] <= start[trip]:
+            waiting[last] = vids[order[nearest]]
+            last += 1
+            nearest += 1
+        if comes_back[trip] and first < last:
+            vids[trip] = waiting[first]
+            first += 1
+        else:
+            vids[trip] = count
+            count += 1
+    return vids, count

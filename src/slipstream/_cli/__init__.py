@@ -1,0 +1,139 @@
+"""The command line: ``slipstream``. One module per family of commands; this one joins them.
+
+Results go to standard output (``--json`` for scripts), progress and messages to standard error. A user's
+mistake ends with one message, the next step, and the exit code of its kind; never with a traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from slipstream import __version__
+from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network
+from slipstream._cli import console as console_page
+from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll
+from slipstream._cli.machine import doctor, examples, prepare
+from slipstream._errors import BadArgument, SlipstreamError, Unavailable
+from slipstream._spark import session
+from slipstream._tools.progress import console
+
+#: the exit code after Ctrl-C, SIGTERM or SIGHUP
+STOPPED = 130
+
+app = typer.Typer(
+    name="slipstream",
+    help="Streams and trajectories of moving vehicles, on Apache Spark.",
+    epilog="Start with: slipstream simulate --expressways 1 --minutes 5 --out runs/first",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for family in (
+    simulate,
+    exchange,
+    describe,
+    history,
+    toll,
+    cuboid,
+    network,
+    job,
+    berlinmod,
+    archive,
+    bench,
+    rate,
+    chaos,
+    console_page,
+    examples,
+    prepare,
+    doctor,
+):
+    family.add_to(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"slipstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def slipstream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Streams and trajectories of moving vehicles, on Apache Spark."""
+
+
+def main() -> None:
+    """The command: run it, and leave no Spark session behind."""
+    # Spark's gateway logs a traceback for Ctrl-C and for a JVM that is gone; people get a message of ours
+    logging.getLogger().addHandler(logging.NullHandler())
+    session.interrupt_on_signals()
+    try:
+        run()
+    finally:
+        session.close()
+
+
+def run() -> None:
+    """Run the command line in a process that goes on; the one place where an error becomes a message and a code."""
+    try:
+        _check_working_folder()
+        app()
+    except SlipstreamError as error:
+        _tell(error)
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):
+            # Typer makes an error of it
+            _leave_pipe()
+        # Ctrl-C comes out of Typer as this, without a word
+        if left.code == STOPPED:
+            console.print("slipstream: stopped. The same command goes on where it was, or starts again.")
+        raise
+    except BrokenPipeError:
+        _leave_pipe()
+    except Exception as error:
+        if (told := session.for_people(error)) is None:
+            _name_log()
+            raise
+        _tell(told)
+
+
+def _check_working_folder() -> None:
+    """Refuse to run in a folder that has been removed: no relative path has a meaning there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise BadArgument("The current folder no longer exists.", hint="Change to another folder (cd).") from error
+
+
+def _leave_pipe() -> NoReturn:
+    """End as what a pipe's reader (head, less) has ended, which has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
+
+
+def _tell(error: SlipstreamError) -> NoReturn:
+    console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
+    if error.hint:
+        console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
+    if isinstance(error, Unavailable):
+        _name_log()
+    sys.exit(error.exit_code)
+
+
+def _name_log() -> None:
+    if log := session.keep_log():
+        console.print(f"Spark's own messages, kept for a day: {_escaped(str(log))}", highlight=False, soft_wrap=True)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,267 @@
+"""``slipstream berlinmod``: generate or load movements, index them, run the 17 queries, look at them."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream._berlinmod.layout import check_data_set, check_files
+from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._errors import BadArgument
+from slipstream._spark.session import LOCAL
+from slipstream._tools.progress import bar, say
+
+app = typer.Typer(
+    name="berlinmod",
+    help="Histories of moving vehicles: BerlinMOD's generator, both representations and 17 queries.",
+    epilog="Start with: slipstream berlinmod generate --scale 0.005 --out data/small",
+    no_args_is_help=True,
+)
+
+Data = Annotated[Path, typer.Argument(help="A data set, made by `generate` or `load`.")]
+Out = Annotated[Path, typer.Option("--out", help="Where to write; must not exist yet.")]
+Format = Annotated[str, typer.Option("--format", help="published (units) or mobilitydb (instants).")]
+Metres = Annotated[bool, typer.Option("--metres", help="Coordinates that look like degrees are metres.")]
+As = Annotated[str, typer.Option("--as", help="Representation: oba, tba or both.")]
+
+
+def add_to(root: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    root.add_typer(app)
+
+
+@app.command()
+def generate(
+    out: Out,
+    scale: Annotated[float, typer.Option("--scale", help="1.0 is 2,000 vehicles for 28 days.")] = 0.05,
+    network: Annotated[
+        Path | None,
+        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; else a synthetic city."),
+    ] = None,
+    regions: Annotated[bool, typer.Option("--regions", help="Homes and work places by the paper's regions.")] = False,
+    home_regions: Annotated[
+        Path | None, typer.Option("--home-regions", help="Weighted regions for homes, a SECONDO nested list.")
+    ] = None,
+    work_regions: Annotated[
+        Path | None, typer.Option("--work-regions", help="Weighted regions for work places, likewise.")
+    ] = None,
+    disturb: Annotated[bool, typer.Option("--disturb", help="Add a GPS error of up to 100 m.")] = False,
+    script_odds: Annotated[
+        bool, typer.Option("--script-odds", help="1, 2, 3 destinations with 80, 10, 10 %, as in the script.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, other data.")] = 0,
+    metres: Metres = False,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Make a data set: vehicles that drive to work and about town for days."""
+    check_new(out)
+    check_there(network, option="--network", hint="Leave it out for the synthetic city.")
+    check_there(home_regions, option="--home-regions")
+    check_there(work_regions, option="--work-regions")
+    from slipstream._berlinmod import generator
+    from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
+
+    odds = {"one": 0.8, "two": 0.1} if script_odds else {}
+    plan = generator.Plan(scale=scale, seed=seed, disturb=disturb, **odds)
+    streets = read_network(network, metres=metres)
+    weights = generator.region_weights(streets) if regions else generator.even(streets)
+    if home_regions:
+        weights = weights._replace(home=generator.by_region(streets, secondo_regions(home_regions)))
+    if work_regions:
+        weights = weights._replace(work=generator.by_region(streets, secondo_regions(work_regions)))
+    days = f"{plan.days} day{'s' * (plan.days != 1)}"
+    vehicles = f"{plan.vehicles:,} vehicle{'s' * (plan.vehicles != 1)}"
+    say(f"{vehicles}, {days}, {streets.nodes:,} nodes, {streets.edges:,} edges")
+    spark = spark_session("berlinmod generate", master, conf)
+    started = time.perf_counter()
+    made = generator.generate(spark, plan, streets, out, weights)
+    show(_summary(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
+
+
+def _summary(manifest: Any) -> dict[str, Any]:
+    """What table 5 says of a data set."""
+    vehicles, trips = max(1, manifest.vehicles), max(1, manifest.trips)
+    return {
+        "vehicles": manifest.vehicles,
+        "trips": manifest.trips,
+        "units": manifest.units,
+        "trips_per_vehicle": round(trips / vehicles, 2),
+        "units_per_vehicle": round(manifest.units / vehicles, 1),
+        "km_per_vehicle": round(manifest.metres / vehicles / 1000, 2),
+        "mean_trip_metres": round(manifest.metres / trips, 1),
+        "nodes": manifest.nodes,
+        "edges": manifest.edges,
+        "begin": manifest.begin,
+        "end": manifest.end,
+    }
+
+
+@app.command()
+def load(
+    folder: Annotated[Path, typer.Argument(help="The folder with the CSV files.")],
+    out: Out,
+    format_: Format = "published",
+    metres: Metres = False,
+    max_rejects: MaxRejects = 1.0,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Read data that others made; rows that cannot be used are kept in OUT/rejects with the reason."""
+    check_new(out)
+    check_files(folder, format_)
+    from slipstream._berlinmod.exchange import load as exchange
+
+    files = exchange.Files.open(folder, format_, metres=metres)
+    made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
+    show(_summary(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
+    check_rejects(made.rejected, made.rows, max_rejects, out / "rejects")
+
+
+@app.command()
+def export(
+    data: Data,
+    out: Out,
+    format_: Format = "published",
+    srid: Annotated[
+        int | None,
+        typer.Option("--srid", help="What geometries (mobilitydb) say their reference system is; coordinates stay."),
+    ] = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Write a data set as CSV files that other systems read.
+
+    Geometries name a reference system only where the data set's plane is one that is known: streets that were in
+    degrees, or files that named it. `--srid` has them name another.
+    """
+    check_new(out)
+    check_data_set(data)
+    from slipstream._berlinmod.dataset import Dataset
+    from slipstream._berlinmod.exchange import export as outgoing
+
+    outgoing.check_format(format_, srid)
+    opened = Dataset.open(data)
+    files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
+    show({"out": str(out), "files": ", ".join(files)}, as_json=as_json)
+
+
+@app.command()
+def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json = False) -> None:
+    """Build the index structures that the queries use: pieces by place, and a grid over space and time."""
+    check_data_set(data)
+    from slipstream._berlinmod import index as structures
+    from slipstream._berlinmod.dataset import Dataset
+
+    opened = Dataset.open(data)
+    spark = spark_session("berlinmod index", master, conf)
+    started = time.perf_counter()
+    built = structures.build(spark, opened)
+    show({**built, "seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=f"{data}/index")
+
+
+@app.command()
+def run(
+    data: Data,
+    numbers: Annotated[str, typer.Option("--queries", help="Which, for example 1-5,17.")] = "1-17",
+    as_: As = "both",
+    out: Annotated[Path | None, typer.Option("--out", help="Where the answers go; DATA/answers by default.")] = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Run queries: answers as Parquet, response times and result sizes as in the paper's table 6."""
+    from slipstream._berlinmod import queries
+    from slipstream._berlinmod.dataset import Dataset
+
+    wanted, forms = queries.parse_numbers(numbers), queries.representations(as_)
+    opened = Dataset.open(data)
+    if out is not None:
+        check_folder(out)
+    check_data_set(data)
+    spark = spark_session("berlinmod run", master, conf)
+    queries.prepare(spark, opened)
+    answers = []
+    with bar("queries", len(wanted) * len(forms)) as advance:
+        for form in forms:
+            for number in wanted:
+                answers.append(queries.run(spark, number, form, out or data / "answers"))
+                advance(1)
+    if as_json:
+        print(json.dumps([asdict(answer) for answer in answers]))
+    else:
+        Console().print(_table6(answers, wanted, list(forms)))
+
+
+def _table6(answers: list[Any], wanted: list[int], forms: list[str]) -> Table:
+    found = {(answer.query, answer.representation): answer for answer in answers}
+    table = Table(title="Response time (s) and result size", title_justify="left")
+    for head in ("query", *(f"{form.upper()} s" for form in forms), *(f"{form.upper()} rows" for form in forms)):
+        table.add_column(head, justify="right")
+    for number in wanted:
+        row = [found[number, form] for form in forms]
+        table.add_row(f"Q{number}", *(f"{a.seconds:.2f}" for a in row), *(f"{a.rows:,}" for a in row))
+    totals = [sum(a.seconds for a in answers if a.representation == form) for form in forms]
+    table.add_row("total", *(f"{total:.2f}" for total in totals), *("" for _ in forms))
+    return table
+
+
+@app.command()
+def explain(
+    data: Data,
+    query: Annotated[int, typer.Option("--query", help="Which query, 1 to 17.")],
+    as_: As = "tba",
+    master: Master = LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes."""
+    from slipstream._berlinmod import queries
+    from slipstream._berlinmod.dataset import Dataset
+
+    (number,), forms = queries.parse_numbers(str(query)), queries.representations(as_)
+    opened = Dataset.open(data)
+    check_data_set(data)
+    spark = spark_session("berlinmod explain", master, conf)
+    queries.prepare(spark, opened)
+    for form in forms:
+        print(queries.sql(number, form))
+        print(queries.explain(spark, number, form))
+
+
+@app.command()
+def draw(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="The picture: .png, .svg or .pdf.")] = Path("berlinmod.png"),
+    query: Annotated[int | None, typer.Option("--query", help="Draw this query's points, regions and answers.")] = None,
+    trips: Annotated[int, typer.Option("--trips", help="How many trips to draw.")] = 200,
+    master: Master = LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Draw the network, trips, query points and regions, and the answers of a query."""
+    check_writable(out, "--out")
+    from slipstream._berlinmod import draw as pictures
+    from slipstream._berlinmod import queries
+    from slipstream._berlinmod.dataset import Dataset
+
+    if query is not None:
+        queries.parse_numbers(str(query))
+    if trips < 0:
+        raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.")
+    pictures.check_picture(out)
+    opened = Dataset.open(data)
+    check_data_set(data)
+    spark = spark_session("berlinmod draw", master, conf)
+    queries.prepare(spark, opened)
+    pictures.picture(spark, opened, query=query, trips=trips).savefig(out, dpi=130)
+    say(f"{out}")

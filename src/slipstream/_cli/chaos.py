@@ -1,0 +1,90 @@
+"""``slipstream chaos``: faults on purpose."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream._cli.common.checks import check_folder
+from slipstream._cli.common.options import Json, show
+from slipstream._errors import CheckFailed
+from slipstream._tools.progress import say
+
+
+def chaos(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN | -- COMMAND",
+            help="A run to toll, or after -- the command of any job, without --out. A few minutes of input will do.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where jobs run and the report goes.")],
+    faults: Annotated[int, typer.Option(min=1, help="How many faults.")] = 200,
+    seed: Annotated[int | None, typer.Option(help="Which faults, where chance decides. [default: any]")] = None,
+    kinds: Annotated[str | None, typer.Option(help="Only these, separated by commas. [default: all]")] = None,
+    batch_seconds: Annotated[
+        int, typer.Option(min=1, help="Of toll and archive: seconds of a run per batch. Fewer make more commits.")
+    ] = 3,
+    pause_seconds: Annotated[float, typer.Option(min=0, help="How long a paused process is paused.")] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Disturb a job and check that it puts out what it would have anyway.
+
+    The job is run once undisturbed. Then it is killed at named points and at random ones, paused, given a full disk, a
+    read-only or damaged checkpoint and another time of day, and started again. After every fault what it has committed
+    must be what the undisturbed job commits: all tables of its outputs, its text files, its cuboids and connection
+    points, apart from columns that say when. Or it has stopped and said what to do. Anything else is reported, and the
+    exit code is 5.
+
+    The job needs input that ends, in some dozens of batches, and outputs that depend on that input alone. DIR gets
+    report.md, the table, and faults.jsonl, every fault and what came of it; the same command resumes a campaign that
+    was interrupted. Kinds: failpoints, kill, signal, worker, pause, clock, disk, read-only, damage.
+
+    Examples:
+
+    `slipstream chaos runs/first --faults 20 --out chaos` tolls the run
+
+    `slipstream chaos --kinds failpoints --out chaos -- archive runs/first`
+
+    `slipstream chaos --out chaos -- network run net.yaml --input cars=cars.csv --train 100` a hundred tuples per batch
+
+    `slipstream chaos --out chaos -- cuboid run --from ticks --schema stocks.sql` a batch per file
+    """
+    from slipstream._chaos import NOTES
+    from slipstream._feeds.run import Run
+
+    if len(words) == 1:
+        Run.open(Path(words[0]))
+    check_folder(out, mark=NOTES)
+    from slipstream._chaos.campaign import SHARES, Campaign, seed_in
+    from slipstream._chaos.report import as_markdown, bad_ones
+    from slipstream._chaos.subject import Subject
+
+    subject = Subject.of(words, batch_seconds=batch_seconds)
+    begun = seed_in(out) if seed is None else seed
+    chosen = random.SystemRandom().randrange(10**9) if begun is None else begun
+    wanted = tuple(kinds.split(",")) if kinds else tuple(SHARES)
+    campaign = Campaign(subject, out.absolute(), faults, chosen, wanted, pause_s=pause_seconds)
+    say(f"seed {chosen}")
+    try:
+        records = campaign.carry_out()
+    except KeyboardInterrupt:
+        found = f"{len(campaign.records)} of {faults} faults so far, {len(bad_ones(campaign.records))} bad"
+        say(f"Interrupted: {found}; see {out / 'report.md'}. The same command resumes.")
+        raise
+    finally:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")
+    bad = bad_ones(records)
+    show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
+    if bad:
+        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(chaos)

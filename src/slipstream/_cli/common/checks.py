@@ -1,0 +1,62 @@
+"""What a command can know to be wrong before anything slow begins: files and folders that are missing or in the way.
+
+Every command checks what it was given first and starts Spark last, so a slip of the finger is answered at once.
+This module imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from slipstream._errors import BadArgument
+from slipstream._tools.staging import check_makeable, check_new
+
+__all__ = ["check_folder", "check_new", "check_there", "check_writable"]
+
+
+def check_there(*paths: Path | str | None, option: str = "", what: str = "file or folder", hint: str = "") -> None:
+    """Refuse paths that are not there, all of them in one message; ``None`` was not given and is left out.
+
+    >>> check_there("no/a", "no/b", option="--input")
+    Traceback (most recent call last):
+        ...
+    slipstream._errors.BadArgument: --input no/a, no/b: no such file or folder.
+    """
+    if missing := _missing(path for path in paths if path is not None):
+        label = f"{option} " if option else ""
+        raise BadArgument(f"{label}{', '.join(missing)}: no such {what}.", hint=hint)
+
+
+def _missing(paths: Iterable[Path | str]) -> list[str]:
+    return [str(path) for path in paths if not _is_there(Path(path))]
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that no file can have
+        return False
+
+
+def check_writable(file: Path | None, option: str, *, makes_folder: bool = False) -> None:
+    """Refuse a file that could not be written; ``makes_folder``: its folder is made where it is missing."""
+    if file is None:
+        return
+    if file.is_dir():
+        raise BadArgument(f"{option} {file}: is a folder.", hint="Give a file that can be written.")
+    if not makes_folder and not file.absolute().parent.exists():
+        raise BadArgument(f"{option} {file}: its folder is not there.", hint="Give a file that can be written.")
+    check_makeable(file, label=f"{option} ")
+
+
+def check_folder(out: Path, *, mark: str = "") -> None:
+    """Refuse a folder to work in that is a file or cannot be made; it may be there already.
+
+    With ``mark``, a folder that is not empty has this file or folder in it, which says that it was worked in before.
+    """
+    if mark and not (out / mark).exists():
+        check_new(out)
+    if out.exists() and not out.is_dir():
+        raise BadArgument(f"--out {out}: is a file.", hint="Give a folder.")
+    check_makeable(out)

@@ -1,0 +1,142 @@
+"""What ``toll`` and ``archive`` have in common: they are one job with other outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from slipstream._cli.common.checks import check_there
+from slipstream._cli.common.options import spark_session
+from slipstream._errors import BadArgument
+from slipstream._io.kafka import Topic
+
+if TYPE_CHECKING:
+    from slipstream._linear_road.job.engine import Settings
+
+#: what people may call the column of a vehicle's id, which Linear Road calls vid
+ID = "id"
+
+Encoding = Annotated[
+    str,
+    typer.Option(
+        help="Of a feed: text, train, csv, json, parquet, arrow, avro or protobuf. By the file's name, otherwise text.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="COLUMN=FIELD,...",
+        help="Which field of a feed is which of a tuple's, as in id=vin,time=ts:ms. A time may be in s, ms, us or "
+        "iso; it becomes seconds since 1970. An id may be text; write id=vin:text where no schema or file says so.",
+    ),
+]
+Fields = Annotated[
+    str, typer.Option(help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False)
+]
+KafkaConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka-config",
+        metavar="KEY=VALUE|FILE",
+        help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them. Settings that begin with "
+        "schema.registry. are for the schema registry. None is written down.",
+    ),
+]
+MessageSchema = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE[:MESSAGE]",
+        help="The schema of Avro or Protobuf messages: an .avsc file, a .proto file, or what protoc "
+        "--descriptor_set_out writes.",
+    ),
+]
+SchemaRegistry = Annotated[
+    str, typer.Option(metavar="URL", help="Where the schemas of a topic's messages are, by number.", show_default=False)
+]
+Silence = Annotated[
+    float,
+    typer.Option(
+        min=0, help="Seconds after which a partition of a topic that brings nothing no longer holds the others."
+    ),
+]
+CompactEvery = Annotated[int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")]
+Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
+
+
+def check_message_schema(file: Path | None) -> None:
+    """Refuse a schema file that is not there; ``FILE:MESSAGE`` names a message in it."""
+    if file is not None and not file.is_file():
+        named = str(file).rpartition(":")[0] or file
+        check_there(named, option="--message-schema", what="file", hint="Give an .avsc, .proto or descriptor file.")
+
+
+def check_input(input_: str, *, follow: bool) -> None:
+    """Refuse an input that cannot be there, at once; what listens at a port is found out later."""
+    if input_.startswith("kafka:"):
+        Topic.parse(input_).check_broker()
+    elif not follow and not input_.startswith("tcp:"):
+        check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+
+
+def mapped(columns: list[str] | None) -> dict[str, str]:
+    """What --columns says of the fields of tuples."""
+    from slipstream._feeds.tuples import FIELDS
+    from slipstream._io.formats.decoding import parse_columns
+    from slipstream._io.report_packing import VID
+
+    found = parse_columns(columns or [], "", dict.fromkeys((ID, *FIELDS), "integer"), strict=True)
+    return {VID if name == ID else name: field for name, field in found.items()}
+
+
+def named(fields: str) -> tuple[str, ...]:
+    """What --fields says."""
+    return tuple(field.strip() for field in fields.split(",")) if fields else ()
+
+
+def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
+    """Refuse what cannot be, before Spark starts."""
+    from slipstream._feeds.clock import FASTEST
+
+    checks = (
+        (0 <= speed <= FASTEST, f"--speed {speed}: out of range.", "1 is real time, 0 as fast as possible."),
+        (batch_seconds >= 1, f"--batch-seconds {batch_seconds}: too few.", "Give 1 or more."),
+        (0 <= parallel <= 1024, f"--parallel {parallel}: out of range.", "Give 1 to 1024, or 0 for one per core."),
+    )
+    for good, message, hint in checks:
+        if not good:
+            raise BadArgument(message, hint=hint)
+
+
+def rejects_of(out: Path, *, text: bool) -> Path:
+    """Where people find what a job rejected."""
+    from slipstream._io.outputs import FOLDER, REJECTS
+    from slipstream._linear_road.text import REJECTED
+
+    return out / REJECTED if text else out / FOLDER / REJECTS
+
+
+def run_job(
+    input_: str, multiply: int, out: Path, settings: Settings, master: str, conf: list[str] | None
+) -> dict[str, Any]:
+    """Run a job to the end of its input, or say that it has been; everything is checked before Spark starts."""
+    from slipstream._feeds.run import Run
+    from slipstream._linear_road.job import engine
+
+    path = Path(input_)
+    run = Run.open(path) if (path / "manifest.json").exists() else None
+    if settings.history is not None:
+        Run.open(settings.history)
+    if run is None:
+        engine.check_feed(input_, out, settings)
+        done = engine.finished(out, input_)
+        return done or engine.toll_feed(
+            spark_session(settings.name, master, conf, quick=settings.follow), input_, out, settings
+        )
+    run = run.multiplied(multiply * run.copies)
+    engine.check_run(run, out, settings)
+    done = engine.finished(out, engine.source_of(run), settings.end_of(run))
+    return done or engine.toll_run(spark_session(settings.name, master, conf), run, out, settings)

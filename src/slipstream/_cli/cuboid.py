@@ -1,0 +1,311 @@
+"""``slipstream cuboid``: fill cuboids from streams, look keys up, ask questions, watch results, see what it costs."""
+
+from __future__ import annotations
+
+import json
+import math
+import runpy
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from slipstream._cli.common.checks import check_new, check_writable
+from slipstream._cli.common.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.tables import print_table, shown
+from slipstream._cli.network.options import Encoding
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._io.kafka import read_settings
+from slipstream._spark import session
+from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from slipstream._io.sources import Feed
+
+app = typer.Typer(
+    help="Cuboids: the state of a stream as a database that anyone can question while it runs.",
+    epilog="Start with: slipstream cuboid ticks --out ticks",
+    no_args_is_help=True,
+)
+
+#: bytes of input below which Spark's start is most of the work
+SMALL = 8 << 20
+
+Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
+Functions = Annotated[
+    Path | None,
+    typer.Option("--functions", help="A Python file that adds functions over atomic streams. It is executed."),
+]
+
+
+def _add_functions(file: Path | None) -> None:
+    """Run the user's own file; only when the command line names it."""
+    if file is None:
+        return
+    if not file.is_file():
+        raise BadArgument(f"--functions {file}: no such file.", hint="Give a Python file.")
+    runpy.run_path(str(file))
+
+
+def _text(given: str) -> str:
+    """The text that was given, or the contents of the file of that name."""
+    if len(given) < 250 and "\n" not in given and Path(given).is_file():
+        return Path(given).read_text(encoding="utf-8")
+    if given and not any(map(str.isspace, given)):
+        raise BadArgument(f"{given}: no such file.", hint="Give a file with SQL in it, or the SQL itself in quotes.")
+    return given
+
+
+@app.command()
+def ticks(
+    out: Annotated[Path, typer.Option("--out", help="The folder for CSV files: time, stock_id, price.")],
+    number: Annotated[int, typer.Option("--ticks", min=1, help="Ticks of each of the seven stocks.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Another seed, other prices.")] = 1,
+    files: Annotated[int, typer.Option(min=1, help="Cut into so many files, read one after another.")] = 4,
+) -> None:
+    """Make stock-like series to try things on: seven random walks in which a W shows now and then.
+
+    Example: `slipstream cuboid ticks --ticks 5000 --out ticks`
+    """
+    check_new(out)
+    from slipstream._cuboid.example_series import STOCKS, write
+
+    write(out, number, seed, files)
+    say(f"{number * STOCKS:,} ticks in {out}")
+
+
+@app.command()
+def run(
+    source: Annotated[
+        str, typer.Option("--from", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+    ],
+    schema: Annotated[
+        str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
+    follow: Annotated[bool, typer.Option(help="Keep running while the file, folder or topic grows.")] = False,
+    encoding: Encoding = "",
+    columns: Columns = None,
+    fields: Fields = "",
+    kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
+    fragments: Annotated[int, typer.Option(min=0, help="Fragments by hash of the key; 0 for one per core.")] = 0,
+    ranges: Annotated[str, typer.Option(help="Fragments by range instead: the first key of each but the first.")] = "",
+    batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
+    compact_every: CompactEvery = 500,
+    max_rejects: MaxRejects = 1.0,
+    functions: Functions = None,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Fill a cuboid from a stream, and ask its continuous queries at every arrival.
+
+    The schema declares the cuboid, patterns, and named queries, whose results are outputs of their names. Rows that
+    cannot be kept are in the output rejects, with the reason. After a crash the same command resumes where it was.
+
+    Examples:
+
+    `slipstream cuboid run --from ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
+
+    `CREATE CUBOID stock (stock_id INT KEY, price AST(10))`
+
+    `slipstream cuboid run --from kafka:127.0.0.1:9092/ticks --follow --columns stock_id=id --schema stocks.sql --out
+    stocks` a live topic of JSON
+    """
+    from slipstream._cuboid import declare
+    from slipstream._cuboid.sources import columns_of, reading
+    from slipstream._io.formats.decoding import parse_columns
+    from slipstream._io.sources import Definition
+    from slipstream._network.running import filling
+
+    _add_functions(functions)
+    script = declare.parse(_text(schema))
+    _, cuboid = filling.declared(script)
+    settings = read_settings(kafka_config or [])
+    mapped = parse_columns(columns or [], "", columns_of(cuboid), strict=True)
+    given: Feed | pa.Table
+    if is_run := filling.is_run(source):
+        given = filling.tuples_of(source, cuboid, mapped)
+    else:
+        feed = reading(
+            source,
+            cuboid,
+            encoding=encoding,
+            columns=mapped,
+            fields=named(fields),
+            follow=follow,
+            settings=settings,
+            definition=Definition(message_schema, schema_registry),
+        )
+        given = replace(feed, most_files=batch_files)
+    network = filling.network_of(script, _bounds(ranges))
+    filling.begun(out, network)
+    small = not is_run and not follow and _bytes(source) < SMALL
+    spark = spark_session("cuboid run", master, conf, quick=small)
+    result = filling.fill(
+        spark, given, network, out, fragments=fragments, settings=settings, compact_every=compact_every
+    )
+    found = result.pop("found")
+    show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
+    check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
+
+
+def _bounds(ranges: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(bound) for bound in ranges.split(",") if bound)
+    except ValueError as error:
+        raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
+
+
+def _bytes(source: str) -> int:
+    """What is there now of files."""
+    path = Path(source)
+    inside = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in inside if file.is_file())
+
+
+@app.command()
+def get(
+    folder: Folder,
+    reference: Annotated[str, typer.Argument(help="A cuboid's name, or all of it: 'CAR[100].speed[0]', [-5], [:].")],
+    key: Annotated[int | None, typer.Argument(help="The key, if the reference is a cuboid's name.")] = None,
+) -> None:
+    """Look a key up in the last committed batch, as JSON: all of it, an attribute's past, or one element.
+
+    Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`
+    """
+    from slipstream._cuboid.query.access import Reference
+    from slipstream._cuboid.snapshots.snapshot import Snapshot
+
+    wanted = Reference.parse(reference if key is None else f"{reference}[{key}]")
+    cuboid = Snapshot.open(folder)[wanted.cuboid]
+    print(json.dumps(_plain(wanted.of(cuboid[wanted.key]))))
+
+
+@app.command()
+def query(
+    folder: Folder,
+    text: Annotated[
+        str, typer.Argument(help="SELECT ... FROM cuboid ..., or a file with it; CREATE PATTERN before it.")
+    ],
+    every: Annotated[
+        float, typer.Option(help="Ask again after each new batch, looking every SECONDS; 0 to ask once.", min=0)
+    ] = 0.0,
+    on_spark: Annotated[bool, typer.Option("--spark", help="Split the work over fragments by Spark.")] = False,
+    functions: Functions = None,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Ask a question in Streamonas-SQL; the answer is as of the last committed batch, in all fragments.
+
+    Examples:
+
+    `slipstream cuboid query tolls "SELECT xway, count(*), avg(speed[0]) FROM car GROUP BY xway"`
+
+    `slipstream cuboid query tolls "SELECT vid, slope(speed) FROM car WHERE speed[0] < 20 LIMIT 5"`
+    """
+    from slipstream._cuboid.query.one_off import ask, ask_spark, read_question
+    from slipstream._cuboid.snapshots.snapshot import Snapshot
+
+    _add_functions(functions)
+    snapshot = Snapshot.open(folder)
+    read_question(snapshot, _text(text))
+    spark = spark_session("cuboid query", master, conf) if on_spark else None
+    while True:
+        answer = ask_spark(spark, snapshot, _text(text)) if spark is not None else ask(snapshot, _text(text))
+        _print_rows({name: column.tolist() for name, column in answer.items()}, snapshot.batch, as_json)
+        if not every:
+            return
+        while snapshot.committed() <= snapshot.batch:
+            time.sleep(every)
+        snapshot.refresh()
+
+
+@app.command()
+def results(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="The continuous query, or rejects: rows that could not be kept.")],
+    follow: Annotated[bool, typer.Option(help="Go on with what comes.")] = False,
+) -> None:
+    """Print what a continuous query found, a JSON line each, in committed batches only.
+
+    Example: `slipstream cuboid results stocks members --follow`
+    """
+    from slipstream._cuboid.snapshots.snapshot import Snapshot
+
+    snapshot, since = Snapshot.open(folder, refresh=False), -1
+    while True:
+        snapshot.batch = snapshot.committed()
+        for row in snapshot.results(name, since).to_pylist():
+            print(json.dumps(_plain(row)), flush=True)
+        since = snapshot.batch
+        if not follow:
+            return
+        time.sleep(0.5)
+
+
+@app.command()
+def metrics(
+    folder: Folder,
+    png: Annotated[Path | None, typer.Option("--png", help="Also draw the QoS map into this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what real-time consistency costs: arrival rate, commit time, each query's time, the capacity left.
+
+    Example: `slipstream cuboid metrics tolls --png qos.png`
+    """
+    from slipstream._cuboid import consistency
+
+    check_writable(png, "--png")
+    found = consistency.moments(folder)
+    if not found:
+        raise Unavailable(f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.")
+    measured = consistency.figures(found)
+    if png is not None:
+        try:
+            consistency.qos_map(found).savefig(png, format="png")
+        except OSError as error:
+            raise Unavailable(f"--png {png}: {error.strerror}.", hint="Give a file that can be written.") from error
+    if not as_json:
+        measured |= {f"query_{name}_us": value for name, value in measured.pop("query_us").items()}
+    show(measured, as_json=as_json, title=f"Real-time consistency of {folder}")
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no NaN."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _print_rows(columns: dict[str, list[Any]], batch: int, as_json: bool) -> None:
+    if as_json:
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        print(json.dumps({"batch": batch, "rows": _plain(rows)}), flush=True)
+        return
+    table = Table(*map(escape, columns), title=f"as of batch {batch}")
+    for values in zip(*columns.values(), strict=True):
+        table.add_row(*(escape(_cell(value)) for value in values))
+    print_table(table, nothing="no rows")
+
+
+def _cell(value: Any) -> str:
+    """A whole number may be a key: it stands as it is."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
+
+
+def add_to(parent: typer.Typer) -> None:
+    """Put the family on the command line."""
+    parent.add_typer(app, name="cuboid")

@@ -1,0 +1,1 @@
+"""The commands of Linear Road: simulate, history, toll, drive, validate, rate."""

@@ -1,0 +1,223 @@
+"""Commands of the benchmark kit: they serve any engine that runs Linear Road."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream._bench.validation.editions import edition
+from slipstream._bench.validation.outputs import Order, check_outputs
+from slipstream._cli.common.checks import check_folder, check_there, check_writable
+from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.tables import print_table
+from slipstream._errors import BadArgument, CheckFailed
+from slipstream._spark import session
+from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    from slipstream._bench.validation.validator import Verdict
+
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The run that was fed to the engine.")]
+PANEL = "Benchmark kit"
+
+
+def validate(
+    run: RunPath,
+    outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Files or folders the engine wrote.")],
+    *,
+    no_response_times: Annotated[
+        bool, typer.Option("--no-response-times", help="Leave out the limits: for runs made as fast as possible.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page with plots.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="The engine was fed the run K times.")] = 1,
+    since: Annotated[int, typer.Option(metavar="T", help="Check from this second on.")] = 0,
+    until: Annotated[int | None, typer.Option(metavar="T", help="Check up to this second, not included.")] = None,
+    order: Annotated[
+        Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
+    ] = Order.AUTO,
+    rules: Annotated[str, typer.Option(help="Rule set: 2004, or 2003 for the thesis' edition.")] = "2004",
+    kinds: Annotated[
+        str, typer.Option(metavar="KINDS", help="Judge these kinds alone; 4, travel time, is often not implemented.")
+    ] = "0,1,2,3,4",
+    examples: Annotated[int, typer.Option(min=0, help="How many of each fault to show.")] = 5,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Check the output of any engine against the right answers.
+
+    OUTPUT may be Parquet, or text in the field order of the paper or of the original validator. For every kind of
+    answer it counts what is missing, extra, wrong, late or duplicated, and shows the first of each with the rule it
+    breaks. Leaves with exit code 0 for a clean pass, 5 for any fault, 3 for input that cannot be judged.
+
+    Example: slipstream validate runs/first out/ --report report.html
+    """
+    rule_set, judged = edition(rules), _kinds(kinds)
+    check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
+    check_writable(report, "--report", makes_folder=True)
+    from slipstream._bench.validation.validator import last_second
+    from slipstream._bench.validation.validator import validate as check
+    from slipstream._feeds.run import Run
+
+    stored = Run.open(run)
+    check_outputs(outputs)
+    opened = stored.multiplied(multiply * stored.copies)
+    last_second(opened, since, until)
+    spark = spark_session("validate", master, conf)
+    with session.task_errors():
+        verdict = check(
+            spark,
+            opened,
+            outputs,
+            edition=rule_set,
+            order=order,
+            response_times=not no_response_times,
+            since=since,
+            until=until,
+            kinds=judged,
+            examples=examples,
+        )
+    if report:
+        from slipstream._bench.validation.report import write_report
+
+        write_report(verdict, report)
+        say(f"Report: {report}")
+    if as_json:
+        print(json.dumps(verdict.to_dict()))
+    else:
+        _show(verdict)
+    if not verdict.passed:
+        faulty = [tally.name for tally in verdict.tallies if not tally.clean]
+        names = ", ".join([*faulty, *(["unreadable lines"] if verdict.unreadable else [])])
+        raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints))
+
+
+def _kinds(text: str) -> list[int]:
+    if not re.fullmatch("[0-4](,[0-4])*", text):
+        raise BadArgument(f"--kinds {text}: not a list of kinds.", hint="Write for instance --kinds 0,1,2.")
+    return [int(kind) for kind in text.split(",")]
+
+
+def _show(verdict: Verdict) -> None:
+    console = Console()
+    table = Table("", title="Answers")
+    for tally in verdict.tallies:
+        table.add_column(tally.name, justify="right")
+    for count in ("expected", "given"):
+        table.add_row(count, *(f"{getattr(tally, count):,}" for tally in verdict.tallies))
+    for problem in verdict.problems:
+        faults = [getattr(tally, problem) for tally in verdict.tallies]
+        table.add_row(problem, *(f"[red]{fault:,}[/]" if fault else "0" for fault in faults))
+    for time in ("median", "p99", "max") if verdict.response_times else ():
+        responses = [tally.response for tally in verdict.tallies]
+        table.add_row(time, *(f"{getattr(response, time):.1f} s" if response else "" for response in responses))
+    if verdict.response_times:
+        table.add_row("limit", *(f"{tally.limit} s" for tally in verdict.tallies))
+    print_table(table)
+    for line in verdict.unreadable_examples:
+        console.print(f"unreadable: {line}", markup=False, highlight=False)
+    for example in verdict.examples:
+        name = verdict.name(example.kind)
+        console.print(f"{name}, {example.problem}: {example.text}. {example.rule}", markup=False, highlight=False)
+    if verdict.passed:
+        timed = "in time" if verdict.response_times else "response times not judged"
+        console.print(f"[green]Clean pass[/]: every answer is there, right, once; {timed}.")
+
+
+def drive(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
+    to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
+    until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
+    encoding: Annotated[str, typer.Option(help="text, json or train.")] = "text",
+    end: Annotated[
+        bool, typer.Option("--end", help="Tell who follows the topic or folder that nothing more will come.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Deliver a run in real time: a tuple with Time t leaves in second t.
+
+    Nothing is lost or reordered: within a destination tuples come as they stand in the run, second by second. The
+    driver measures how late it was itself; if that is ever more than 1 s, the run is void (exit code 5), because then
+    the engine was not given what the benchmark asks for. A TCP destination waits for one client to connect. With
+    stdout, the summary goes to standard error.
+
+    Example: slipstream drive runs/first --to dir:feed --speed 10
+    """
+    from slipstream._feeds.run import Run
+
+    opened = Run.open(run)
+    from slipstream._bench.driving.destinations import destination
+    from slipstream._bench.driving.driver import Plan
+    from slipstream._bench.driving.driver import drive as deliver
+    from slipstream._bench.driving.encodings import encoding as encoding_called
+
+    form = encoding_called(encoding)
+    plan = Plan.of(opened, speed, fast_forward_to, until)
+    with closing(destination(to, form)) as open_destination:
+        result = deliver(opened, plan, form.encode, open_destination)
+        if end:
+            open_destination.end()
+    if to == "stdout":
+        say(json.dumps(result.to_dict()))
+    else:
+        show(result.to_dict(), as_json=as_json, title=f"Delivered {opened.path}")
+    if result.void:
+        raise CheckFailed(
+            f"The run is void: the driver was {result.max_lag} s late at second {result.latest_second}.",
+            hint="Give the driver a quieter machine, a smaller run or a lower --speed.",
+        )
+
+
+def postgres(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where output.csv goes.")],
+    seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N seconds.")] = None,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
+
+    Start a server with scripts/postgres.sh start; its schema linear_road is made anew. The answers are judged like
+    those of any engine: slipstream validate RUN DIR (with --no-response-times after --speed 0).
+    """
+    from dataclasses import asdict
+
+    from slipstream._feeds.run import Run
+
+    opened = Run.open(run)
+    check_folder(out)
+    from slipstream._bench.postgres import SERVER, run_postgres
+
+    result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
+    driven = result.driver.to_dict()
+    show(
+        asdict(result) | {"driver": driven} if as_json else asdict(result) | {"driver": f"{driven['max_lag']} s late"},
+        as_json=as_json,
+        title="Linear Road on PostgreSQL",
+    )
+    if result.driver.void:
+        raise CheckFailed(f"The run is void: the driver was {result.driver.max_lag} s late.", hint="Try a smaller run.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command(rich_help_panel=PANEL)(drive)
+    app.command(rich_help_panel=PANEL)(validate)
+    baselines = typer.Typer(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
+    baselines.command()(postgres)
+    baselines.callback()(_baselines)
+    app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
+
+
+def _baselines() -> None:
+    """Run other systems than Slipstream's own engine."""

@@ -1,0 +1,140 @@
+"""``slipstream import`` and ``slipstream export``: runs from other people's files, and files for other people."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slipstream._cli.common.checks import check_new, check_there, check_writable
+from slipstream._cli.common.options import Json, MaxRejects, check_rejects, show
+from slipstream._errors import BadArgument, Unavailable
+
+if TYPE_CHECKING:
+    from slipstream._feeds.run import Run
+
+
+class Source(StrEnum):
+    """What can be imported."""
+
+    LINEAR_ROAD = "linear-road"
+    SUMO = "sumo"
+
+
+class Target(StrEnum):
+    """What can be exported."""
+
+    LINEAR_ROAD = "linear-road"
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="The file to import; .gz is read too.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the new run.", show_default=False)],
+    kind: Annotated[Source, typer.Option("--from", help="What the file is.")] = Source.LINEAR_ROAD,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/how-to/sumo.md).")
+    ] = None,
+    most: MaxRejects = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Make a run of a file.
+
+    **linear-road**: the published text, 15 integers a line, at most 60 s out of order; `slipstream export` writes the
+    same bytes back. A line that cannot be read stops the import.
+
+    **sumo**: floating-car data of a SUMO simulation (`sumo --fcd-output`), laid on expressways by a map. Vehicles on
+    edges that the map does not have are left out; `--max-rejects` limits their share.
+
+    Examples: `slipstream import datafile20seconds.dat --out runs/real`,
+    `slipstream import fcd.xml.gz --from sumo --map map.toml --out runs/sumo`
+    """
+    if (kind is Source.SUMO) != (map_file is not None):
+        raise BadArgument(
+            "--map goes with --from sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
+        )
+    check_there(file, map_file, what="file", hint="Give a file to import.")
+    check_new(out)
+    run = _imported(file, out, map_file)
+    show(_summary(run), as_json=as_json, title="Imported")
+    _check_unmapped(run, most)
+
+
+def _check_unmapped(run: Run, most: float) -> None:
+    """Of SUMO's vehicles, those on edges that the map does not have are left out."""
+    counts = run.manifest.parameters
+    if "unmapped" in counts:
+        hint = "Add the edges they were on to the map (docs/how-to/sumo.md)."
+        check_rejects(counts["unmapped"], counts["sightings"], most, run.path, hint=hint)
+
+
+def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
+    if map_file is not None:
+        from slipstream._city.sumo import import_sumo
+
+        return import_sumo(file, map_file, out)
+    from slipstream._feeds.text import import_text
+
+    return import_text(file, out)
+
+
+def _summary(run: Run) -> dict[str, object]:
+    manifest = run.manifest
+    return {
+        "run": str(run.path),
+        "tuples": sum(manifest.counts.values()),
+        "expressways": run.stored,
+        "vehicles": manifest.vehicles,
+        "seconds": manifest.seconds,
+    }
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The run to export.", show_default=False)],
+    target: Annotated[Target, typer.Option("--format", help="What to write.")] = Target.LINEAR_ROAD,
+    out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, standard output.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run as the published Linear Road text: 15 integers a line.
+
+    Examples: `slipstream export runs/first --out first.dat`, `slipstream export runs/first | head`
+    """
+    from slipstream._feeds.run import Run
+
+    opened = Run.open(run)
+    check_writable(out, "--out")
+    if out is None:
+        from slipstream._feeds.text import export_text
+
+        export_text(opened, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    lines = _export_to(opened, out)
+    show({"file": str(out), "lines": lines}, as_json=as_json, title=f"Exported as {target.value}")
+
+
+def _export_to(run: Run, out: Path) -> int:
+    """Write the file beside its name first, so that it is there whole or not at all."""
+    from slipstream._feeds.text import export_text
+    from slipstream._tools.staging import beside
+
+    if out.exists():
+        raise BadArgument(f"--out {out}: exists.", hint="Give another name, or remove it.")
+    partial = beside(out, "partial")
+    try:
+        with partial.open("wb") as text:
+            lines = export_text(run, text)
+        partial.rename(out)
+    except OSError as error:
+        raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return lines
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command("import")(import_)
+    app.command()(export)

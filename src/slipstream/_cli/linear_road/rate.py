@@ -1,0 +1,141 @@
+"""``slipstream rate``: the L-rating of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream._cli.common.checks import check_folder, check_there
+from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
+from slipstream._cli.common.tables import print_table
+from slipstream._spark import session
+from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    from slipstream._bench.rating import Rating, Search, Try
+    from slipstream._feeds.run import Run
+
+HOURS_3 = 180
+
+
+class Rated(StrEnum):
+    """What can be rated."""
+
+    SLIPSTREAM = "slipstream"
+    POSTGRES = "postgres"
+
+
+def rate(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
+    least: Annotated[int, typer.Option("--from", min=1, metavar="L", help="Where the search starts.")] = 1,
+    most: Annotated[int, typer.Option("--to", min=1, metavar="L", help="The most that is tried.")] = 600,
+    window: Annotated[str, typer.Option(help="How long the rating must hold: 90s, 20m, 3h.")] = "20m",
+    probe: Annotated[str, typer.Option(help="How long the tries of the search are: 30s, 2m.")] = "2m",
+    full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
+    engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
+    run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Find the largest number of expressways that this machine holds within Linear Road's limits.
+
+    One expressway is simulated for three hours and presented L times. Each try starts an engine with the state of the
+    busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
+    time over the whole window, and pass the validator, is the rating. Nothing else should run on the machine.
+
+    Example: slipstream rate --from 20 --window 5m --out rating
+    """
+    check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
+    check_folder(out)
+    asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
+    from slipstream._bench.rating import Search, Window, engine_called
+    from slipstream._bench.rating import rate as find
+    from slipstream._bench.rating_report import write_rating
+
+    rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
+    presented = _open(run, out, seed, master, conf)
+    whole = Window(0, presented.manifest.seconds)
+    search = Search(rated, presented, whole if full else whole.shortened(asked), probed, out, least, most)
+    try:
+        rating = find(search)
+    except KeyboardInterrupt:
+        _tell_progress(search, run)
+        raise
+    write_rating(rating, out / "rating.html")
+    (out / "rating.json").write_text(json.dumps(rating.to_dict(), indent=2) + "\n", encoding="utf-8")
+    say(f"Report: {out / 'rating.html'}")
+    if as_json:
+        show(rating.to_dict(), as_json=True)
+    else:
+        _show(rating)
+
+
+def _tell_progress(search: Search, run: Path | None) -> None:
+    """What an interrupted search knows so far, and how to go on from there."""
+    tries = list(search.made.values())
+    if tries:
+        Console(stderr=True).print(_table(search.engine.name, tries))
+    held = max((tried.expressways for tried in tries if tried.held), default=0)
+    if not held:
+        say("Interrupted before any L held. Nothing is rated.")
+        return
+    options = f"--from {held} --to {search.most} --window {search.window.seconds}s --probe {search.probe}s"
+    options += f" --engine {search.engine.name} --out {search.out}" + (f" --run {run}" if run else "")
+    say(f"Interrupted. L = {held} held so far, not confirmed over the whole window and validated: it is no rating yet.")
+    say(f"To continue from there: slipstream rate {options}")
+
+
+def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] | None) -> Run:
+    """The run to rate on; the standard one is made once and kept."""
+    from slipstream._city.history import make_history
+    from slipstream._city.simulate import simulate
+    from slipstream._city.traffic import Traffic
+    from slipstream._feeds.run import Run
+
+    if run is not None:
+        return Run.open(run)
+    folder = out / f"run-{seed}"
+    if folder.exists():
+        return Run.open(folder)
+    say(f"Making the standard run in {folder} (about a minute) ...")
+    spark = spark_session("rate", master, conf)
+    made = simulate(spark, Traffic(expressways=1, minutes=HOURS_3), seed, folder)
+    make_history(made, spark)
+    session.close()
+    return made
+
+
+def _table(engine: str, tries: Iterable[Try]) -> Table:
+    table = Table("L", "seconds", "", "slowest answer", "memory", title=f"Tries of {engine}")
+    for tried in tries:
+        table.add_row(
+            str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
+        )
+    return table
+
+
+def _show(rating: Rating) -> None:
+    console = Console()
+    print_table(_table(rating.engine, rating.tries))
+    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
+    for name, response in rating.confirmed.responses.items():
+        responses.add_row(
+            name.replace("_", " "), *(f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
+        )
+    print_table(responses)
+    console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
+    console.print(f"{rating.statement} {rating.machine}.", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command(rich_help_panel="Benchmark kit")(rate)

@@ -1,0 +1,189 @@
+"""``slipstream toll``: the toll engine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipstream._cli.common.checks import check_folder, check_there
+from slipstream._cli.common.jobs import (
+    Columns,
+    CompactEvery,
+    Encoding,
+    Fields,
+    KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    Silence,
+    Start,
+    check_input,
+    check_message_schema,
+    check_pace,
+    mapped,
+    named,
+    rejects_of,
+    run_job,
+)
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._errors import BadArgument
+from slipstream._io.formats.encodings import TEXT, encoding_of
+from slipstream._io.kafka import Topic, read_settings
+from slipstream._spark import session
+
+
+def toll(
+    input_: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
+    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
+    speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    fast_forward_to: Annotated[
+        int, typer.Option(metavar="T", help="Start a run at this second, from the state that all before it leave.")
+    ] = 0,
+    until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, ids shifted.")] = 1,
+    rules: Annotated[str, typer.Option(help="2004, 2003, or module:function for a toll of your own.")] = "2004",
+    lateness: Annotated[
+        int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
+    ] = None,
+    silence: Silence = 5.0,
+    encoding: Encoding = "",
+    columns: Columns = None,
+    fields: Fields = "",
+    kafka_config: KafkaConfig = None,
+    message_schema: MessageSchema = None,
+    schema_registry: SchemaRegistry = "",
+    history: Annotated[
+        Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
+    ] = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(help="Send the lines of output.csv on: console, or kafka:HOST:PORT/TOPIC. May be repeated."),
+    ] = None,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Make trajectories too: OUT/outputs/trips, as `slipstream archive` does.")
+    ] = False,
+    start: Start = "2007-05-28 00:00:00",
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="Publish cars, segments, accidents and accounts as cuboids to query.")
+    ] = False,
+    queries: Annotated[
+        Path | None, typer.Option(help="A file of CREATE PATTERN and CREATE QUERY over car, asked at every report.")
+    ] = None,
+    text: Annotated[bool, typer.Option(help="Write output.csv and rejects.csv beside the tables.")] = True,
+    batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
+    compact_every: CompactEvery = 500,
+    parallel: Annotated[
+        int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
+    ] = 0,
+    max_rejects: MaxRejects = 1.0,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Toll a stream of position reports: notifications, alerts, balances, expenditures and travel times.
+
+    Everything goes to the folder --out: one Delta Lake table for each kind of answer in outputs/ (notifications,
+    alerts, balances, expenditures, travel_times), with --archive another for trajectories (trips), and one for what was
+    rejected (rejects); the answers again as text in output.csv, the paper's plain form; counts and response times in
+    summary.json; and in status.json whether the job is starting, ready, running or stopped. After a crash or Ctrl-C,
+    the same command resumes where it was; no answer and no trip is lost or doubled. `slipstream job` pauses it.
+
+    A live feed (--follow, tcp:) is connected when the job is warm; a line on standard error says so. The job waits for
+    a topic, a file or a port that does not exist yet.
+
+    Examples:
+
+    `slipstream toll runs/demo --out tolls` a recorded run, at full speed
+
+    `slipstream toll runs/demo --archive --out tolls` and every tolled report becomes part of a trajectory
+
+    `slipstream toll feed.dat --out tolls` Linear Road text
+
+    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
+    """
+    check_input(input_, follow=follow)
+    check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
+    check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
+    check_message_schema(message_schema)
+    check_folder(out)
+    check_pace(speed, batch_seconds, parallel)
+    _check(rules)
+    from slipstream._io.sources import Definition
+    from slipstream._linear_road.job.engine import Settings
+    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
+
+    live = follow or input_.startswith("tcp:")
+    settings = Settings(
+        speed=speed,
+        rules=rules,
+        since=fast_forward_to,
+        until=until,
+        batch_seconds=batch_seconds,
+        lateness=(2 if live else 60) if lateness is None else lateness,
+        silence=silence,
+        encoding=encoding or encoding_of(input_, TEXT),
+        columns=mapped(columns),
+        fields=named(fields),
+        kafka=read_settings(kafka_config or []),
+        definition=Definition(message_schema, schema_registry),
+        follow=live,
+        text=text,
+        compact_every=compact_every,
+        parallel=parallel,
+        history=history,
+        snapshot=snapshot,
+        queries=_script(queries),
+        outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
+        start=start,
+        topics=tuple(_topic(name, kafka_config) for name in sink or [] if name != "console"),
+        show=_printed if "console" in (sink or []) else None,
+    )
+    summary = run_job(input_, multiply, out, settings, master, conf)
+    show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
+
+
+def _check(rules: str) -> None:
+    """Refuse rules that are not there, before Spark starts."""
+    from slipstream._linear_road.rules import find
+
+    find(rules)
+
+
+def _script(file: Path | None) -> str:
+    if file is not None and not file.is_file():
+        raise BadArgument(f"--queries {file}: no such file.", hint="See docs/cuboids.md for what stands in it.")
+    return file.read_text(encoding="utf-8") if file is not None else ""
+
+
+def _topic(name: str, settings: list[str] | None) -> Topic:
+    return Topic.parse(name).with_settings(read_settings(settings or []))
+
+
+def _printed(lines: list[bytes]) -> None:
+    """Print the answers of a batch."""
+    sys.stdout.buffer.writelines(lines)
+    sys.stdout.buffer.flush()
+
+
+def _flat(summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary as rows of a table."""
+    rows = {key: value for key, value in summary.items() if not isinstance(value, dict)}
+    rows["irregular"] = summary["irregular"]["count"]
+    rows |= {f"{name}_answers": count for name, count in summary["answers"].items()}
+    for name, response in summary["response_seconds"].items():
+        rows[f"{name}_response"] = " ".join(f"{key} {value}" for key, value in response.items())
+    return rows
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(toll)

@@ -1,0 +1,179 @@
+"""``slipstream doctor``: is this machine ready, and if not, what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+
+import psutil
+import typer
+from rich.table import Table
+
+from slipstream import __version__
+from slipstream._cli.common.options import Json
+from slipstream._cli.common.tables import print_table
+from slipstream._errors import Unavailable
+from slipstream._spark import class_archive, session
+
+GIB = 1024**3
+SHARED_MEMORY = Path("/dev/shm")
+KAFKA_PORT = 9092
+PACKAGES = ("pyspark", "numpy", "numba", "pandas", "pyarrow", "protobuf", "grpcio")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: what was found, whether it is good enough, and the next step if not."""
+
+    what: str
+    found: str
+    good: bool
+    todo: str = ""
+    optional: bool = False  # most of the work goes without
+
+
+def java_version(text: str) -> int:
+    """The major version in what ``java -version`` prints.
+
+    >>> java_version('openjdk version "17.0.15" 2025-04-15')
+    17
+    """
+    match = re.search(r'version "(\d+)', text)
+    return int(match.group(1)) if match else 0
+
+
+def look_at_java() -> Finding:
+    """Spark 4.3 runs on Java 17 or newer."""
+    todo = "Install Java 17 or newer: apt-get install openjdk-17-jre-headless"
+    try:
+        program = session.java()
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (Unavailable, OSError, subprocess.TimeoutExpired) as error:
+        return Finding("Java", str(error).splitlines()[0], good=False, todo=todo)
+    major = java_version(answer.stderr)
+    return Finding("Java", f"{major} ({program})", good=major >= 17, todo=todo)
+
+
+def look_at_memory() -> Finding:
+    """Spark's JVM takes 2 GB by default, the Python workers about as much again."""
+    free = psutil.virtual_memory().available / GIB
+    return Finding(
+        "Memory",
+        f"{free:.1f} GiB free",
+        good=free >= 4,
+        todo="Close something, or set SLIPSTREAM_DRIVER_MEMORY=1g",
+    )
+
+
+def look_at_disk(folder: Path) -> Finding:
+    """Three hours of one expressway take about 100 MB, its history about 300 MB."""
+    free = shutil.disk_usage(folder).free / GIB
+    return Finding("Disk", f"{free:.1f} GiB free here", good=free >= 2, todo=f"Free some space on the disk of {folder}")
+
+
+def look_at_package(name: str) -> Finding:
+    """A Python package that a job imports on the driver or on a worker."""
+    try:
+        return Finding(name, version(name), good=True)
+    except PackageNotFoundError:
+        return Finding(name, "missing", good=False, todo="Run `make setup`")
+
+
+def look_at_shared_memory() -> Finding:
+    """Where engines keep their state warm between batches."""
+    if not SHARED_MEMORY.is_dir():
+        return Finding(
+            "/dev/shm", "missing", good=False, todo="State is kept on the disk, which is slower.", optional=True
+        )
+    space = shutil.disk_usage(SHARED_MEMORY)
+    found = f"{space.free / GIB:.1f} of {space.total / GIB:.1f} GiB free"
+    todo = "Give it 1 GiB or more: mount -o remount,size=2g /dev/shm, or docker run --shm-size 2g"
+    return Finding("/dev/shm", found, good=space.free >= GIB, todo=todo, optional=True)
+
+
+def look_at_archive() -> Finding:
+    """An archive of Spark's classes halves the time that Spark takes to start."""
+    try:
+        made = bool(class_archive.use_archive(session.java()))
+    except Unavailable:
+        made = False
+    todo = "Run `slipstream prepare` once, and Spark starts in half the time."
+    return Finding("Spark's classes", "archived" if made else "not archived", good=made, todo=todo, optional=True)
+
+
+def look_at_page() -> Finding:
+    """The console's page is built by Node when Slipstream is installed."""
+    built = files("slipstream._console").joinpath("static", "index.html").is_file()
+    todo = "Install Node 18 or newer and run scripts/console.sh; everything else works without."
+    return Finding("Console's page", "built" if built else "not built", good=built, todo=todo, optional=True)
+
+
+def look_at_node() -> Finding:
+    """Node builds the console's page, and is not needed afterwards."""
+    todo = "Only to build the console's page: apt-get install nodejs npm"
+    try:
+        answer = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return Finding("Node", "missing", good=False, todo=todo, optional=True)
+    major = int(found[1]) if (found := re.match(r"v(\d+)", answer.stdout)) else 0
+    return Finding("Node", answer.stdout.strip() or "unknown", good=major >= 18, todo=todo, optional=True)
+
+
+def look_at_port(what: str, port: int) -> Finding:
+    """Whether a server can be started on a port of this machine, or one runs there."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        taken = probe.connect_ex(("127.0.0.1", port)) == 0
+    found = f"{port}: something listens there" if taken else f"{port}: free"
+    return Finding(what, found, good=True)
+
+
+def examine(folder: Path) -> list[Finding]:
+    """Everything ``doctor`` looks at."""
+    python = sys.version.split()[0]
+    return [
+        Finding("Slipstream", __version__, good=True),
+        Finding("Python", python, good=sys.version_info >= (3, 11), todo="Use Python 3.11 or newer"),
+        look_at_java(),
+        look_at_archive(),
+        look_at_memory(),
+        look_at_disk(folder),
+        Finding("Cores", str(psutil.cpu_count()), good=True),
+        look_at_shared_memory(),
+        look_at_page(),
+        look_at_node(),
+        look_at_port("Port of Kafka", KAFKA_PORT),
+        *(look_at_package(name) for name in PACKAGES),
+    ]
+
+
+def doctor(as_json: Json = False) -> None:
+    """Check Java, memory, disk, versions and what the console and Kafka need, and say what to do.
+
+    Exits with code 4 if something that is required is missing; `--` marks what most of the work goes without.
+    """
+    findings = examine(Path.cwd())
+    good = all(finding.good or finding.optional for finding in findings)
+    if as_json:
+        print(json.dumps({"good": good, "findings": [asdict(finding) for finding in findings]}))
+    else:
+        table = Table("", "found", "what to do", title="This machine")
+        for finding in findings:
+            mark = "[green]ok[/]" if finding.good else "[yellow]--[/]" if finding.optional else "[red]no[/]"
+            table.add_row(f"{mark} {finding.what}", finding.found, "" if finding.good else finding.todo)
+        print_table(table)
+    if not good:
+        raise typer.Exit(Unavailable.exit_code)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(doctor)

@@ -1,0 +1,45 @@
+"""``slipstream examples``: the networks, schemas and notebooks that the documentation uses."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipstream._errors import Unavailable
+from slipstream._tools.progress import say
+from slipstream._tools.staging import staged
+
+
+def examples(
+    out: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write them.")] = Path("examples"),
+) -> None:
+    """Write the examples: networks with their data, cuboid schemas, notebooks.
+
+    Examples:
+
+    `slipstream examples` writes the folder examples
+
+    `slipstream network draw examples/networks/border.yaml --out border.svg` draws one of them
+    """
+    source = shipped()
+    with staged(out, label="") as stage:
+        shutil.copytree(source, stage, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+
+
+def shipped() -> Path:
+    """Where the examples are: in the installed package, or beside the sources in a clone."""
+    package = Path(str(files("slipstream")))
+    for place in (package / "examples", package.parents[1] / "examples"):
+        if (place / "networks").is_dir():
+            return place
+    raise Unavailable("This installation has no examples.", hint="Install Slipstream from a wheel or a clone.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(examples)

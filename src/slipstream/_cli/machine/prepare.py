@@ -1,0 +1,71 @@
+"""``slipstream prepare``: do once what would otherwise slow down every start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from slipstream._cli.machine.examples import shipped
+from slipstream._spark import class_archive, session
+from slipstream._tools import temporary
+from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def prepare() -> None:
+    """Archive Spark's classes, so that every later command starts Spark in about half the time.
+
+    Takes about a minute and 200 MB in your cache folder (~/.cache/slipstream). `make setup` does it; after an update
+    of Java or PySpark, run it again. Everything works without it.
+    """
+    java = session.java()
+    place = class_archive.archive_file(java)
+    if class_archive.use_archive(java):
+        say(f"{place}: already there, nothing to do.")
+        return
+    folder = temporary.folder()
+    class_list = folder / "classes"
+    options = f"{session.settings(quick=True)[session.JAVA_OPTIONS]} {class_archive.record_classes(class_list)}"
+    spark = session.build("prepare", conf={session.JAVA_OPTIONS: options}, quick=True)
+    say("Running a small network and some queries to see which classes Spark loads ...")
+    _run_a_network(spark, folder / "network")
+    _run_queries(spark, folder / "table")
+    class_path, modules = _how_it_runs(spark)
+    session.close()
+    say("Archiving the classes ...")
+    class_archive.write_archive(java, class_list, class_path, modules)
+    say(f"{place}: {place.stat().st_size / 1e6:.0f} MB")
+
+
+def _run_a_network(spark: SparkSession, out: Path) -> None:
+    from slipstream._network.files import load
+    from slipstream._network.running.driving import drive
+    from slipstream._network.running.run_folder import Execution
+
+    networks = shipped() / "networks"
+    drive(spark, Execution.prepare(out, load(networks / "border.yaml"), {"soldiers": networks / "soldiers.csv"}))
+
+
+def _run_queries(spark: SparkSession, table: Path) -> None:
+    """What batch commands do: write and read Parquet, join, aggregate, order."""
+    spark.range(1000).selectExpr("id", "id % 10 as key", "double(id) as x").write.parquet(str(table))
+    read = spark.read.parquet(str(table))
+    keys = read.groupBy("key").agg({"x": "sum"})
+    read.join(keys, "key").where("x > 10").orderBy("id").limit(10).toPandas()
+
+
+def _how_it_runs(spark: SparkSession) -> tuple[str, list[str]]:
+    """The JVM's class path, and the modules it was told to add."""
+    jvm: Any = spark.sparkContext._jvm
+    arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    modules = [str(argument) for argument in arguments if str(argument).startswith("--add-modules=")]
+    return str(jvm.java.lang.System.getProperty("java.class.path")), modules
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command()(prepare)

@@ -1,0 +1,20 @@
+"""``slipstream network``: check, draw, describe and run networks of boxes, and look into a running one."""
+
+from __future__ import annotations
+
+import typer
+
+from slipstream._cli.network import control, design, running
+
+app = typer.Typer(
+    help="Networks of boxes over streams: the seven boxes of the Aurora algebra, run on Structured Streaming.",
+    epilog="Start with: slipstream examples; slipstream network draw examples/networks/border.yaml --out border.svg",
+    no_args_is_help=True,
+)
+for part in (design, running, control):
+    part.add_to(app)
+
+
+def add_to(root: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    root.add_typer(app, name="network")

@@ -1,0 +1,289 @@
+"""``slipstream network check|draw|describe``: what can be known of a network before it runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slipstream._cli.common.checks import check_there, check_writable
+from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.network.options import (
+    File,
+    Functions,
+    Inputs,
+    Parallel,
+    Tables,
+    load_network,
+    measured,
+    measured_again,
+    pairs,
+    recordings,
+    stored_tables,
+)
+from slipstream._errors import BadArgument, CheckFailed
+from slipstream._spark import session
+from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from slipstream._network.algebra import Network, Node
+    from slipstream._network.quality.analysis import Analysis
+    from slipstream._network.quality.statistics import Statistics
+    from slipstream._network.schemas import Checked
+    from slipstream._network.tasks.superbox import Superbox
+
+
+def check_network(
+    file: File,
+    rates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rate", help="SOURCE=TUPLES_PER_SECOND: also say whether this machine sustains that. Needs --input."
+        ),
+    ] = None,
+    inputs: Inputs = None,
+    tables: Tables = None,
+    headroom: Annotated[
+        float, typer.Option(min=0.01, max=1.0, help="The share of the machine that continuous queries may use.")
+    ] = 1.0,
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Infer every arc's schema and refuse what cannot work, naming the box and the column.
+
+    With --rate and a sample (--input) it also measures every box and says whether the machine holds the load.
+    Leaves with exit code 3 when the network is refused, 5 when the load is too much.
+    """
+    from slipstream._network.schemas import check
+
+    wanted = _rates(rates or [])
+    network = load_network(file, functions)
+    check_there(*pairs("--input", inputs).values(), *pairs("--table", tables).values())
+    recorded = _recorded(network, wanted, inputs)
+    stored = stored_tables(network, tables) if wanted else {}
+    spark = spark_session("network check", master, conf, quick=not wanted)
+    checked = check(network, spark)
+    if wanted:
+        _hold(checked, measured(spark, checked, recorded, stored), wanted, _cores(spark), headroom, as_json)
+        return
+    for warning in checked.warnings:
+        say(f"[yellow]note:[/] {warning}")
+    arcs = {str(arc): schema for arc, schema in checked.schemas.items()}
+    if as_json:
+        print(json.dumps({"network": network.name, "arcs": arcs, "warnings": checked.warnings}))
+        return
+    table = Table("arc", "columns", title=f"{network.name}: sound", title_justify="left")
+    for arc, schema in arcs.items():
+        table.add_row(arc, ", ".join(f"{name} {type_}" for name, type_ in schema.items()))
+    Console().print(table)
+
+
+def _recorded(network: Network, rates: dict[str, float], inputs: list[str] | None) -> dict[str, pa.Table]:
+    """The samples to measure by, one for each rate."""
+    sources = [source.name for source in network.sources]
+    for name in rates:
+        if name not in sources:
+            raise BadArgument(f"--rate {name}: no such source.", hint=f"There is: {', '.join(sources)}.")
+    if missing := [name for name in sources if rates and name not in rates]:
+        raise BadArgument(f"no --rate for {', '.join(missing)}.", hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.")
+    return recordings(network, inputs) if rates else {}
+
+
+def _cores(spark: Any) -> int:
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def _rates(given: list[str]) -> dict[str, float]:
+    try:
+        return {name: float(number) for name, number in (pair.split("=") for pair in given)}
+    except ValueError as error:
+        raise BadArgument(f"--rate {' '.join(given)}: not SOURCE=NUMBER.", hint="Write --rate reports=1000.") from error
+
+
+def _hold(
+    checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float, as_json: bool
+) -> None:
+    """Say whether the machine holds the rates."""
+    from slipstream._network.quality.analysis import analyse
+
+    found = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
+    if as_json:
+        boxes = {load.box: {"rate": load.rate, "cost": load.cost, "cores": load.cores} for load in found.loads}
+        verdict = {"min_cap": found.min_cap, "cores": cores, "holds": found.holds, "factor": found.factor}
+        print(json.dumps({"network": checked.network.name, "boxes": boxes, **verdict}))
+    else:
+        Console().print(_loads(checked, statistics, found))
+    verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} there"
+    if not found.holds:
+        _propose(checked, statistics, rates, cores, headroom)
+        raise CheckFailed(
+            f"network {checked.network.name}: too much load: {verdict_text}.",
+            hint=f"It would hold {found.factor:.2f} times these rates. Use more cores, or shed load.",
+        )
+    say(f"holds: {verdict_text}; up to {found.factor:.1f} times these rates")
+
+
+def _loads(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
+    boxes = {node.name for node in checked.nodes}
+    table = Table("box", "tuples/s", "µs a tuple", "passes on", "cores", title=checked.network.name)
+    for load in sorted(found.loads, key=lambda load: -load.cores):
+        share = f"{statistics.of(load.box).selectivity:.3f}" if load.box in boxes else ""
+        table.add_row(load.box, f"{load.rate:,.0f}", f"{load.cost * 1e6:.2f}", share, f"{load.cores:.3f}")
+    return table
+
+
+def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float) -> None:
+    """Say what shedding would do about it."""
+    from slipstream._network.quality.shedding import evenly, plan
+
+    shed = plan(checked, statistics, rates, cores=cores, headroom=headroom)
+    even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
+    for place, share in shed.shares.items():
+        if share > 0:
+            say(f"shed {share:.0%} at {place}")
+    most = len(checked.network.outputs)
+    say(f"utility {shed.utility:.2f} of {most}; dropping evenly would leave {even.utility:.2f}")
+
+
+def draw_network(
+    file: File,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write the SVG; standard output unless given.")
+    ] = None,
+) -> None:
+    """Draw the network as SVG: boxes, arcs, groups as frames, connection points as dots."""
+    from slipstream._network import drawing, files
+
+    check_writable(out, "--out")
+    picture = drawing.draw(files.load(file))
+    if out is None:
+        print(picture)
+        return
+    try:
+        out.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a file that can be written.") from error
+    say(f"drawn: {out}")
+
+
+def describe_network(
+    file: File,
+    inputs: Inputs = None,
+    tables: Tables = None,
+    parallel: Parallel = None,
+    functions: Functions = None,
+    as_json: Json = False,
+    master: Master = session.LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Say how the network will run: which boxes share a stage of the streaming query, and by which keys.
+
+    What the file leaves out is shown, too: an aggregate's advance is its size unless given.
+
+    With a sample (--input for each source) it also measures the boxes, optimises the network and shows the boxes
+    before and after, and what an input tuple costs.
+    """
+    from slipstream._network.planning.plan import plan
+    from slipstream._network.schemas import check
+    from slipstream._network.tasks.superbox import Superbox
+
+    network = load_network(file, functions)
+    recorded = recordings(network, inputs) if inputs else {}
+    stored = stored_tables(network, tables) if inputs else {}
+    spark = spark_session("network describe", master, conf, quick=not inputs)
+    checked = check(network, spark)
+    if inputs:
+        _optimised(spark, checked, recorded, stored, as_json)
+        return
+    made = Superbox(plan(checked), parallel=parallel or 1)
+    if as_json:
+        stages = [asdict(stage) for stage in made.stages.listed]
+        print(json.dumps({"network": network.name, "stages": stages, "boxes": _rows(made)}))
+        return
+    count = made.stages.count
+    Console().print(_boxes(made, f"{network.name}: {count} {'stage' if count == 1 else 'stages'}"))
+    for stage in made.stages.listed if count > 1 or parallel else ():
+        say(stage.said)
+
+
+def _rows(made: Superbox) -> list[dict[str, Any]]:
+    """Every box, in the order of the stages: how it runs and what it does."""
+    from slipstream._network import drawing
+
+    levels, places = made.plan.levels, made.stages.places
+    ordered = sorted(made.plan.checked.nodes, key=lambda node: (places[node.name], levels[node.name]))
+    return [
+        {
+            "stage": places[node.name],
+            "level": levels[node.name],
+            "box": node.name,
+            "kind": node.box.kind,
+            "runs_as": _runs_as(made, node),
+            "what": drawing.what(node.box),
+        }
+        for node in ordered
+    ]
+
+
+def _runs_as(made: Superbox, node: Node) -> str:
+    from slipstream._network.planning.plan import is_agnostic
+
+    if made.translations.asks_spark(node):
+        return "in Spark" if is_agnostic(node) else "stateful, and in Spark"
+    if is_agnostic(node):
+        return "expression"
+    return "table join" if made.plan.checked.is_lookup(node) else "stateful"
+
+
+def _boxes(made: Superbox, title: str) -> Table:
+    table = Table("stage", "level", "box", "kind", "runs as", "what", title=title, title_justify="left")
+    for row in _rows(made):
+        table.add_row(*(str(value) for value in ({**row, "stage": row["stage"] or "source"}).values()))
+    return table
+
+
+def _optimised(
+    spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table], as_json: bool
+) -> None:
+    """Show what the optimiser does, and the measured cost of an input tuple before and after."""
+    from slipstream._network.planning.plan import plan
+    from slipstream._network.quality.optimiser import optimise
+    from slipstream._network.schemas import check
+    from slipstream._network.tasks.superbox import Superbox
+
+    before = measured(spark, checked, inputs, tables)
+    better = optimise(checked, before, lambda network: check(network, spark))
+    again = check(better.network, spark)
+    after = measured_again(spark, again, inputs, tables, before)
+    costs = [_cost(one, figures, _cores(spark)) for one, figures in ((checked, before), (again, after))]
+    if not as_json:
+        Console().print(_boxes(Superbox(plan(checked)), "before"))
+        Console().print(_boxes(Superbox(plan(again)), "after"))
+    result = {"boxes_before": len(checked.nodes), "boxes_after": len(again.nodes), "steps": list(better.steps)}
+    result |= {"microseconds_before": round(costs[0], 3), "microseconds_after": round(costs[1], 3)}
+    result["gain"] = round(costs[0] / costs[1], 2) if costs[1] else 1.0
+    show(result, as_json=as_json, title=f"{checked.network.name}: cost of an input tuple")
+
+
+def _cost(checked: Checked, figures: Statistics, cores: int) -> float:
+    """Microseconds of a core that a tuple of each source costs, on the average."""
+    from slipstream._network.quality.analysis import analyse
+
+    rates = {source.name: 1.0 for source in checked.network.sources}
+    return analyse(checked, figures, rates, cores=cores).min_cap / len(rates) * 1e6
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put these commands on the command line."""
+    app.command("check")(check_network)
+    app.command("draw")(draw_network)
+    app.command("describe")(describe_network)

@@ -1,0 +1,272 @@
+"""What the network commands share: their arguments, and the reading of what those name."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from slipstream._cli.common.jobs import named
+from slipstream._errors import MALFORMED, BadArgument
+from slipstream._io.required_inputs import check_given
+from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from slipstream._io.sources import Definition, Feed
+    from slipstream._network.algebra import Network
+    from slipstream._network.quality.statistics import Statistics
+    from slipstream._network.schemas import Checked
+
+File = Annotated[Path, typer.Argument(help="The network file (YAML).", show_default=False)]
+Folder = Annotated[Path, typer.Argument(help="The folder in which a network runs.", show_default=False)]
+Functions = Annotated[
+    Path | None,
+    typer.Option("--functions", help="A Python file that registers the network's own functions. It is executed."),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. `network run` also takes feeds: "
+        "SOURCE=kafka:HOST:PORT/TOPIC, SOURCE=tcp:HOST:PORT. Once per source.",
+    ),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        help="Encoding of feeds: csv, json, arrow, parquet, text, train, avro or protobuf. By the file's name, "
+        "otherwise json.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="COLUMN=FIELD,...",
+        help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
+        "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
+    ),
+]
+To = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="OUTPUT=WHERE",
+        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; in all partitions with "
+        "?key=COLUMN), text:FILE (CSV) or console (JSON lines). Repeatable. A job that resumes keeps to where it began "
+        "to write.",
+    ),
+]
+Parallel = Annotated[
+    int | None,
+    typer.Option(
+        "--parallel",
+        min=1,
+        max=1000,
+        help="Partitions in which the boxes run, fixed when a network begins. By default one, or as many as there are "
+        "cores for a long recording and for a topic with several partitions that is read to its end.",
+        show_default=False,
+    ),
+]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
+
+#: tuples of each source that are looked at to measure the boxes
+SAMPLE = 100_000
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """NAME=FILE options."""
+    found = {}
+    for pair in given or []:
+        name, separator, path = pair.partition("=")
+        if not separator:
+            raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
+        found[name] = path
+    return found
+
+
+def destinations(given: list[str] | None) -> dict[str, list[str]]:
+    """Where --to says that outputs go, by their names."""
+    from slipstream._io.outputs.destinations import parse
+
+    found: dict[str, list[str]] = {}
+    for pair in given or []:
+        name, separator, where = pair.partition("=")
+        if not separator:
+            raise BadArgument(f"--to {pair}: not OUTPUT=WHERE.", hint="Write --to alerts=text:alerts.csv.")
+        try:
+            found.setdefault(name, []).append(parse(where))
+        except BadArgument as error:
+            raise BadArgument(f"--to {pair}: {error.message}", hint=error.hint) from error
+    return found
+
+
+def paths(option: str, given: list[str] | None) -> dict[str, Path]:
+    """NAME=FILE options of files."""
+    return {name: Path(path) for name, path in pairs(option, given).items()}
+
+
+def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
+    """Whether --input names a feed, not a recording.
+
+    A folder of files, and files whose fields are ``mapped``, are read like feeds, to their end.
+    """
+    if follow or where.startswith(("kafka:", "tcp:")):
+        return True
+    path = Path(where)
+    is_run = (path / "manifest.json").exists()
+    return not is_run and (mapped or path.is_dir())
+
+
+def check_inputs(file: Path, given: Mapping[str, str]) -> None:
+    """Refuse a missing or misspelt --input at once: the modules that read networks take a second to import.
+
+    What is wrong with the file itself is for them to say.
+    """
+    import yaml
+
+    try:
+        body = yaml.safe_load(file.read_bytes())
+    except (OSError, yaml.YAMLError, *MALFORMED):
+        return
+    sources = body.get("sources") if isinstance(body, dict) else None
+    if isinstance(sources, dict) and all(isinstance(name, str) for name in sources):
+        check_given(str(body.get("network", file.stem)), "--input", "source", list(sources), given)
+
+
+def feeds(
+    network: Network,
+    given: Mapping[str, str],
+    *,
+    follow: bool,
+    encoding: str,
+    columns: list[str] | None,
+    fields: str,
+    settings: tuple[tuple[str, str], ...],
+    definition: Definition,
+) -> dict[str, Feed]:
+    """The feeds that --input names, one for each source."""
+    from slipstream._io.formats.decoding import parse_columns
+    from slipstream._io.outputs import REJECTS
+    from slipstream._io.sources import feed_of
+
+    check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
+    if any(end.name == REJECTS for end in network.ends):
+        raise BadArgument(f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.")
+    names = named(fields)
+    used: set[str] = set()
+    found = {}
+    for source in network.sources:
+        mapped = parse_columns(columns or [], source.name, source.schema)
+        used |= mapped.keys()
+        where = given[source.name]
+        found[source.name] = feed_of(
+            where,
+            source.schema,
+            encoding=encoding,
+            columns=mapped,
+            fields=names,
+            follow=follow,
+            settings=settings,
+            definition=definition,
+        )
+    for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
+        column = pair.partition("=")[0].rpartition(".")[2]
+        if column not in used:
+            raise BadArgument(
+                f"--columns {pair}: no source has a column {column!r}.",
+                hint=" ".join(f"{s.name} has: {', '.join(s.schema)}." for s in network.sources),
+            )
+    return found
+
+
+def register(functions: Path | None) -> None:
+    """Run the user's own file; only when the command line names it."""
+    if functions is None:
+        return
+    from pyspark import cloudpickle
+
+    if not functions.is_file():
+        raise BadArgument(f"--functions {functions}: no such file.", hint="Give a Python file.")
+    spec = importlib.util.spec_from_file_location(functions.stem, functions)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[functions.stem] = module
+    spec.loader.exec_module(module)
+    # workers cannot import the file, so its functions travel whole
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def load_network(file: Path, functions: Path | None) -> Network:
+    """The network in a file, checked as far as that needs no Spark."""
+    from slipstream._network import files
+    from slipstream._network.schemas import check
+
+    register(functions)
+    network = files.load(file)
+    check(network, None)
+    return network
+
+
+def recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
+    """What --input names, read whole, for every source."""
+    from slipstream._network.running.recordings import read_inputs
+
+    return read_inputs(network, paths("--input", given))
+
+
+def stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
+    """What --table names, for every stored table."""
+    from slipstream._network.running.recordings import read_tables
+
+    return read_tables(network, paths("--table", given))
+
+
+def frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Tables as Spark has them."""
+    return {name: spark.createDataFrame(table) for name, table in tables.items()}
+
+
+def samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The first tuples of every source; says when they are few."""
+    from slipstream._network.quality.calibration import FEW
+
+    few = min(table.num_rows for table in tables.values())
+    if few < FEW:
+        say(f"[yellow]note:[/] {few:,} tuples are few to measure costs by; give {FEW:,} or more of each source")
+    return {name: table.slice(0, SAMPLE) for name, table in tables.items()}
+
+
+def measured(
+    spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
+) -> Statistics:
+    """The cost of every box on a sample, and of reading and carrying."""
+    from slipstream._network.quality.calibration import rehearse
+
+    return rehearse(spark, checked, samples(inputs), frames(spark, tables))
+
+
+def measured_again(
+    spark: Any,
+    checked: Checked,
+    inputs: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table],
+    known: Statistics,
+) -> Statistics:
+    """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
+    from slipstream._network.quality.calibration import numbered
+    from slipstream._network.quality.statistics import measure
+
+    numbers = {name: numbered(table) for name, table in samples(inputs).items()}
+    found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))
+    return replace(found, carrying=known.carrying, reading=known.reading)

@@ -1,0 +1,89 @@
+"""For those who watch the console: health, and metrics in Prometheus' form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+from pydantic import BaseModel
+
+from slipstream import __version__
+from slipstream._console.live.live_city import City, State
+from slipstream._console.pages.city import city_of
+from slipstream._console.problems import PROBLEMS
+
+router = APIRouter(tags=["monitor"], responses=PROBLEMS)
+
+
+class Alive(BaseModel):
+    """The console answers."""
+
+    status: Literal["ok"] = "ok"
+    version: str = __version__
+    engine: str = ""
+
+
+@router.get("/healthz")
+def healthz(request: Request) -> Alive:
+    """Whether the console is alive, and what its engine does."""
+    return Alive(engine=city_of(request).state.status)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request) -> Response:
+    """The stream's quantities for Prometheus."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Stream(city_of(request)))
+    return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
+
+
+class Stream(Collector):
+    """What is watched, as metrics."""
+
+    def __init__(self, city: City) -> None:
+        self._city = city
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics at this moment."""
+        state = self._city.state
+        yield GaugeMetricFamily(
+            "slipstream_engine_up", "Whether an engine of the console is at work", int(self._city.engine_runs)
+        )
+        yield from _gauges(state)
+        yield from _by_kind(state)
+
+
+def _gauges(state: State) -> Iterator[Metric]:
+    health = state.health
+    for name, what, value in (
+        ("committed_second", "Newest second of the run with answers", state.committed),
+        ("cars", "Cars on the road at the second on show", state.cars),
+        ("accidents", "Accidents drivers are warned of", len(state.accidents)),
+        ("arrival_rate", "Tuples a second of the run, over its last minute", health.arrival_rate),
+        ("commit_seconds", "Mean time to commit a batch, over the last minute", health.commit),
+        ("query_time_capacity_seconds", "Mean time left of a batch's share, over the last minute", health.capacity),
+        ("stable", "Whether commits take less than the time between batches", health.stable),
+        ("lag_seconds", "From the end of a second to its answers", health.lag),
+    ):
+        if value is not None:
+            yield GaugeMetricFamily(f"slipstream_{name}", what, float(value))
+
+
+def _by_kind(state: State) -> Iterator[Metric]:
+    answers = CounterMetricFamily("slipstream_answers", "Answers given", labels=["kind"])
+    response = GaugeMetricFamily(
+        "slipstream_response_seconds", "Response times over the last minute", labels=["kind", "quantile"]
+    )
+    limit = GaugeMetricFamily("slipstream_response_limit_seconds", "Limits of the benchmark", labels=["kind"])
+    for kind in state.health.kinds:
+        answers.add_metric([kind.kind], kind.answers)
+        limit.add_metric([kind.kind], kind.limit)
+        if kind.recent:
+            for quantile, value in (("0.5", kind.recent.p50), ("0.99", kind.recent.p99), ("1", kind.recent.most)):
+                response.add_metric([kind.kind, quantile], value)
+    yield from (answers, response, limit)

@@ -1,0 +1,1 @@
+"""The Live city page: traffic at any second, vehicles, notices, and the health of the engine."""

@@ -1,0 +1,94 @@
+"""The city as an engine publishes it: for feeds that are no run, whose reports cannot be read again.
+
+Everything comes from the snapshot of the engine's cuboids, so only the newest second can be looked at.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from slipstream._console.live.notices import Word
+from slipstream._console.live.roads import Traffic
+from slipstream._console.live.vehicles import Report, SegmentMinute, Vehicle
+from slipstream._console.refusals import NotThere
+from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
+from slipstream._linear_road.state.cars import CELLS
+from slipstream._tools.numba_tools import Longs
+
+
+class Published:
+    """The cuboids of an engine's folder, as of the last batch that was looked at."""
+
+    def __init__(self, out: Path) -> None:
+        self._snapshot = Snapshot.open(out, refresh=False)
+        self.xways: list[int] = []
+
+    def refresh(self, batch: int) -> None:
+        """Go to a committed batch."""
+        self._snapshot.refresh(batch)
+        self.xways = np.unique(self._snapshot["segment"].scan(["xway"])["xway"]).tolist()
+
+    def traffic(self, second: int) -> Traffic:
+        """Cars and speeds from each car's last report, if it is of the last 30 seconds."""
+        cars = self._snapshot["car"].scan(["time", "xway", "dir", "pos", "speed"])
+        here = (cars["time"] > second - REPORT_EVERY) & np.isin(cars["xway"], self.xways)
+        cell = self._cell(cars["xway"][here], cars["dir"][here], cars["pos"][here] // MILE)
+        cells = len(self.xways) * CELLS
+        count = np.bincount(cell, minlength=cells)
+        total = np.bincount(cell, weights=cars["speed"][here, 0], minlength=cells)
+        speed = np.where(count > 0, np.rint(total / np.maximum(count, 1)), -1)
+        return Traffic(count.astype(np.int32), speed.astype(np.int32))
+
+    def word(self) -> Word:
+        """Prices and accidents of the minute."""
+        word = Word.nothing(len(self.xways) * CELLS)
+        known = self._snapshot["segment"].scan(["xway", "dir", "segment", "lav", "toll"])
+        cell = self._cell(known["xway"], known["dir"], known["segment"])
+        word.toll[cell], word.lav[cell] = known["toll"], known["lav"]
+        hit = self._snapshot["accident"].scan(["xway", "dir", "segment"])
+        word.accident[self._cell(hit["xway"], hit["dir"], hit["segment"])] = True
+        return word
+
+    def vehicle(self, vid: int, second: int) -> Vehicle:
+        """A vehicle's last report and its balance; its trip and notices are not published."""
+        with self._snapshot.held():
+            car, account = self._snapshot["car"].get(vid), self._snapshot["account"].get(vid)
+        if car is None:
+            raise NotThere(f"Vehicle {vid} is not on the road.", hint="The feed knows only those that are.")
+        seg = car["pos"] // MILE
+        last = Report(car["time"], car["xway"], car["dir"], car["lane"], seg, car["pos"], car["speed"][0])
+        return Vehicle(
+            vid=vid,
+            second=second,
+            on_the_road=second - last.time < REPORT_EVERY,
+            last=last,
+            trips=1,
+            since=last.time,
+            entered=seg,
+            exit=None,
+            notices=(),
+            balance=account["charged"] - account["credits"] if account else 0,
+            balance_from="snapshot",
+        )
+
+    def segment(self, xway: int, direction: int, seg: int) -> list[SegmentMinute]:
+        """The minutes of a segment that the engine keeps, the oldest first; the last one has its prices."""
+        found = self._snapshot["segment"].get(xway * CELLS + direction * SEGMENTS + seg)
+        if found is None:
+            raise NotThere(f"There is no expressway {xway}.", hint="Choose one that is on the map.")
+        hit = self._snapshot["accident"].get(xway * CELLS + direction * SEGMENTS + seg) is not None
+        before = [
+            SegmentMinute(
+                found["minute"] - 1 - back, int(cars), round(float(speed), 1) if cars else None, None, None, False
+            )
+            for back, (cars, speed) in enumerate(zip(found["cars"], found["speed"], strict=True))
+        ]
+        now = SegmentMinute(found["minute"], 0, None, found["lav"], found["toll"], hit)
+        return [*reversed(before), now]
+
+    def _cell(self, xway: Longs, direction: Longs, seg: Longs) -> Longs:
+        place = np.searchsorted(np.array(self.xways, np.int64), xway)
+        return np.asarray(place * CELLS + direction.astype(np.int64) * SEGMENTS + seg, np.int64)

@@ -1,0 +1,1 @@
+"""The Network editor page: files, drafts, and the network that runs."""

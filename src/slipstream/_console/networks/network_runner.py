@@ -1,0 +1,300 @@
+"""The network that runs: the library's own run control, driven by a thread of the console.
+
+One network at a time, for all pages. Its folder is laid out in the workspace like one of ``slipstream network run``,
+every arc is tapped so that people can look at it, and pausing, stepping and shedding go through the same files that
+the command line writes. The Spark session is started when a page first needs one.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from slipstream._console.networks import network_drafts, network_files
+from slipstream._console.refusals import NotNow, NotThere
+from slipstream._console.workspace import Workspace
+from slipstream._errors import BadArgument, SlipstreamError
+from slipstream._io.control import PAUSE
+from slipstream._network import files
+from slipstream._network.algebra import Network
+from slipstream._network.boxes.toll import Toll
+from slipstream._network.running.driving import drive
+from slipstream._network.running.recordings import read_table
+from slipstream._network.running.run_folder import ALL, Execution
+from slipstream._spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Status = Literal["idle", "starting", "running", "paused", "stopping", "stopped", "finished", "failed"]
+
+#: seconds between two looks at the control file
+_REST = 0.05
+#: seconds over which rates are taken
+_RECENT = 5.0
+_BUSY = ("starting", "running", "stopping")
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What passed an arc or reached an output: all of it, and lately."""
+
+    tuples: int = 0
+    rate: float = 0.0
+    delay: float | None = None
+    worst: float | None = None
+    good: float | None = None
+    delivered: float | None = None
+    utility: float | None = None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A place where load can be shed: how much of it is now, and how many tuples went there."""
+
+    place: str
+    arc: str
+    taker: str
+    side: int
+    is_output: bool
+    share: float
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Working:
+    """What the page shows of the run."""
+
+    status: Status = "idle"
+    error: str = ""
+    hint: str = ""
+    network: str = ""
+    folder: str = ""
+    steps_left: int = 0
+    batches: int = 0
+    queues: dict[str, int] = field(default_factory=dict)
+    arcs: dict[str, Flow] = field(default_factory=dict)
+    outputs: dict[str, Flow] = field(default_factory=dict)
+    drops: list[Drop] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a network is to run: recordings for its sources and tables, and how fast they arrive."""
+
+    inputs: Mapping[str, str]
+    tables: Mapping[str, str]
+    rate: float | None
+    train: int
+    steps: int = 0  # 0: run on
+    parallel: int = 1  # partitions of every stage
+
+
+class Works:
+    """The place where networks run."""
+
+    def __init__(self, workspace: Workspace, master: str) -> None:
+        self.workspace = workspace
+        self._master = master
+        self._spark_lock, self._lock = threading.Lock(), threading.Lock()
+        self._spark: SparkSession | None = None
+        self._run: Execution | None = None
+        self._status: Status = "idle"
+        self._error: tuple[str, str] = ("", "")
+        self._thread: threading.Thread | None = None
+        self._leave = threading.Event()
+
+    @property
+    def awake(self) -> bool:
+        """Whether Spark is there already."""
+        return self._spark is not None
+
+    def spark(self) -> SparkSession:
+        """The session that checks and runs networks."""
+        with self._spark_lock:
+            if self._spark is None:
+                self._spark = session.build("slipstream console", master=self._master)
+            return self._spark
+
+    # --- starting and steering
+
+    def start(self, drawn: network_drafts.Sketch, order: Order) -> Working:
+        """Lay out a folder and let a sketch run in it."""
+        with self._lock:
+            self._refuse_if_busy()
+            network_drafts.refuse_if_wrong(network_drafts.examine(drawn, self.spark(), order.parallel))
+            network = network_drafts.to_network(drawn)
+            self._refuse_strange_pasts(network)
+            inputs = {source.name: self._recording("source", source.name, order.inputs) for source in network.sources}
+            tables = self._tables(network, order)
+            folder = network_files.new_run(self.workspace, network.name)[1]
+            run = Execution.prepare(
+                folder, network, inputs, train=order.train, rate=order.rate, parallel=order.parallel
+            )
+            run.taps = network_drafts.arcs(network)
+            if order.steps:
+                run.step(order.steps)
+            self._set_to_work(run, tables, 1 if order.rate is None else ALL)
+        return self.state()
+
+    def _set_to_work(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
+        self._run, self._status, self._error = run, "starting", ("", "")
+        self._leave.clear()
+        self._thread = threading.Thread(target=self._work, args=(run, tables, trains), daemon=True)
+        self._thread.start()
+
+    def _refuse_if_busy(self) -> None:
+        if self._status in _BUSY:
+            raise NotNow("A network is running.", hint="Stop it first.")
+
+    def _refuse_strange_pasts(self, network: Network) -> None:
+        """A toll box reads the history of a run, which must be one that the console shows."""
+        runs = {path.resolve() for path in self.workspace.runs().values()}
+        pasts = {node.name: node.box.past for node in network.nodes if isinstance(node.box, Toll)}
+        for box, past in pasts.items():
+            if past and Path(past).resolve() not in runs:
+                raise NotNow(f"{box}: no run {past!r} in the workspace.", hint="Give the path of a run that is there.")
+
+    def _recording(self, kind: str, name: str, given: Mapping[str, str]) -> Path:
+        if not given.get(name):
+            raise BadArgument(f"No recording for the {kind} {name}.", hint="Choose one in the panel on the right.")
+        return network_files.recording(self.workspace, given[name])
+
+    def _tables(self, network: Network, order: Order) -> dict[str, DataFrame]:
+        paths = {table.name: self._recording("table", table.name, order.tables) for table in network.tables}
+        return {t.name: self.spark().createDataFrame(read_table(paths[t.name], t.schema)) for t in network.tables}
+
+    def pause(self) -> Working:
+        """Let no more tuples arrive."""
+        self._running().pause()
+        return self.state()
+
+    def resume(self) -> Working:
+        """Let tuples arrive again."""
+        self._running().resume()
+        return self.state()
+
+    def step(self, trains: int) -> Working:
+        """Let so many trains arrive, then pause."""
+        self._running().step(trains)
+        return self.state()
+
+    def shed(self, shares: Mapping[str, float]) -> Working:
+        """Drop these shares of the tuples to come."""
+        self._running().shares = shares
+        return self.state()
+
+    def stop(self) -> Working:
+        """End the run after its batch; what it delivered stays."""
+        self._running()
+        self._leave.set()
+        self._status = "stopping"
+        return self.state()
+
+    def _running(self) -> Execution:
+        if self._run is None or self._status not in _BUSY:
+            raise NotNow("No network is running.", hint="Run one first.")
+        return self._run
+
+    def close(self) -> None:
+        """End everything."""
+        self._leave.set()
+        if self._thread is not None:
+            self._thread.join(30)
+
+    # --- working
+
+    def _work(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
+        try:
+            self._status = "running"
+            drive(self.spark(), run, tables, trains=trains, rest=lambda: self._leave.wait(_REST))
+            self._status = "stopped" if self._leave.is_set() else "finished"
+        except SlipstreamError as error:
+            self._error, self._status = (error.message, error.hint), "failed"
+        except Exception as error:  # the page must learn of it, whatever it was
+            self._error, self._status = (f"{type(error).__name__}: {error}"[:500], ""), "failed"
+
+    # --- looking
+
+    def state(self) -> Working:
+        """What the page shows."""
+        run = self._run
+        if run is None:
+            return Working()
+        control, entries = run.control, run.monitor.entries()
+        taps, arc_name = run.taps, files.ArcNames(run.network)
+        return Working(
+            status="paused" if self._status == "running" and control == PAUSE else self._status,
+            error=self._error[0],
+            hint=self._error[1],
+            network=run.network.name,
+            folder=self.workspace.name(run.folder),
+            steps_left=int(control) if control.isdigit() else 0,
+            batches=len(entries),
+            queues=_lengths(run),
+            arcs={arc_name(arc): _flow(entries, "arcs", name) for name, arc in taps.items()},
+            outputs={output.name: _flow(entries, "outputs", output.name) for output in run.network.outputs},
+            drops=_drops(run),
+        )
+
+    def tuples(self, kind: Literal["arc", "end"], name: str, last: int) -> list[dict[str, Any]]:
+        """The newest tuples on an arc, or at an output or a connection point."""
+        if self._run is None:
+            raise NotNow("No network has run.", hint="Run one first.")
+        if kind == "arc":
+            arc_name = files.ArcNames(self._run.network)
+            wanted = next((tap for tap, arc in self._run.taps.items() if arc_name(arc) == name), "")
+            if not wanted:
+                raise NotThere(f"No arc {name!r} is watched.", hint="Run the network as it is drawn.")
+            name = wanted
+        return [{key: _plain(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has a word for."""
+    return value if not isinstance(value, float) or math.isfinite(value) else None
+
+
+def _lengths(run: Execution) -> dict[str, int]:
+    # a train may arrive, and its file go, between listing and looking; the next look is right again
+    with suppress(FileNotFoundError):
+        return run.queues()
+    return {}
+
+
+def _flow(entries: list[dict[str, Any]], part: str, name: str) -> Flow:
+    lines = [(entry["at"], entry[part][name]) for entry in entries if name in entry[part]]
+    if not lines:
+        return Flow()
+    now, newest = entries[-1]["at"], lines[-1][1]
+    recent = [line["tuples"] for at, line in lines if at > now - _RECENT * 1e6]
+    wanted = ("delay", "worst", "good", "delivered", "utility")
+    total = sum(line["tuples"] for _, line in lines)
+    return Flow(total, sum(recent) / _RECENT, **{key: newest[key] for key in wanted if key in newest})
+
+
+def _drops(run: Execution) -> list[Drop]:
+    dropped: dict[str, int] = {}
+    for line in run.shed():
+        for place, count in line["dropped"].items():
+            dropped[place] = dropped.get(place, 0) + count
+    shares, arc_name = run.shares, files.ArcNames(run.network)
+    # the arc into an archive box is drawn as the arc into its output
+    archives = {node.name: output for output, node in files.archive_outputs(run.network).items()}
+    return [
+        Drop(
+            place=str(place),
+            arc=arc_name(place.arc),
+            taker=archives.get(place.taker, place.taker),
+            side=place.side,
+            is_output=place.is_output or place.taker in archives,
+            share=shares.get(str(place), 0.0),
+            dropped=dropped.get(str(place), 0),
+        )
+        for place in run.places
+    ]

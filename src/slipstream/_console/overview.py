@@ -1,0 +1,324 @@
+"""The jobs below the workspace, of any kind: what each does, what it has committed, and its outputs.
+
+Every job writes the same files into its folder (``runtime.job``), so one page shows them all. Nothing is asked of the
+process that runs a job; steering it means writing the same small file that ``slipstream job`` writes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+from slipstream._console.refusals import NotNow
+from slipstream._console.workspace import Workspace, is_job, pick
+from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
+from slipstream._cuboid.snapshots.files import Catalogue
+from slipstream._errors import MALFORMED, SlipstreamError
+from slipstream._io import outputs
+from slipstream._io.control import PAUSE, RUN, STOP
+from slipstream._io.outputs import Batch, Tail
+from slipstream._network.running.results import newest_results
+from slipstream._runtime import job, metrics, status
+from slipstream._runtime.job import Job
+from slipstream._tools.strict_json import json_of
+
+State = Literal["new", "starting", "ready", "running", "paused", "stopped", "finished", "failed", "gone", "damaged"]
+Want = Literal["pause", "run", "step", "stop"]
+
+#: batches that the page shows one by one
+RECENT = 200
+#: bytes at the end of the metrics that are read for these
+_TAIL = 400_000
+_ACTIVE = ("starting", "ready", "running", "paused")
+#: why a job stopped -> its state, unless an error ended it
+_ENDED: dict[str, State] = {status.FINISHED: "finished", status.ASKED: "stopped", "interrupted": "stopped"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A job in the list."""
+
+    name: str
+    kind: str
+    state: State
+    batches: int
+    committed_at: float | None  # seconds of the Unix clock
+
+
+@dataclass(frozen=True)
+class Done:
+    """A committed batch; what it cost is known a moment later."""
+
+    batch: int
+    committed_at: float
+    tuples: int
+    rejects: int
+    rows: int
+    commit_s: float | None = None
+    state_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output: its columns and its committed rows."""
+
+    name: str
+    columns: list[str]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Everything the page shows of a job."""
+
+    name: str
+    kind: str
+    state: State
+    why: str = ""  # what ended it
+    since: float | None = None  # when it entered its state, seconds of the Unix clock
+    source: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    batches: int = 0
+    tuples: int = 0
+    rejects: int = 0
+    committed_at: float | None = None
+    commit_s: float | None = None  # mean over the recent batches
+    state_bytes: int | None = None
+    recent: list[Done] = field(default_factory=list)
+    outputs: list[Result] = field(default_factory=list)
+    cuboids: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # what cannot be read
+
+
+@dataclass
+class _Followed:
+    """The journal of a job, summed up as it grows."""
+
+    tail: Tail
+    batches: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def read(self) -> None:
+        for batch in self.tail.batches():
+            self.batches += 1
+            self.counts.update(tuples=batch.tuples, rejects=batch.rejects)
+            self.recent.append(batch)
+
+
+class Jobs:
+    """The jobs of a workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._followed: dict[str, _Followed] = {}  # by the id of the job, which is new when its folder is begun anew
+        self._lock = Lock()
+
+    def listed(self) -> list[Entry]:
+        """All jobs: those at work first, then those that committed last."""
+        found = [_entry(name, folder) for name, folder in self._workspace.find(is_job).items()]
+        return sorted(found, key=lambda one: (one.state not in _ACTIVE, -(one.committed_at or 0), one.name))
+
+    def detail(self, name: str) -> Detail:
+        """One job, with its outputs."""
+        folder = self._folder(name)
+        try:
+            found = Job.read(folder)
+        except SlipstreamError as error:
+            return Detail(name, "", "damaged", why=error.message)
+        problems: list[str] = []
+        followed = self._follow(folder, found.id, problems)
+        last, seen = (followed.recent[-1] if followed.recent else None), _status(folder)
+        recent = list(_done(followed.recent, _costs(folder)))
+        # a job warms up with batches that bring nothing
+        costs = [done.commit_s for done in recent if done.commit_s is not None and (done.tuples or done.rows)]
+        return Detail(
+            name=name,
+            kind=found.kind,
+            state=_state(folder, seen),
+            why=str(seen.get("why") or ""),
+            since=_number(seen.get("since")),
+            source=self._named(str(seen.get("source") or "")),
+            settings=_shown({**found.settings, **found.layout}),
+            batches=followed.batches,
+            tuples=followed.counts["tuples"],
+            rejects=followed.counts["rejects"],
+            committed_at=last.committed_ms / 1000 if last else None,
+            commit_s=sum(costs) / len(costs) if costs else None,
+            state_bytes=next((done.state_bytes for done in reversed(recent) if done.state_bytes is not None), None),
+            recent=recent,
+            outputs=list(_results(folder, problems)),
+            cuboids=_cuboids(folder, problems),
+            problems=problems,
+        )
+
+    def rows(self, name: str, output: str, last: int) -> list[dict[str, Any]]:
+        """The newest rows of an output, the newest last."""
+        folder = self._folder(name)
+        pick({one: folder / one for one in outputs.names(folder)}, output, "output", "Choose one that the job has.")
+        return [{key: _plain(value) for key, value in row.items()} for row in newest_results(folder, output, last)]
+
+    def want(self, name: str, want: Want) -> Detail:
+        """Pause, resume, step or stop a job that is at work."""
+        folder = self._folder(name)
+        if _state(folder, _status(folder)) not in _ACTIVE:
+            raise NotNow(f"{name} is not running.", hint="The command that started it starts it again.")
+        job.control(folder).want({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[want])
+        return self.detail(name)
+
+    def _named(self, source: str) -> str:
+        """What a job reads, by names that the page knows: it gets no paths. A network reads SOURCE=WHERE, and so on."""
+        return ", ".join(self._without_path(part) for part in source.split(", "))
+
+    def _without_path(self, source: str) -> str:
+        label, equals, where = source.rpartition("=")
+        path = Path(where)
+        if path.is_absolute():
+            where = self._workspace.name(path) if path.is_relative_to(self._workspace.base) else path.name
+        return f"{label}{equals}{where}"
+
+    def _folder(self, name: str) -> Path:
+        return pick(self._workspace.find(is_job), name, "job", "`slipstream toll RUN --out FOLDER` starts one.")
+
+    def _follow(self, folder: Path, id_: str, problems: list[str]) -> _Followed:
+        with self._lock:
+            followed = self._followed.setdefault(f"{folder} {id_}", _Followed(Tail(folder)))
+            try:
+                followed.read()
+            except SlipstreamError as error:
+                problems.append(error.message)
+            return followed
+
+
+def _entry(name: str, folder: Path) -> Entry:
+    try:
+        found, last = Job.read(folder), outputs.last_batch(folder)
+    except SlipstreamError:
+        return Entry(name, "", "damaged", 0, None)
+    state = _state(folder, _status(folder))
+    return Entry(name, found.kind, state, last.batch + 1 if last else 0, last.committed_ms / 1000 if last else None)
+
+
+def _status(folder: Path) -> dict[str, Any]:
+    """What ``status.json`` says; nothing before the first start."""
+    try:
+        body = json_of((folder / status.FILE).read_bytes())
+    except (OSError, *MALFORMED):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _state(folder: Path, seen: dict[str, Any]) -> State:
+    match seen.get("state"):
+        case status.STOPPED:
+            return _ENDED.get(str(seen.get("why")), "failed")
+        case status.STARTING | status.READY | status.RUNNING as state:
+            if not _lives(seen.get("pid")):
+                return "gone"
+            if state == status.STARTING:
+                return "starting"
+            if job.control(folder).holds:
+                return "paused"
+            return "ready" if state == status.READY else "running"
+    return "new"
+
+
+def _lives(pid: Any) -> bool:
+    """Whether a process is there; one that cannot be asked about may be."""
+    if not isinstance(pid, int) or pid <= 0:
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _costs(folder: Path) -> dict[int, metrics.BatchMetrics]:
+    """What the last batches cost, by number; of a batch that was repeated, the last time."""
+    file = folder / metrics.FILE
+    with suppress(OSError, *MALFORMED), file.open("rb") as lines:
+        lines.seek(max(lines.seek(0, os.SEEK_END) - _TAIL, 0))
+        whole = lines.read().rpartition(b"\n")[0].split(b"\n")
+        if lines.tell() > _TAIL:
+            del whole[0]  # the rest of a line
+        found = [metrics.BatchMetrics(**json_of(line)) for line in whole[-2 * RECENT :] if line]
+        return {one.batch: one for one in found}
+    return {}
+
+
+def _done(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iterator[Done]:
+    for batch in batches:
+        cost = costs.get(batch.batch)
+        yield Done(
+            batch=batch.batch,
+            committed_at=batch.committed_ms / 1000,
+            tuples=batch.tuples,
+            rejects=batch.rejects,
+            rows=sum(batch.outputs.values()),
+            commit_s=cost.commit_ms / 1000 if cost else None,
+            state_bytes=cost.state_bytes if cost else None,
+        )
+
+
+def _results(folder: Path, problems: list[str]) -> Iterator[Result]:
+    for name in outputs.names(folder):
+        try:
+            found = outputs.visible(folder, name)
+        except SlipstreamError as error:
+            problems.append(error.message)
+            continue
+        # a file that is ahead of the journal is counted with the next commit
+        rows = sum(file.rows for file in found.files if file.last <= found.last)
+        yield Result(name, [column for column in found.schema.names if column != outputs.BATCH], rows)
+
+
+def _cuboids(folder: Path, problems: list[str]) -> list[str]:
+    if not (folder / SNAPSHOT).is_dir():
+        return []
+    try:
+        return list(Catalogue.read(folder / SNAPSHOT).cuboids)
+    except SlipstreamError as error:
+        problems.append(error.message)
+        return []
+
+
+def _shown(settings: dict[str, Any]) -> dict[str, str]:
+    """Settings that say something, in few words."""
+    texts = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in settings.items()
+    }
+    return {
+        name: text if len(text) <= 200 else f"{text[:199]}…"
+        for name, text in texts.items()
+        if text not in ("", "{}", "None")
+    }
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has a word for; movements as the span of time they are known in."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, dict) and isinstance(times := value.get("t"), list):
+        span = f", {times[0]:%Y-%m-%d %H:%M:%S} to {times[-1]:%Y-%m-%d %H:%M:%S}" if times else ""
+        return f"{len(times)} {'point' if len(times) == 1 else 'points'}{span}"
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:119]}…"

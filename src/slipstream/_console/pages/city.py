@@ -1,0 +1,267 @@
+"""The interface of the Live city page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from slipstream._console.live.live_city import City, State, View, as_event, beats_json, state_json
+from slipstream._console.live.vehicles import SegmentMinute, Vehicle
+from slipstream._console.problems import PROBLEMS, Wish
+from slipstream._console.refusals import NotThere
+from slipstream._feeds.run import Run
+from slipstream._feeds.tuples import SEGMENTS
+from slipstream._linear_road.state.cars import CELLS
+
+router = APIRouter(prefix="/api/city", tags=["city"], responses=PROBLEMS)
+
+#: seconds between two looks of a page's stream at the city
+_PACE = 0.1
+#: a comment now and then keeps the connection and shows that the server lives
+_HEARTBEAT = 5.0
+
+Speed = Annotated[float, Field(ge=0, le=1000, description="1 is real time, 10 ten times that, 0 as fast as possible.")]
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class RunEntry(BaseModel):
+    """A run of the workspace."""
+
+    name: str
+    expressways: int
+    seconds: int
+    tuples: int
+    accidents: int
+
+
+class Choices(BaseModel):
+    """What can be started and opened."""
+
+    runs: list[RunEntry]
+    results: list[str]
+    broken: list[str] = Field(default=[], description="Runs that cannot be used, and why.")
+
+
+class Start(Wish):
+    """Start an engine on a run."""
+
+    run: Name
+    speed: Speed = 1.0
+    rules: str = Field(default="2004", pattern="^(2004|2003)$")
+
+
+class Resume(Wish):
+    """Go on with a paused engine."""
+
+    speed: Speed = 1.0
+
+
+class Open(Wish):
+    """Watch an engine's folder."""
+
+    result: Name
+
+
+class Look(Wish):
+    """Look at a second; without ``follow`` the page stays there, or plays on from it."""
+
+    follow: bool = True
+    second: float = Field(default=0, ge=0, le=1e9)
+    playing: bool = False
+    speed: float = Field(default=1.0, gt=0, le=1000)
+
+
+def city_of(request: Request) -> City:
+    """The city of this application."""
+    city: City = request.app.state.city
+    return city
+
+
+@router.get("")
+def state(request: Request) -> State:
+    """What is watched, how far it is, and how it does."""
+    return city_of(request).state
+
+
+@router.get("/choices")
+def choices(request: Request) -> Choices:
+    """The runs that can be started and the results that can be opened."""
+    workspace = city_of(request).workspace
+    runs, broken = [], []
+    for name, path in workspace.runs().items():
+        try:
+            runs.append(_entry(name, Run.open(path).manifest))
+        except Exception as error:
+            broken.append(f"{name}: {error}")
+    return Choices(runs=runs, results=list(workspace.results()), broken=broken)
+
+
+def _entry(name: str, manifest: Any) -> RunEntry:
+    return RunEntry(
+        name=name,
+        expressways=len(manifest.expressways) * manifest.multiply,
+        seconds=manifest.seconds,
+        tuples=sum(manifest.counts.values()),
+        accidents=len(manifest.accidents) * manifest.multiply,
+    )
+
+
+@router.post("/start")
+def start(request: Request, wanted: Start) -> State:
+    """Start an engine on a run, in a new folder of the workspace."""
+    return city_of(request).start(wanted.run, wanted.speed, wanted.rules)
+
+
+@router.post("/pause")
+def pause(request: Request) -> State:
+    """Let the engine finish its batch and rest; its checkpoint keeps everything."""
+    return city_of(request).halt("paused")
+
+
+@router.post("/resume")
+def resume(request: Request, wanted: Resume) -> State:
+    """Go on where the engine was, at any speed."""
+    return city_of(request).resume(wanted.speed)
+
+
+@router.post("/stop")
+def stop(request: Request) -> State:
+    """Stop the engine; what it committed stays."""
+    return city_of(request).halt("stopped")
+
+
+@router.post("/open")
+def open_(request: Request, wanted: Open) -> State:
+    """Watch a folder that an engine wrote or is writing."""
+    return city_of(request).open(wanted.result)
+
+
+@router.post("/look")
+def look(request: Request, wanted: Look) -> State:
+    """Look at the newest second, or at one before."""
+    return city_of(request).look_at(View(**wanted.model_dump()))
+
+
+@router.get(
+    "/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+def stream(
+    request: Request,
+    events: Annotated[int | None, Query(ge=1, le=10_000, description="End after so many; for ever without.")] = None,
+) -> StreamingResponse:
+    """The city as it changes, as server-sent events: ``state``, ``grid`` (the map) and ``beats`` (the batches)."""
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(_events(request, events), media_type="text/event-stream", headers=headers)
+
+
+async def _events(request: Request, most: int | None) -> AsyncIterator[str]:
+    city = city_of(request)
+    sent, grid, result, batch, before = 0, -1, "", -1, None
+    quiet = 0.0
+    while not city.closed.is_set() and (most is None or sent < most):
+        now = city.state
+        news = []
+        if now is not before:
+            batch = batch if now.result == result else -1
+            before, result = now, now.result
+            news.append(as_event("state", state_json(now)))
+        if city.grid_version != grid and city.grid:
+            grid = city.grid_version
+            news.append(as_event("grid", city.grid))
+        if (beats := city.beats_after(batch)) and (beats[-1].batch > batch or now.status != "running"):
+            if beats[-1].batch > batch:
+                news.append(as_event("beats", beats_json(beats)))
+            batch = beats[-1].batch
+        quiet = 0.0 if news else quiet + _PACE
+        if quiet >= _HEARTBEAT:
+            news, quiet = [": still here\n\n"], 0.0
+        for event in news:
+            yield event
+            sent += 1
+        await asyncio.sleep(_PACE)
+
+
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@router.get("/segments", responses={200: {"content": {ARROW: {}}}}, response_class=Response)
+def segments(request: Request) -> Response:
+    """All segments at the second on show, as an Arrow stream: for notebooks and other programs."""
+    second, numbers, traffic, word = city_of(request).seen()
+    cells = np.arange(traffic.cars.size)
+    xways = np.array(numbers, np.int32)
+    table = pa.table(
+        {
+            "second": np.full(cells.size, second, np.int32),
+            "xway": xways[cells // CELLS],
+            "dir": (cells % CELLS // SEGMENTS).astype(np.int8),
+            "seg": (cells % SEGMENTS).astype(np.int8),
+            "cars": traffic.cars,
+            "speed": traffic.speed,
+            "lav": word.lav,
+            "toll": word.toll,
+            "accident": word.accident,
+        }
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
+
+
+class Cars(BaseModel):
+    """The cars on an expressway, column by column, each with its last report."""
+
+    second: int
+    xway: int
+    vid: list[int]
+    time: list[int]
+    pos: list[int]
+    spd: list[int]
+    lane: list[int]
+    dir: list[int]
+
+
+@router.get("/expressways/{xway}/cars")
+def cars(request: Request, xway: Annotated[int, Path(ge=0, lt=2**31)]) -> Cars:
+    """Every car on an expressway at the second on show."""
+    city = city_of(request)
+    subject, second = city.subject, city.state.shown
+    place = subject.roads.place(xway) if subject.roads else None
+    if subject.roads is None or place is None or second < 0:
+        raise NotThere(f"There is no traffic on expressway {xway} to show.", hint="Choose one that is on the map.")
+    reports = subject.roads.now(place[0], second)
+    columns = {name: reports[name].tolist() for name in ("time", "pos", "spd", "lane", "dir")}
+    shift = place[1] * subject.roads.run.manifest.vid_stride
+    return Cars(second=second, xway=xway, vid=(reports["vid"] + shift).tolist(), **columns)
+
+
+Direction = Annotated[int, Path(ge=0, le=1, description="0 east, 1 west")]
+SegmentNumber = Annotated[int, Path(ge=0, lt=SEGMENTS)]
+
+
+@router.get("/expressways/{xway}/{direction}/{seg}")
+def segment(
+    request: Request,
+    xway: Annotated[int, Path(ge=0, lt=2**31)],
+    direction: Direction,
+    seg: SegmentNumber,
+    minutes: Annotated[int, Query(ge=1, le=30)] = 10,
+) -> list[SegmentMinute]:
+    """The last minutes of a segment, up to the second on show."""
+    return city_of(request).segment(xway, direction, seg, minutes)
+
+
+@router.get("/vehicles/{vid}")
+def vehicle(request: Request, vid: Annotated[int, Path(ge=0, lt=2**31)]) -> Vehicle:
+    """A vehicle at the second on show: where it is, its trip, what it was told, and its balance."""
+    return city_of(request).vehicle(vid)

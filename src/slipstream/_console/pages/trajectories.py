@@ -1,0 +1,189 @@
+"""The interface of the Trajectories page."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from slipstream._console.problems import PROBLEMS, Wish
+from slipstream._console.refusals import NotThere
+from slipstream._console.trips import journeys, query_results
+from slipstream._console.trips.journeys import Drive, Journeys, Stay, Vehicle
+from slipstream._console.workspace import Workspace
+
+router = APIRouter(prefix="/api/trajectories", tags=["trajectories"], responses=PROBLEMS)
+
+Data = Annotated[str, Query(min_length=1, max_length=300, description="A data set of the workspace.")]
+Finite = Annotated[float, Field(ge=-1e12, le=1e12)]
+Corner = Annotated[list[Finite], Field(min_length=2, max_length=2)]
+_BINARY: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
+#: movement of all vehicles that one answer may hold
+_LONGEST = 86_400.0
+
+
+class Sets(BaseModel):
+    """What can be looked at."""
+
+    data_sets: list[str]
+
+
+class DataSet(BaseModel):
+    """A data set: who moves, when and where."""
+
+    name: str
+    begin: float = Field(description="Seconds since 1970, UTC, like all instants here.")
+    end: float
+    box: tuple[float, float, float, float] = Field(description="Least x and y, greatest x and y, in metres.")
+    trips: int
+    units: int
+    has_streets: bool
+    vehicles: list[Vehicle]
+    answers: list[query_results.Found]
+
+
+class History(BaseModel):
+    """One vehicle: its drives, and its path."""
+
+    vehicle: Vehicle
+    metres: float
+    drives: list[Drive]
+    lines: list[list[tuple[float, float]]]
+
+
+class Question(Wish):
+    """Who was in a region in a period?"""
+
+    data: str = Field(min_length=1, max_length=300)
+    region: list[Corner] = Field(min_length=3, max_length=500, description="The corners, in metres.")
+    begin: Finite
+    seconds: Annotated[float, Field(ge=0, le=1e12, description="How long the period is.")]
+
+
+class Present(BaseModel):
+    """Who was there."""
+
+    stays: list[Stay]
+
+
+class Library:
+    """The data set that was opened last, kept in memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[Path, Journeys] | None = None
+
+    def open(self, workspace: Workspace, name: str) -> tuple[Path, Journeys]:
+        """The data set of that name."""
+        found = journeys.data_sets(workspace)
+        if name not in found:
+            raise NotThere(
+                f"No data set {name!r} in the workspace.", hint="`slipstream berlinmod generate --out DATA` makes one."
+            )
+        with self._lock:
+            if self._kept is None or self._kept[0] != found[name]:
+                self._kept = None
+                self._kept = found[name], Journeys.open(found[name])
+            return self._kept
+
+
+def _workspace(request: Request) -> Workspace:
+    workspace: Workspace = request.app.state.city.workspace
+    return workspace
+
+
+def _open(request: Request, name: str) -> tuple[Path, Journeys]:
+    library: Library = request.app.state.library
+    return library.open(_workspace(request), name)
+
+
+def _binary(*arrays: np.ndarray[Any, Any]) -> Response:
+    return Response(journeys.packed(*arrays), media_type="application/octet-stream")
+
+
+@router.get("")
+def data_sets(request: Request) -> Sets:
+    """The data sets and archives of the workspace."""
+    return Sets(data_sets=list(journeys.data_sets(_workspace(request))))
+
+
+@router.get("/data")
+def data_set(request: Request, data: Data) -> DataSet:
+    """One data set."""
+    path, opened = _open(request, data)
+    begin, end = opened.span
+    return DataSet(
+        name=data,
+        begin=begin,
+        end=end,
+        box=opened.box,
+        trips=len(opened.owner),
+        units=len(opened.trips.t) - len(opened.trips.starts),
+        has_streets=opened.network is not None,
+        vehicles=opened.vehicles,
+        answers=query_results.found(path),
+    )
+
+
+@router.get("/streets", response_class=Response, responses=_BINARY)
+def streets(request: Request, data: Data) -> Response:
+    """The lines of the streets: offsets (int32), x, y (float32), speed of each line (float32); see ``packed``."""
+    offsets, x, y, speed = _open(request, data)[1].streets()
+    return _binary(offsets, *(part.astype(np.float32) for part in (x, y, speed)))
+
+
+@router.get("/movement", response_class=Response, responses=_BINARY)
+def movement(
+    request: Request,
+    data: Data,
+    begin: Annotated[float, Query(ge=-1e12, le=1e12)],
+    seconds: Annotated[float, Query(gt=0, le=_LONGEST)],
+) -> Response:
+    """All movement in a span of time, in sequences of vertices between which vehicles move evenly.
+
+    Offsets (int32), vehicle of each sequence (int32), seconds since ``begin`` (float32), x, y (float32).
+    """
+    owner, moved = _open(request, data)[1].during(begin, begin + seconds)
+    offsets, whose = journeys.sequences(owner, moved)
+    t = (moved.t / journeys.SECOND - begin).astype(np.float32)
+    return _binary(offsets, whose.astype(np.int32), t, moved.x.astype(np.float32), moved.y.astype(np.float32))
+
+
+@router.get("/vehicle")
+def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=2**31)]) -> History:
+    """One vehicle: its drives and its path."""
+    opened = _open(request, data)[1]
+    if number >= len(opened.vehicles):
+        raise NotThere(f"There is no vehicle {number}.", hint=f"There are {len(opened.vehicles):,}, from 0.")
+    drives, trips = opened.drives(number), opened.of(number)
+    lines = [
+        list(zip(trips.x[a:b].tolist(), trips.y[a:b].tolist(), strict=True))
+        for a, b in zip(trips.rows[:-1], trips.rows[1:], strict=True)
+        if b - a > 1 and (np.ptp(trips.x[a:b]) or np.ptp(trips.y[a:b]))
+    ]
+    metres = math.fsum(drive.metres for drive in drives)
+    return History(vehicle=opened.vehicles[number], metres=metres, drives=drives, lines=lines)
+
+
+@router.post("/who")
+def who(request: Request, asked: Question) -> Present:
+    """Who was in a region in a period, border and ends included, the longest stay first."""
+    region = [(x, y) for x, y in asked.region]
+    return Present(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.begin + asked.seconds))
+
+
+@router.get("/answer")
+def answer(
+    request: Request,
+    data: Data,
+    query: Annotated[int, Query(ge=1, le=17)],
+    representation: Literal["oba", "tba"] = "tba",
+    most: Annotated[int, Query(ge=1, le=5000)] = 500,
+) -> query_results.Answer:
+    """The answer of one of the 17 queries, as `slipstream berlinmod run` left it."""
+    return query_results.answer(_open(request, data)[0], query, representation, most)

@@ -1,0 +1,308 @@
+"""Recorded journeys in memory: what the Trajectories page plays, picks from and asks.
+
+A data set of ``slipstream berlinmod`` or an archive of ``slipstream archive`` is read once, its movements as the plain
+arrays that the moving kernels take, and every question is one call of those kernels: where everybody moves in a span of
+time (*atperiods*), who was in a region (*at*), how far a vehicle went (*travelled*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from slipstream._archive.files import TRIPS, is_archive, is_linear_city, read_trips
+from slipstream._archive.trajectories import APART
+from slipstream._berlinmod.dataset import FORMAT, Dataset
+from slipstream._berlinmod.roads.street_network import Network
+from slipstream._console.workspace import Workspace, format_of
+from slipstream._errors import BadArgument, BadInput
+from slipstream._io import outputs
+from slipstream._moving import motion, places
+from slipstream._moving.columns import Lines, MPoints, Periods, frozen, read
+from slipstream._tools.numba_tools import Floats, Ints, Longs
+
+SECOND = 1_000_000
+#: vertices that fit into memory beside everything else: 24 bytes each
+MOST = 30_000_000
+
+
+@dataclass(frozen=True)
+class Vehicle:
+    """Who moves."""
+
+    licence: str
+    model: str = ""
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A vehicle and when it was in the region."""
+
+    vehicle: int
+    seconds: float
+    first: float
+    last: float
+    visits: int
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One drive of a vehicle: from leaving to arriving."""
+
+    begin: float
+    end: float
+    metres: float
+    fastest: float
+
+
+def data_sets(workspace: Workspace) -> dict[str, Path]:
+    """The data sets and archives below the workspace, by name."""
+    return workspace.find(lambda folder: _is_berlinmod(folder) or is_archive(folder))
+
+
+def _is_berlinmod(folder: Path) -> bool:
+    return format_of(folder) == FORMAT
+
+
+class Journeys:
+    """The movements of one data set."""
+
+    def __init__(
+        self,
+        vehicles: list[Vehicle],
+        owner: Ints,
+        trips: MPoints,
+        network: Network | None = None,
+        *,
+        on_expressways: bool = False,
+    ) -> None:
+        self.vehicles, self.owner, self.trips, self.network = vehicles, owner, trips, network
+        self._on_expressways = on_expressways
+
+    @classmethod
+    def open(cls, folder: Path) -> Journeys:
+        """Read a data set."""
+        return cls._berlinmod(Dataset.open(folder)) if _is_berlinmod(folder) else cls._archive(folder)
+
+    @classmethod
+    def _berlinmod(cls, data: Dataset) -> Journeys:
+        if data.manifest.units > MOST:
+            raise BadArgument(
+                f"{data.path.name} has {data.manifest.units:,} units of movement; the page takes {MOST:,}.",
+                hint="Ask it with `slipstream berlinmod run`, or generate one with a smaller --scale to look at.",
+            )
+        cars = _table(data.path / "dataMcar", ["Moid", "Licence", "Model", "Type"]).sort_by("Moid")
+        rows = cars.to_pylist()
+        trips = _table(data.path / "dataMtrip", ["Moid", "Trip"])
+        owner = np.searchsorted(cars["Moid"].to_numpy(), trips["Moid"].to_numpy()).astype(np.int32)
+        vehicles = [Vehicle(row["Licence"] or "", row["Model"] or "", row["Type"] or "") for row in rows]
+        return cls(vehicles, owner, _movements(trips), data.network())
+
+    @classmethod
+    def _archive(cls, folder: Path) -> Journeys:
+        with _readable(folder):
+            trips = read_trips(folder, [_who(folder), "Trip"])
+        if not trips.num_rows:
+            raise BadInput(f"{folder.name}: no trip is over yet.", hint="Look again later.")
+        vids, owner = np.unique(trips[0].to_numpy(zero_copy_only=False), return_inverse=True)
+        vehicles = [Vehicle(str(vid)) for vid in vids.tolist()]
+        return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
+
+    @cached_property
+    def begins(self) -> Longs:
+        """When each trip begins; empty trips never do."""
+        return self._at(self.trips.rows[:-1], np.iinfo(np.int64).max)
+
+    @cached_property
+    def ends(self) -> Longs:
+        """When each trip ends."""
+        return self._at(self.trips.rows[1:] - 1, np.iinfo(np.int64).min)
+
+    def _at(self, vertices: Ints, never: int) -> Longs:
+        empty = np.diff(self.trips.rows) == 0
+        return np.where(empty, never, self.trips.t[np.where(empty, 0, vertices)])
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """First and last second of the data set."""
+        return self.begins.min() / SECOND, self.ends.max() / SECOND
+
+    @cached_property
+    def box(self) -> tuple[float, float, float, float]:
+        """Where everything happens: least x and y, greatest x and y."""
+        xs, ys = [self.trips.x], [self.trips.y]
+        if self.network is not None:
+            xs.append(self.network.x)
+            ys.append(self.network.y)
+        x, y = np.concatenate(xs), np.concatenate(ys)
+        return float(x.min()), float(y.min()), float(x.max()), float(y.max())
+
+    @cached_property
+    def _boxes(self) -> tuple[Floats, Floats, Floats, Floats]:
+        return motion.boxes(self.trips)
+
+    # --- questions
+
+    def during(self, begin: float, end: float) -> tuple[Ints, MPoints]:
+        """All movement in a span of time: whose each row is, and the rows."""
+        t0, t1 = int(begin * SECOND), int(end * SECOND)
+        rows = np.flatnonzero((self.begins <= t1) & (self.ends >= t0))
+        part = _rows(self.trips, rows)
+        return self.owner[rows], motion.restrict(part, _period(t0, t1, len(rows)))
+
+    def of(self, vehicle: int) -> MPoints:
+        """The trips of one vehicle, in order of time."""
+        rows = np.flatnonzero(self.owner == vehicle)
+        return _rows(self.trips, rows[np.argsort(self.begins[rows], kind="stable")])
+
+    def drives(self, vehicle: int) -> list[Drive]:
+        """When a vehicle drove, how far and how fast."""
+        found, trips = [], self.of(vehicle)
+        lengths = motion.lengths(trips)
+        for row in np.flatnonzero(lengths > 0).tolist():
+            part = slice(trips.rows[row], trips.rows[row + 1])
+            t, x, y = trips.t[part] / SECOND, trips.x[part], trips.y[part]
+            speeds = np.hypot(np.diff(x), np.diff(y)) / np.maximum(np.diff(t), 1e-6)
+            found.append(Drive(float(t[0]), float(t[-1]), float(lengths[row]), float(speeds.max(initial=0.0))))
+        return found
+
+    def who_was(self, region: Sequence[tuple[float, float]], begin: float, end: float) -> list[Stay]:
+        """The vehicles that were in a region in a period, border and ends included, the longest stay first."""
+        owner, there = self._near(region, begin, end)
+        when = places.when_inside(there, _repeated(region, len(owner)), False)
+        stays: dict[int, list[tuple[int, int]]] = {}
+        for row, vehicle in enumerate(owner.tolist()):
+            part = slice(when.rows[row], when.rows[row + 1])
+            spans = zip(when.begin[part].tolist(), when.end[part].tolist(), strict=True)
+            stays.setdefault(vehicle, []).extend(spans)
+        found = [_stay(vehicle, spans) for vehicle, spans in stays.items() if spans]
+        return sorted(found, key=lambda stay: (-stay.seconds, stay.vehicle))
+
+    def _near(self, region: Sequence[tuple[float, float]], begin: float, end: float) -> tuple[Ints, MPoints]:
+        """Movement in the period of trips whose box meets the region's."""
+        t0, t1 = int(begin * SECOND), int(end * SECOND)
+        corners = np.array(region)
+        (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
+        bx0, by0, bx1, by1 = self._boxes
+        meets = (bx0 <= x1) & (bx1 >= x0) & (by0 <= y1) & (by1 >= y0)
+        rows = np.flatnonzero(meets & (self.begins <= t1) & (self.ends >= t0))
+        part = motion.restrict(_rows(self.trips, rows), _period(t0, t1, len(rows)))
+        return self.owner[rows], MPoints(*(frozen(array) for array in part))
+
+    def streets(self) -> tuple[Ints, Floats, Floats, Floats]:
+        """The lines of the streets, each street once: offsets, x, y, and the speed of each line in km/h.
+
+        Trips without a street network have none, unless they say that they are on Linear Road's expressways.
+        """
+        if self.network is None:
+            return self._expressways(np.unique(np.round(self.trips.y / APART)) if self._on_expressways else np.empty(0))
+        network = self.network
+        once = np.flatnonzero(network.source < network.target)
+        sizes = (network.shape[once + 1] - network.shape[once]).astype(np.int64)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        inner = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        at = np.repeat(network.shape[once].astype(np.int64), sizes) + inner
+        return offsets.astype(np.int32), network.shape_x[at], network.shape_y[at], network.vmax[once]
+
+    def _expressways(self, ways: Floats) -> tuple[Ints, Floats, Floats, Floats]:
+        """Linear City's streets: a straight line for each expressway that somebody drove on."""
+        x0, _, x1, _ = self.box
+        offsets = np.arange(len(ways) + 1, dtype=np.int32) * 2
+        return offsets, np.tile([x0, x1], len(ways)), np.repeat(ways * APART, 2), np.full(len(ways), 70.0)
+
+
+def _table(folder: Path, columns: list[str]) -> pa.Table:
+    """Columns of a folder of Parquet files."""
+    with _readable(folder):
+        return pq.read_table(folder, columns=columns)
+
+
+def _who(folder: Path) -> str:
+    """The column that says who moved: a network calls it what its archive output does."""
+    if TRIPS not in outputs.names(folder):
+        return "vid"
+    names = outputs.visible(folder, TRIPS).schema.names
+    others = [name for name in names if name not in ("Trip", outputs.BATCH)]
+    return "vid" if "vid" in names or not others else others[0]
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise BadInput(f"{folder.name}: {str(error).splitlines()[0]}", hint="Make the data set again.") from error
+
+
+def _movements(table: pa.Table) -> MPoints:
+    column = table.column("Trip").combine_chunks()
+    if len(column) == 0:
+        raise BadInput("The data set has no trips.", hint="Make it again, with more vehicles or days.")
+    trips: MPoints = read(column)
+    return trips
+
+
+def _rows(m: MPoints, rows: npt.NDArray[np.intp]) -> MPoints:
+    """Some rows of a column of moving points."""
+    vertices, at = _taken(m.rows, rows)
+    parts, kept = _taken(m.parts, rows)
+    taken = MPoints(vertices, m.t[at], m.x[at], m.y[at], parts, m.starts[kept])
+    return MPoints(*(frozen(array) for array in taken))
+
+
+def _taken(offsets: Ints, rows: npt.NDArray[np.intp]) -> tuple[Ints, Longs]:
+    """New offsets of some rows, and the places of their values."""
+    first = offsets[rows].astype(np.int64)
+    sizes = offsets[rows + 1] - first
+    fresh = np.concatenate(([0], np.cumsum(sizes)))
+    at = np.arange(fresh[-1]) - np.repeat(fresh[:-1], sizes) + np.repeat(first, sizes)
+    return fresh.astype(np.int32), at
+
+
+def _period(begin: int, end: int, rows: int) -> Periods:
+    offsets = np.arange(rows + 1, dtype=np.int32)
+    return Periods(frozen(offsets), frozen(np.full(rows, begin)), frozen(np.full(rows, end)))
+
+
+def _repeated(region: Sequence[tuple[float, float]], rows: int) -> Lines:
+    corners = np.array(region, dtype=np.float64)
+    offsets = np.arange(rows + 1, dtype=np.int32) * len(corners)
+    x, y = np.tile(corners[:, 0], rows), np.tile(corners[:, 1], rows)
+    parts = np.arange(rows + 1, dtype=np.int32)
+    return Lines(*(frozen(a) for a in (offsets, x, y, parts, np.zeros(rows, dtype=np.int32))))
+
+
+def _stay(vehicle: int, spans: list[tuple[int, int]]) -> Stay:
+    """Spans of one vehicle, put together where they touch."""
+    united: list[list[int]] = []
+    for begin, end in sorted(spans):
+        if united and begin <= united[-1][1]:
+            united[-1][1] = max(united[-1][1], end)
+        else:
+            united.append([begin, end])
+    seconds = sum(end - begin for begin, end in united) / SECOND
+    return Stay(vehicle, seconds, united[0][0] / SECOND, united[-1][1] / SECOND, len(united))
+
+
+def sequences(owner: Ints, m: MPoints) -> tuple[Ints, Ints]:
+    """Where each sequence of the rows begins (and the last ends) among the vertices, and whose it is."""
+    counts = np.diff(m.parts)
+    starts = m.starts + np.repeat(m.rows[:-1], counts)
+    return np.append(starts, m.rows[-1]).astype(np.int32), np.repeat(owner, counts)
+
+
+def packed(*arrays: np.ndarray[Any, Any]) -> bytes:
+    """Arrays for the page, one after the other: how many, their lengths, then the bytes of each, aligned to eight."""
+    head = np.array([len(arrays), *(len(array) for array in arrays)], dtype="<u4").tobytes()
+    parts = [head, *(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)]
+    return b"".join(part + b"\0" * (-len(part) % 8) for part in parts)

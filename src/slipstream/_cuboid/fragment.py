@@ -1,0 +1,420 @@
+"""One fragment of a cuboid in memory: rows in a NumPy table, found through an open-addressing hash index.
+
+``locate`` and ``insert`` are kernels, so that other kernels work on a fragment without leaving compiled code; they take
+``Fragment.parts``. Rows that change are marked; ``delta`` takes the marked rows out as bytes, and ``apply`` puts such
+bytes into another copy of the fragment. Whoever publishes a fragment asks it to note its ``changes`` meanwhile.
+
+Rows go through ``take``, ``put`` and ``compress``: NumPy's indexing copies records field by field, many times slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._errors import BadInput
+from slipstream._runtime import shared_arrays
+from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
+
+EMPTY = -1
+_LEAST = 1024
+_INT: np.dtype[Any] = np.dtype(np.int32)
+#: places of an index that is worth being prepared
+_LARGE = 1 << 20
+
+
+class Parts(NamedTuple):
+    """A fragment as kernels see it."""
+
+    rows: npt.NDArray[np.void]
+    slots: Ints  # row of each hash place, EMPTY where there is none; its length is a power of two
+    size: Ints  # one element: how many rows there are
+    touched: Bools
+
+
+@compiled
+def place_of(key: int, places: int) -> int:
+    """Where the search for a key starts (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return int(np.int64(mixed >> np.uint64(20))) & (places - 1)
+
+
+@compiled
+def locate(parts: Parts, key: int) -> int:
+    """The row of a key, or EMPTY."""
+    places = parts.slots.size
+    place = place_of(key, places)
+    while True:
+        row = parts.slots[place]
+        if row == EMPTY or parts.rows[row].key == key:
+            return int(row)
+        place = (place + 1) & (places - 1)
+
+
+@compiled
+def free_place(slots: Ints, key: int) -> int:
+    """The hash place for a key that has none yet."""
+    place = place_of(key, slots.size)
+    while slots[place] != EMPTY:
+        place = (place + 1) & (slots.size - 1)
+    return int(place)
+
+
+@compiled
+def insert(parts: Parts, key: int) -> int:
+    """A new row for a key that has none; the fragment has been given room before."""
+    row = parts.size[0]
+    parts.slots[free_place(parts.slots, key)] = row
+    parts.rows[row].key = key
+    parts.size[0] = row + 1
+    return int(row)
+
+
+@compiled
+def slot_of(parts: Parts, key: int) -> int:
+    """The hash place that holds a key which is there."""
+    places = parts.slots.size
+    place = place_of(key, places)
+    while parts.rows[parts.slots[place]].key != key:
+        place = (place + 1) & (places - 1)
+    return int(place)
+
+
+@compiled
+def empty_slot(parts: Parts, hole: int) -> None:
+    """Empty a hash place and close the gap, so that every key is still found (Knuth, vol. 3, 6.4, algorithm R)."""
+    places = parts.slots.size
+    place = hole
+    while True:
+        parts.slots[hole] = EMPTY
+        while True:
+            place = (place + 1) & (places - 1)
+            row = parts.slots[place]
+            if row == EMPTY:
+                return
+            home = place_of(parts.rows[row].key, places)
+            if ((place - home) & (places - 1)) >= ((place - hole) & (places - 1)):
+                break
+        parts.slots[hole] = row
+        hole = place
+
+
+@compiled
+def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
+    """Remove the rows of keys; the last row takes the place of each, so that rows stay dense.
+
+    ``coming`` is the fragment with its next index, which has the first ``done`` rows.
+    """
+    for i in range(keys.size):
+        row = locate(parts, keys[i])
+        if row == EMPTY:
+            continue
+        empty_slot(parts, slot_of(parts, keys[i]))
+        if row < done:
+            empty_slot(coming, slot_of(coming, keys[i]))
+        last = parts.size[0] - 1
+        if row != last:
+            moved = parts.rows[last].key
+            parts.slots[slot_of(parts, moved)] = row
+            if last < done:
+                coming.slots[slot_of(coming, moved)] = row
+            elif row < done:
+                coming.slots[free_place(coming.slots, moved)] = row
+            parts.rows[row] = parts.rows[last]
+            parts.touched[row] = parts.touched[last]
+        parts.touched[last] = False
+        parts.size[0] = last
+        done = min(done, last)
+
+
+@compiled
+def locate_all(parts: Parts, keys: Longs) -> Ints:
+    """The rows of many keys."""
+    found = np.empty(keys.size, dtype=np.int32)
+    for i in range(keys.size):
+        found[i] = locate(parts, keys[i])
+    return found
+
+
+@compiled
+def upsert_all(parts: Parts, keys: Longs) -> Ints:
+    """The rows of many keys, made where there are none, and marked as changed."""
+    found = np.empty(keys.size, dtype=np.int32)
+    for i in range(keys.size):
+        row = locate(parts, keys[i])
+        if row == EMPTY:
+            row = insert(parts, keys[i])
+        parts.touched[row] = True
+        found[i] = row
+    return found
+
+
+@compiled
+def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, values: npt.NDArray[Any]) -> None:
+    """Append elements to the atomic streams of ``rows``, in arrival order; the oldest makes room."""
+    depth = ring.shape[1]
+    for i in range(rows.size):
+        ring[rows[i], counts[rows[i]] % depth] = values[i]
+        counts[rows[i]] += 1
+
+
+@compiled
+def index_all(rows: npt.NDArray[np.void], slots: Ints, first: int, last: int) -> None:
+    """Put rows into an index that has none of their keys."""
+    for row in range(first, last):
+        slots[free_place(slots, rows[row].key)] = row
+
+
+def _places_for(rows: int) -> int:
+    """Places of an index: at most two thirds are taken."""
+    return 1 << (3 * rows // 2).bit_length()
+
+
+@dataclass
+class NextIndex:
+    """An index that is made ready while a smaller one is in use; it has the first ``done`` rows."""
+
+    slots: shared_arrays.Area
+    done: int = 0
+
+    @classmethod
+    def of(cls, places: int) -> NextIndex:
+        """An empty one."""
+        slots = shared_arrays.Area(_INT, places)
+        slots.array[:] = EMPTY
+        return cls(slots)
+
+    def take(self, rows: npt.NDArray[np.void], until: int) -> None:
+        """Put in the rows up to ``until`` that are not there yet."""
+        index_all(rows, self.slots.array, self.done, until)
+        self.done = max(self.done, until)
+
+
+@dataclass
+class Changes:
+    """What happened to a fragment since it was last published."""
+
+    deltas: list[bytes] = field(default_factory=list)
+    forgotten: list[Longs] = field(default_factory=list)
+    tail: int = 0  # bytes, and files, published since the last whole image
+    files: int = 0
+
+
+class Fragment:
+    """The rows of one fragment of a cuboid.
+
+    >>> cars = Fragment(Schema("CAR", (AST("speed", "i4", 3),)))
+    >>> cars.append("speed", np.array([100, 100, 7]), np.array([55, 60, 30]))
+    >>> cars.stream(100, "speed")
+    array([60, 55], dtype=int32)
+    """
+
+    def __init__(self, schema: Schema, room: int = _LEAST) -> None:
+        self.schema = schema
+        self.changes: Changes | None = None
+        self._next: NextIndex | None = None
+        self._hand = 0  # the row that the next sweep begins with
+        self._allocate(room)
+
+    @classmethod
+    def of(cls, schema: Schema, parts: Parts) -> Fragment:
+        """A fragment over arrays that are there, for this process alone."""
+        fragment = cls.__new__(cls)
+        fragment.schema, fragment.changes = schema, None
+        fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.Area.of, parts)), None, 0
+        fragment._look()
+        return fragment
+
+    @classmethod
+    def holding(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
+        """A fragment of this process alone with these rows, whose keys differ, and with room for more."""
+        room = max(_LEAST, 3 * rows.size // 2)
+        held, slots = np.zeros(room, schema.dtype), np.full(_places_for(room), EMPTY, _INT)
+        held[: rows.size] = rows
+        index_all(held, slots, 0, rows.size)
+        return cls.of(schema, Parts(held, slots, np.array([rows.size], _INT), np.zeros(room, np.bool_)))
+
+    def _allocate(self, room: int) -> None:
+        room = max(_LEAST, room)
+        forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
+        self._areas: tuple[shared_arrays.Area, ...] = tuple(shared_arrays.Area(dtype, count) for dtype, count in forms)
+        self._look()
+        self.parts.slots[:] = EMPTY
+
+    def _look(self) -> None:
+        """See the arrays where they are now."""
+        self.parts = Parts(*(area.array for area in self._areas))
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.schema, self.changes, self._areas, self._next, self._hand
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.schema, self.changes, self._areas, self._next, self._hand = state
+        self._look()
+
+    def __len__(self) -> int:
+        return int(self.parts.size[0])
+
+    @property
+    def rows(self) -> npt.NDArray[np.void]:
+        """All rows, in the order in which their keys came."""
+        return self.parts.rows[: len(self)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return sum(part.nbytes for part in self.parts) + (self._next.slots.array.nbytes if self._next else 0)
+
+    def make_room(self, more: int) -> None:
+        """Be ready for ``more`` new keys."""
+        needed = len(self) + more
+        if needed > self.parts.rows.size:
+            rows, _, _, touched = self._areas
+            rows.grow(3 * needed // 2)
+            touched.grow(3 * needed // 2)
+        if _places_for(needed) > self.parts.slots.size:
+            self._change_index(_places_for(needed))
+        else:
+            self._prepare_index()
+        self._look()
+
+    def _prepare_index(self) -> None:
+        """Put some rows into the next index, as many as it takes to have it when this one is too small.
+
+        Millions of rows at once would keep a stream waiting for seconds.
+        """
+        places, size = self.parts.slots.size, len(self)
+        begin, end = places // 2, 5 * places // 8
+        if places < _LARGE or size <= begin:
+            return
+        if self._next is None:
+            self._next = NextIndex.of(2 * places)
+        self._next.take(self.parts.rows, min(size, size * (size - begin) // (end - begin)))
+
+    def _change_index(self, places: int) -> None:
+        """Go over to a larger index, which may have been prepared."""
+        if self._next is None or self._next.slots.array.size < places:
+            self._drop_next()
+            self._next = NextIndex.of(places)
+        rows, old, size, touched = self._areas
+        self._next.take(rows.array, len(self))
+        self._areas, self._next = (rows, self._next.slots, size, touched), None
+        old.drop()
+
+    def _drop_next(self) -> None:
+        if self._next is not None:
+            self._next.slots.drop()
+            self._next = None
+
+    def keep(self, wanted: Bools) -> None:
+        """Forget the rows that are not ``wanted``."""
+        if not wanted.all():
+            self._note_forgotten(self.rows[KEY][~wanted])
+            rows, touched = (part[: len(self)].compress(wanted) for part in (self.parts.rows, self.parts.touched))
+            self._rebuild(rows, touched, rows.size + _LEAST)
+
+    def _note_forgotten(self, keys: Longs) -> None:
+        if self.changes is not None and keys.size:
+            self.changes.forgotten.append(keys)
+
+    def remove(self, keys: Longs) -> None:
+        """Forget the rows of ``keys``, in time proportional to their number."""
+        self._note_forgotten(keys)
+        before, done = len(self), self._next.done if self._next else 0
+        coming = self.parts._replace(slots=self._next.slots.array) if self._next else self.parts
+        remove_all(self.parts, coming, done, keys)
+        if self._next:
+            self._next.done = min(done, len(self))
+        # a new row begins with zeros
+        self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
+
+    def sweep(self, name: str, least: int, look: int) -> None:
+        """Look at the next ``look`` rows, round and round, and forget those whose ``name`` is below ``least``.
+
+        All old rows at once would keep a stream waiting for seconds.
+        """
+        first = self._hand if self._hand < len(self) else 0
+        self._hand = first + look
+        seen = self.rows[first : self._hand]
+        self.remove(seen[KEY][seen[name] < least])
+
+    def _rebuild(self, rows: npt.NDArray[np.void], touched: Bools, room: int) -> None:
+        self._drop_next()
+        for area in self._areas:
+            area.drop()
+        self._allocate(room)
+        self.parts.rows[: rows.size] = rows
+        self.parts.touched[: rows.size] = touched
+        self.parts.size[0] = rows.size
+        index_all(self.parts.rows, self.parts.slots, 0, rows.size)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._note_forgotten(self.rows[KEY].copy())
+        self._drop_next()
+        self.parts.touched[: len(self)] = False
+        self.parts.slots[:] = EMPTY
+        self.parts.size[0] = 0
+
+    def upsert(self, keys: Longs) -> Ints:
+        """The rows of ``keys``, made where missing; they count as changed."""
+        self.make_room(keys.size)
+        return upsert_all(self.parts, keys.astype(np.int64))
+
+    def find(self, keys: Longs) -> Ints:
+        """The rows of ``keys``, EMPTY where there is none."""
+        return locate_all(self.parts, keys.astype(np.int64))
+
+    def append(self, name: str, keys: Longs, values: npt.NDArray[Any]) -> None:
+        """Append one element per key to an atomic stream, in the order given."""
+        stream = self.schema.stream(name)
+        rows = self.upsert(keys)
+        append_all(self.parts.rows[stream.name], self.parts.rows[stream.count], rows, values)
+
+    def stream(self, key: int, name: str) -> npt.NDArray[Any]:
+        """The elements of an atomic stream that are still there, latest first; empty for an unknown key."""
+        stream: AST = self.schema.stream(name)
+        row = locate(self.parts, key)
+        if row == EMPTY:
+            return np.empty(0, dtype=stream.dtype)
+        count = int(self.parts.rows[stream.count][row])
+        back = np.arange(1, min(count, stream.depth) + 1)
+        return np.asarray(self.parts.rows[stream.name][row][(count - back) % stream.depth])
+
+    def delta(self) -> bytes:
+        """The rows changed since the last delta, as bytes, in the order of keys: what is alike is stored small."""
+        changed = np.flatnonzero(self.parts.touched[: len(self)])
+        self.parts.touched[changed] = False
+        rows = self.parts.rows.take(changed)
+        delta = rows.take(np.argsort(rows[KEY], kind="stable")).tobytes()
+        if self.changes is not None:
+            self.changes.deltas.append(delta)
+        return delta
+
+    def put(self, rows: npt.NDArray[np.void]) -> None:
+        """Take over whole rows; they count as changed."""
+        places = self.upsert(rows[KEY].copy())  # first: it may move the rows to where there is more room
+        self.parts.rows.put(places, rows)
+
+    def apply(self, delta: bytes) -> None:
+        """Take over rows from bytes that ``delta`` made."""
+        rows = decode(self.schema, delta)
+        keys = np.ascontiguousarray(rows[KEY])
+        if len(self) + keys.size > self.parts.rows.size:
+            self.make_room(int((self.find(keys) == EMPTY).sum()))
+        places = upsert_all(self.parts, keys)
+        self.parts.rows.put(places, rows)
+        self.parts.touched[places] = False
+
+
+def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:
+    """The rows in the bytes of a delta."""
+    if len(delta) % schema.dtype.itemsize:
+        raise BadInput(
+            f"State of cuboid {schema.name} is damaged: {len(delta)} bytes.", hint="Use an earlier checkpoint."
+        )
+    return np.frombuffer(delta, dtype=schema.dtype)

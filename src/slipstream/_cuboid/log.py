@@ -1,0 +1,152 @@
+"""How a fragment rests in Spark's state store: as a log of deltas.
+
+A batch writes what it changed and reads nothing. State that expires needs no more than that: its old deltas are
+dropped. Of state that stays, a batch also writes a few blocks of rows as they are now, as many bytes as its delta had.
+When all blocks have been written since a delta, the delta is not needed any more. So no batch writes much, the store
+holds little more than three times the state, and a restart reads no more than that.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from slipstream._cuboid.fragment import Fragment, decode
+from slipstream._cuboid.schema import Schema
+from slipstream._errors import MALFORMED, BadInput
+from slipstream._runtime.store import Store
+
+#: bytes above which an entry is better written in pieces
+LARGE = 1 << 26
+#: rows in a block
+BLOCK = 1 << 15
+
+
+#: quick, and on rows turned into columns of bytes better than what the store does by itself
+_CODEC = pa.Codec("zstd", compression_level=1)
+
+
+def squeezed(rows: bytes, width: int) -> bytes:
+    """Rows of ``width`` bytes made small: the way into the store costs more than this does."""
+    columns = np.ascontiguousarray(np.frombuffer(rows, np.uint8).reshape(-1, width).T)
+    small: bytes = _CODEC.compress(columns, asbytes=True)
+    return struct.pack("<q", len(rows)) + small
+
+
+def expanded(blob: bytes, width: int) -> bytes:
+    """The rows that were squeezed."""
+    try:
+        (size,) = struct.unpack_from("<q", blob)
+        columns = np.frombuffer(_CODEC.decompress(blob[8:], size), np.uint8)
+        return np.ascontiguousarray(columns.reshape(width, -1).T).tobytes()
+    except (struct.error, OSError, MemoryError, *MALFORMED) as error:
+        raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
+
+
+class Rows(Protocol):
+    """What a log keeps: a fragment, or another table that knows what changed in it."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is in a row."""
+
+    @property
+    def rows(self) -> npt.NDArray[Any]:
+        """All rows."""
+
+    def __len__(self) -> int: ...
+
+    def delta(self) -> bytes:
+        """The rows changed since the last delta."""
+
+    def apply(self, delta: bytes) -> None:
+        """Take over rows from bytes that ``delta`` made."""
+
+
+class DeltaLog:
+    """The log of one fragment; deltas have numbers from 0 on, block k has number -1 - k."""
+
+    def __init__(self) -> None:
+        self._deltas: set[int] = set()
+        self._block = 0  # the next one to be written
+        self._blocks = 0  # as many are in the store
+        self._round = 0  # the number of the delta with which this round over all blocks began
+        self._credit = 0
+
+    def load(self, fragment: Rows, store: Store) -> None:
+        """Bring an empty fragment to the state that the log holds."""
+        entries = dict(store.items())
+        for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
+            fragment.apply(expanded(entries[number], fragment.schema.dtype.itemsize))
+        self._deltas = {number for number in entries if number >= 0}
+        self._blocks = -min([0, *entries])
+        self._round = max(self._deltas, default=0)
+
+    def write(self, number: int, delta: bytes, fragment: Rows, store: Store) -> None:
+        """Add what a batch changed; ``number`` grows from batch to batch."""
+        if delta:
+            store.put(number, squeezed(delta, fragment.schema.dtype.itemsize))
+            self._deltas.add(number)
+
+    def write_by(self, fragment: Fragment, column: str, number: int, store: Store) -> None:
+        """Add what a batch changed; if that is much, in pieces numbered by the rows' ``column``, which expires."""
+        delta = fragment.delta()
+        if len(delta) <= LARGE:
+            self.write(number, delta, fragment, store)
+            return
+        rows = decode(fragment.schema, delta)
+        rows = rows.take(np.argsort(rows[column], kind="stable"))
+        values, starts = np.unique(rows[column], return_index=True)
+        for value, piece in zip(values.tolist(), np.split(rows, starts[1:]), strict=True):
+            self.write(value, piece.tobytes(), fragment, store)
+
+    def expire(self, before: int, store: Store) -> None:
+        """Drop entries numbered below ``before``."""
+        for number in [number for number in self._deltas if number < before]:
+            store.remove(number)
+            self._deltas.remove(number)
+
+    def settle(self, fragment: Rows, number: int, store: Store) -> None:
+        """Add what a batch changed and some blocks of a fragment that forgets no row; ``number`` grows."""
+        delta = fragment.delta()
+        if len(delta) > LARGE:
+            self.write_all(fragment, number, store)
+            return
+        self.write(number, delta, fragment, store)
+        self._credit += len(delta)
+        while (size := self._size(fragment)) and self._credit >= size:
+            self._credit -= size
+            self._write_block(fragment, store)
+            if self._block * BLOCK >= len(fragment):
+                self.expire(self._round, store)
+                self._drop_blocks(store)
+                self._block, self._round = 0, number
+
+    def write_all(self, fragment: Rows, number: int, store: Store) -> None:
+        """Write all rows as they are now, in place of all that was written before ``number`` and with it."""
+        self._block = 0
+        while self._size(fragment):
+            self._write_block(fragment, store)
+        self.expire(number + 1, store)
+        self._drop_blocks(store)
+        self._block, self._round, self._credit = 0, number + 1, 0
+
+    def _drop_blocks(self, store: Store) -> None:
+        """Drop those behind the last row: a table may have been longer before it was loaded."""
+        for block in range(self._block, self._blocks):
+            store.remove(-1 - block)
+        self._blocks = self._block
+
+    def _size(self, fragment: Rows) -> int:
+        """The bytes of the next block."""
+        return max(0, min(BLOCK, len(fragment) - self._block * BLOCK)) * fragment.schema.dtype.itemsize
+
+    def _write_block(self, fragment: Rows, store: Store) -> None:
+        rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
+        store.put(-1 - self._block, squeezed(rows.tobytes(), fragment.schema.dtype.itemsize))
+        self._block += 1
+        self._blocks = max(self._blocks, self._block)

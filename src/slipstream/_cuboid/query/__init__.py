@@ -1,0 +1,1 @@
+"""Streamonas-SQL: parsed, compiled, and evaluated on the columns of a cuboid."""

@@ -1,0 +1,128 @@
+"""Access to a key's recent past as the thesis writes it: ``CAR[100].speed[0]``, ``[-5]``, ``[:]``.
+
+``[0]`` is the latest element, ``[-5]`` the sixth latest. In memory an atomic stream is a ring; ``Ring`` is how kernels
+see the rings of many keys, or the windows of many arrivals, which look the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._errors import BadArgument
+from slipstream._tools.numba_tools import Ints, compiled
+
+
+class Ring(NamedTuple):
+    """Atomic streams of many keys: element ``k`` back of row i is ``values[i, (counts[i] - 1 - k) % depth]``."""
+
+    values: npt.NDArray[Any]
+    counts: npt.NDArray[Any]
+
+
+@compiled
+def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
+    """The elements of some rows, the latest first; 0 beyond what was ever appended."""
+    depth = values.shape[1]
+    out = np.zeros((rows.size, depth), dtype=values.dtype)
+    for i in range(rows.size):
+        count = int(counts[rows[i]])
+        for back in range(min(count, depth)):
+            out[i, back] = values[rows[i], (count - 1 - back) % depth]
+    return out
+
+
+class Entity:
+    """One key of a cuboid: its attributes by name."""
+
+    def __init__(self, schema: Schema, row: npt.NDArray[np.void]) -> None:
+        self._schema = schema
+        self._row = row
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        attribute = self._schema.attribute(name)
+        if not isinstance(attribute, AST):
+            return self._row[attribute.name][0].item()
+        count = int(self._row[attribute.count][0])
+        elements = latest_first(self._row[attribute.name], self._row[attribute.count], np.zeros(1, np.int32))
+        return Past(f"{self._schema.name}.{attribute.name}", elements[0][:count], count)
+
+    def values(self) -> dict[str, Any]:
+        """All attributes as numbers, and lists with the latest first."""
+        found: dict[str, Any] = {self._schema.key: int(self._row[KEY][0])}
+        for name in self._schema.names:
+            value = getattr(self, name)
+            found[name] = value[:] if isinstance(value, Past) else value
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self._schema.name}{self.values()}"
+
+
+@dataclass(frozen=True)
+class Past:
+    """An atomic stream of one key; ``ticks`` is how many elements were ever appended."""
+
+    name: str
+    elements: npt.NDArray[Any]
+    ticks: int
+
+    def __len__(self) -> int:
+        return int(self.elements.size)
+
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            if (place.start, place.stop, place.step) != (None, None, None):
+                raise BadArgument(
+                    f"{self.name}: only [:] is a range of elements.", hint="[0] is the latest, [-1] before."
+                )
+            return self.elements.tolist()
+        if place > 0:
+            raise BadArgument(f"{self.name}[{place}]: in the future.", hint="[0] is the latest, [-5] the sixth latest.")
+        if -place >= self.elements.size:
+            raise BadArgument(f"{self.name}[{place}]: only {self.elements.size} elements are there.")
+        return self.elements[-place].item()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """``CAR[100].speed[0]``, read."""
+
+    cuboid: str
+    key: int
+    attribute: str = ""
+    place: int | slice | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Reference:
+        """Read a reference.
+
+        >>> Reference.parse("CAR[100].speed[-5]")
+        Reference(cuboid='CAR', key=100, attribute='speed', place=-5)
+        >>> Reference.parse("CAR[100]")
+        Reference(cuboid='CAR', key=100, attribute='', place=None)
+        """
+        match = re.fullmatch(r"\s*(\w+)\s*\[\s*(-?\d+)\s*\](?:\s*\.\s*(\w+)\s*(?:\[\s*(-?\d+|:)\s*\])?)?\s*", text)
+        if not match:
+            raise BadArgument(f"{text!r}: not a reference.", hint="Write CAR[100], CAR[100].speed, [0], [-5] or [:].")
+        cuboid, key, attribute, place = match.groups()
+        index = slice(None) if place == ":" else int(place) if place else None
+        return cls(cuboid, int(key), attribute or "", index)
+
+    def of(self, entity: Entity) -> Any:
+        """What it refers to, as plain values."""
+        if not self.attribute:
+            return entity.values()
+        value = getattr(entity, self.attribute)
+        if not isinstance(value, Past):
+            if self.place is not None:
+                raise BadArgument(f"'{self.attribute}' of cuboid {self.cuboid} is a plain attribute.", hint="No [...].")
+            return value
+        return value[:] if self.place is None else value[self.place]

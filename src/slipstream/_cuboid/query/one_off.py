@@ -1,0 +1,82 @@
+"""One-off questions to a snapshot: in this process, or split over fragments by Spark and merged here."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from slipstream._cuboid import declare
+from slipstream._cuboid.fragment import Fragment
+from slipstream._cuboid.query.relations import Rows
+from slipstream._cuboid.query.sql import Part, Query
+from slipstream._cuboid.query.stream_functions import Pattern
+from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
+from slipstream._errors import BadArgument
+from slipstream._spark.session import task_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def read_question(snapshot: Snapshot, text: str) -> Query:
+    """The one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
+    script = declare.parse(text)
+    if len(script.selects) != 1 or script.queries or script.cuboids:
+        raise BadArgument("A question is one SELECT, after CREATE PATTERN if it needs some.")
+    patterns: Mapping[str, Pattern] = snapshot.patterns | script.patterns
+    return Query.parse(script.selects[0], snapshot.schemas, patterns)
+
+
+def ask(snapshot: Snapshot, text: str) -> Part:
+    """Answer from a snapshot as it is now: a column by name.
+
+    >>> ask(Snapshot.open("tolls"), "SELECT count(*) FROM car")  # doctest: +SKIP
+    {'count(*)': array([51234])}
+    """
+    query = read_question(snapshot, text)
+    with snapshot.held():
+        return query.merge(_parts(snapshot[_name(snapshot, query)], query))
+
+
+def _name(snapshot: Snapshot, query: Query) -> str:
+    return next(name for name, schema in snapshot.schemas.items() if schema == query.schema)
+
+
+def _parts(cuboid: Cuboid, query: Query) -> list[Part]:
+    fragments = cuboid.fragments or [Fragment(cuboid.schema)]
+    return [query.part(Rows.of(fragment)) for fragment in fragments]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a Spark task does: its fragment's part of the answer, as of one batch for all."""
+
+    folder: str
+    name: str
+    batch: int
+    query: Query
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("fragment").to_pylist():
+                snapshot = Snapshot.open(self.folder, fragments=[number], batch=self.batch, only=self.name)
+                for part in _parts(snapshot[self.name], self.query):
+                    yield pa.record_batch([[pickle.dumps(part)]], names=["part"])
+
+
+def ask_spark(spark: SparkSession, snapshot: Snapshot, text: str) -> Part:
+    """Answer with a Spark task per fragment; all see the batch that ``snapshot`` is at."""
+    query = read_question(snapshot, text)
+    name = _name(snapshot, query)
+    numbers = [(number,) for number in snapshot.fragments(name)]
+    if not numbers:
+        return ask(snapshot, text)
+    rows = spark.createDataFrame(numbers, "fragment int").repartition(len(numbers))
+    task = _Task(str(snapshot.folder.absolute()), name, snapshot.batch, query)
+    with task_errors():
+        parts = rows.mapInArrow(task, "part binary").collect()
+    return query.merge([pickle.loads(row.part) for row in parts])

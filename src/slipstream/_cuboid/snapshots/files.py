@@ -1,0 +1,177 @@
+"""The files of a snapshot: how a fragment's image and its deltas lie on disk, and which batches count.
+
+    SNAPSHOT/cuboids.json                         the cuboids, and where it says which batches are committed
+    SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
+    SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it forgot
+    SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
+
+Tasks write under the number of their batch: aside first, then renamed, so that a batch done again replaces itself. No
+file counts before its batch is committed, and that is said in one place for all fragments and cuboids: the journal of
+the sink, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
+
+An image is mapped into memory, not read: opening takes no time, and pages are shared between the readers of a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from slipstream._cuboid.fragment import EMPTY, Fragment, Parts
+from slipstream._cuboid.query.stream_functions import Pattern
+from slipstream._cuboid.schema import Schema
+from slipstream._errors import MALFORMED, BadArgument, BadInput
+from slipstream._io.outputs.committed import RESCUE, last_in_checkpoint
+from slipstream._tools.logs import last_line
+from slipstream._tools.numba_tools import Longs
+from slipstream._tools.staging import appearing
+from slipstream._tools.strict_json import json_of
+
+FOLDER, FILE = "snapshot", "cuboids.json"
+IMAGE, DELTA = "image", "delta"
+VERSION = 1
+#: an image's header fills a page, so that its rows begin on one
+_PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a snapshot holds; ``journal`` or ``checkpoint`` is where it says which batches are committed."""
+
+    cuboids: dict[str, Schema]
+    patterns: dict[str, Pattern] = field(default_factory=dict)
+    journal: str = ""
+    checkpoint: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Lay out a snapshot, or the one that is there anew."""
+        body = {
+            "version": VERSION,
+            "journal": self.journal,
+            "checkpoint": self.checkpoint,
+            "cuboids": {name: schema.to_json() for name, schema in self.cuboids.items()},
+            "patterns": {name: pattern.values for name, pattern in self.patterns.items()},
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        with appearing(folder / FILE) as file:
+            file.write(json.dumps(body, indent=2).encode() + b"\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Catalogue:
+        """The catalogue of a snapshot."""
+        place = folder / FILE
+        if not place.is_file():
+            raise BadArgument(
+                f"{folder}: no snapshot.", hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` make one."
+            )
+        try:
+            body = json_of(place.read_bytes())
+            if body["version"] != VERSION:
+                raise ValueError(f"version {body['version']}, this program reads {VERSION}")
+            cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
+            patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
+            return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
+        except (OSError, BadArgument, *MALFORMED) as error:
+            raise BadInput(f"{place}: cannot be read ({error}).", hint="Make the snapshot anew.") from error
+
+    def committed(self, folder: Path) -> int:
+        """The last committed batch; -1 before the first."""
+        if self.journal:
+            return last_in_journal(folder / self.journal)
+        return last_in_checkpoint(folder / self.checkpoint)
+
+
+def last_in_journal(file: Path) -> int:
+    """The batch in the last whole line of a journal; -1 before the first."""
+    try:
+        last = last_line(file)
+        return int(last["batch"]) if last else -1
+    except MALFORMED as error:
+        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
+
+
+def folder_of(snapshot: Path, name: str, fragment: int) -> Path:
+    """Where a fragment's files are."""
+    return snapshot / name / f"fragment={fragment}"
+
+
+def name_of(batch: int, kind: str) -> str:
+    """The name of a batch's file; names sort as batches do."""
+    return f"{batch:012d}.{kind}"
+
+
+def batches_of(folder: Path, kind: str) -> list[int]:
+    """The batches that left files of a kind, in order."""
+    return sorted(int(file.name[:12]) for file in folder.glob(f"[0-9]*.{kind}"))
+
+
+def write_image(place: Path, fragment: Fragment) -> int:
+    """Write a whole fragment with its index; returns the bytes written."""
+    rows, slots, size, _ = fragment.parts
+    header = {"rows": int(size[0]), "room": rows.size, "places": slots.size, "itemsize": rows.itemsize}
+    with appearing(place) as file:
+        file.write(json.dumps(header).encode().ljust(_PAGE - 1) + b"\n")
+        file.flush()
+        rows[: size[0]].tofile(file)
+        # what lies between is a hole, which takes no space
+        file.seek(_slots_at(header))
+        slots.tofile(file)
+    return int(size[0]) * rows.itemsize + slots.nbytes
+
+
+def _slots_at(header: dict[str, int]) -> int:
+    return -(-(_PAGE + header["room"] * header["itemsize"]) // _PAGE) * _PAGE
+
+
+def open_image(place: Path, schema: Schema) -> Fragment:
+    """A fragment on a private mapping of an image: what is changed in it stays with this process."""
+    try:
+        with place.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        header = json_of(mapped[:_PAGE])
+        if header["itemsize"] != schema.dtype.itemsize:
+            raise ValueError("rows of another size")
+        rows = np.frombuffer(mapped, schema.dtype, header["room"], _PAGE)
+        slots = np.frombuffer(mapped, np.int32, header["places"], _slots_at(header))
+        # kernels look places up without asking whether they are there
+        if not 0 <= header["rows"] <= rows.size < slots.size or slots.size & (slots.size - 1):
+            raise ValueError("an index of another size")
+        if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:
+            raise ValueError("an index that leads nowhere")
+    except MALFORMED as error:
+        raise _damaged(place, error) from error
+    size = np.array([header["rows"]], np.int32)
+    return Fragment.of(schema, Parts(rows, slots, size, np.zeros(rows.size, np.bool_)))
+
+
+def write_delta(place: Path, rows: list[bytes], gone: Longs) -> int:
+    """Write what a batch changed; returns the bytes written."""
+    size = sum(map(len, rows))
+    with appearing(place) as file:
+        file.write(json.dumps({"bytes": size, "gone": gone.size}).encode() + b"\n")
+        for part in rows:
+            file.write(part)
+        file.write(gone.tobytes())
+    return size + gone.nbytes
+
+
+def read_delta(place: Path) -> tuple[bytes, Longs]:
+    """Rows and forgotten keys."""
+    head, _, body = place.read_bytes().partition(b"\n")
+    try:
+        header = json_of(head)
+        rows = body[: header["bytes"]]
+        gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
+        if len(rows) + gone.nbytes != len(body):
+            raise ValueError(f"{len(body)} bytes, {len(rows) + gone.nbytes} expected")
+    except MALFORMED as error:
+        raise _damaged(place, error) from error
+    return rows, gone
+
+
+def _damaged(place: Path, error: Exception) -> BadInput:
+    return BadInput(f"{place}: damaged ({error}).", hint="The stream writes a new image when it starts again.")

@@ -1,0 +1,340 @@
+"""The reading side: a snapshot as a database of cuboids, in any process, while the stream runs.
+
+    snapshot = Snapshot.open("tolls")        # a run's folder, or the snapshot in it
+    snapshot.refresh()                       # the last committed batch, in all cuboids and fragments
+    snapshot["car"][100].speed[0]            # as the thesis writes it
+    snapshot["car"].get(100)                 # all that is known of a key, as plain values
+    snapshot["car"].read(vids, ["time"])     # many keys at once, as arrays
+    snapshot["car"].scan(["xway", "speed"])  # every key
+
+A reader never asks the stream for anything: it maps the last image of each fragment and applies the deltas of committed
+batches. It keeps its own copy of the pages that they change, so what it sees stays still until it refreshes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, locate
+from slipstream._cuboid.query.access import Entity, Ring, latest_first
+from slipstream._cuboid.query.stream_functions import Pattern
+from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._cuboid.snapshots import files
+from slipstream._errors import BadArgument, Unavailable
+from slipstream._io import outputs
+from slipstream._io.outputs import BATCH
+from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
+
+#: keys looked up together: few enough that the rows found are still in the cache when their columns are copied
+_CHUNK = 1 << 14
+_TRIES = 20
+
+
+@dataclass
+class _Copy:
+    """This process's copy of one fragment, as of a batch."""
+
+    folder: Path
+    schema: Schema
+    fragment: Fragment | None = None
+    batch: int = -1
+
+    def fetch(self, batch: int) -> tuple[Fragment | None, list[tuple[bytes, Longs]]]:
+        """What is needed to get to ``batch``: a newer image if there is one, else the fragment as it is; and deltas."""
+        start, since = self.fragment, self.batch
+        newer = [image for image in files.batches_of(self.folder, files.IMAGE) if since < image <= batch]
+        if newer:
+            since = newer[-1]
+            start = files.open_image(self.folder / files.name_of(since, files.IMAGE), self.schema)
+        if start is None:
+            return None, []
+        numbers = [delta for delta in files.batches_of(self.folder, files.DELTA) if since < delta <= batch]
+        deltas = [files.read_delta(self.folder / files.name_of(delta, files.DELTA)) for delta in numbers]
+        # images are removed before deltas: if none is left from before, deltas may be missing too
+        if min(files.batches_of(self.folder, files.IMAGE), default=batch) > since:
+            raise FileNotFoundError(self.folder)
+        return start, deltas
+
+    def advance(self, batch: int, fetched: tuple[Fragment | None, list[tuple[bytes, Longs]]]) -> None:
+        """Become the fragment as of ``batch``."""
+        self.fragment, deltas = fetched
+        for rows, gone in deltas:
+            assert self.fragment is not None
+            self.fragment.apply(rows)
+            self.fragment.remove(gone)
+        self.batch = batch
+
+
+class Cuboid:
+    """One cuboid of a snapshot."""
+
+    def __init__(self, schema: Schema, lock: threading.RLock) -> None:
+        self.schema = schema
+        self._lock = lock
+        self._copies: dict[int, _Copy] = {}
+
+    @property
+    def fragments(self) -> list[Fragment]:
+        """The fragments that hold something."""
+        return [copy.fragment for copy in self._copies.values() if copy.fragment is not None]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.fragments))
+
+    def __contains__(self, key: int) -> bool:
+        return self._row(key) is not None
+
+    def __getitem__(self, key: int) -> Entity:
+        """A key, for access as the thesis writes it: ``CAR[100].speed[0]``."""
+        row = self._row(key)
+        if row is None:
+            raise BadArgument(
+                f"No {self.schema.key} {key} in cuboid {self.schema.name}.", hint=f"It holds {len(self):,} keys."
+            )
+        return Entity(self.schema, row)
+
+    def get(self, key: int) -> dict[str, Any] | None:
+        """All that is known of a key: numbers, and lists with the latest first; None for an unknown key."""
+        row = self._row(key)
+        return None if row is None else Entity(self.schema, row).values()
+
+    def _row(self, key: int) -> npt.NDArray[np.void] | None:
+        """A copy of the row of a key."""
+        with self._lock:
+            found = [
+                fragment.rows[row : row + 1].copy()
+                for fragment in self.fragments
+                if (row := locate(fragment.parts, key)) != EMPTY
+            ]
+        if self.schema.newest:
+            found.sort(key=lambda row: row[self.schema.newest][0])
+        return found[-1] if found else None
+
+    def read(self, keys: npt.ArrayLike, columns: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """The columns of many keys, in the order asked, and ``found``: 0 where a key is not there.
+
+        A plain attribute is an array; an atomic stream is a table with the latest elements first, and its name with a
+        ``#`` the number of elements ever appended: those beyond it mean nothing.
+        """
+        wanted = np.ascontiguousarray(keys, dtype=np.int64).reshape(-1)
+        names = self._columns(columns)
+        out = {name: np.zeros((wanted.size, *self._shape(name)), self._dtype(name)) for name in names}
+        out["found"] = np.zeros(wanted.size, np.bool_)
+        with self._lock:
+            for start in range(0, wanted.size, _CHUNK):
+                self._read(wanted[start : start + _CHUNK], {n: c[start : start + _CHUNK] for n, c in out.items()})
+        return out
+
+    def _read(self, keys: Longs, out: dict[str, npt.NDArray[Any]]) -> None:
+        fragments = self.fragments
+        newest = np.full(keys.size, -(2**62), np.int64) if self.schema.newest and len(fragments) > 1 else None
+        for fragment in fragments:
+            if newest is None:
+                at = _locate_missing(fragment.parts, keys, out["found"])
+            else:
+                at = _locate_newer(fragment.parts, fragment.parts.rows[self.schema.newest], keys, newest)
+            mine = np.flatnonzero(at != EMPTY)
+            whole = mine.size == keys.size
+            for name, column in out.items():
+                if name == "found":
+                    column[mine] = True
+                elif whole:
+                    column[:] = self._pick(fragment, name, at)
+                else:
+                    column[mine] = self._pick(fragment, name, at[mine])
+
+    def _pick(self, fragment: Fragment, name: str, rows: Ints) -> npt.NDArray[Any]:
+        if self._shape(name):
+            stream = self.schema.stream(name)
+            return latest_first(fragment.parts.rows[stream.name], fragment.parts.rows[stream.count], rows)
+        return np.asarray(fragment.parts.rows[name][rows])
+
+    def scan(self, columns: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """The columns of every key; ``key`` is one of them. Forms as in :meth:`read`."""
+        names = self._columns(columns)
+        with self._lock:
+            parts = [self._scan(fragment, names) for fragment in self.fragments]
+        if len(parts) == 1:
+            return parts[0]
+        empty = {name: np.empty((0, *self._shape(name)), self._dtype(name)) for name in names}
+        return {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
+
+    def _scan(self, fragment: Fragment, names: list[str]) -> dict[str, npt.NDArray[Any]]:
+        everything = np.arange(len(fragment), dtype=np.int32)
+        return {
+            name: self._pick(fragment, name, everything)
+            if self._shape(name)
+            else np.ascontiguousarray(fragment.rows[name])
+            for name in names
+        }
+
+    def ring(self, name: str) -> Iterator[Ring]:
+        """An atomic stream of every key, fragment by fragment, as it lies in memory."""
+        stream = self.schema.stream(name)
+        for fragment in self.fragments:
+            yield Ring(fragment.rows[stream.name], fragment.rows[stream.count])
+
+    def _columns(self, columns: Sequence[str] | None) -> list[str]:
+        if columns is None:
+            return [KEY, *self.schema.names]
+        return [name if name == KEY or name.endswith("#") else self.schema.attribute(name).name for name in columns]
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        attribute = None if name == KEY or name.endswith("#") else self.schema.attribute(name)
+        return (attribute.depth,) if isinstance(attribute, AST) else ()
+
+    def _dtype(self, name: str) -> np.dtype[Any]:
+        if name not in (self.schema.dtype.names or ()):
+            raise BadArgument(f"No column '{name}' in cuboid {self.schema.name}.")
+        return self.schema.dtype[name].base
+
+
+@compiled
+def _locate_missing(parts: Parts, keys: Longs, found: Bools) -> Ints:
+    """The rows of the keys that were not found elsewhere."""
+    rows = np.full(keys.size, EMPTY, dtype=np.int32)
+    for i in range(keys.size):
+        if not found[i]:
+            rows[i] = locate(parts, keys[i])
+    return rows
+
+
+@compiled
+def _locate_newer(parts: Parts, stamps: npt.NDArray[Any], keys: Longs, newest: Longs) -> Ints:
+    """The rows of the keys whose stamp here is later than the latest seen, which it becomes."""
+    rows = np.full(keys.size, EMPTY, dtype=np.int32)
+    for i in range(keys.size):
+        row = locate(parts, keys[i])
+        if row != EMPTY and stamps[row] >= newest[i]:
+            newest[i] = stamps[row]
+            rows[i] = row
+    return rows
+
+
+class Snapshot:
+    """The cuboids of a running or finished stream, as of one committed batch."""
+
+    def __init__(
+        self, folder: Path, catalogue: files.Catalogue, fragments: Sequence[int] | None = None, only: str = ""
+    ) -> None:
+        self.folder = folder
+        self.batch = -1
+        self._catalogue = catalogue
+        self._fragments = fragments
+        self._lock = threading.RLock()
+        wanted = {name: schema for name, schema in catalogue.cuboids.items() if only in ("", name)}
+        self._cuboids = {name: Cuboid(schema, self._lock) for name, schema in wanted.items()}
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        fragments: Sequence[int] | None = None,
+        only: str = "",
+        batch: int | None = None,
+        refresh: bool = True,
+    ) -> Snapshot:
+        """The snapshot in a folder, as of its last committed batch, or as of ``batch``.
+
+        Of ``fragments`` and of the cuboid ``only``, if a part is all that is wanted.
+        """
+        folder = Path(path)
+        if not (folder / files.FILE).exists() and (folder / files.FOLDER / files.FILE).exists():
+            folder = folder / files.FOLDER
+        opened = cls(folder, files.Catalogue.read(folder), fragments, only)
+        if refresh:
+            opened.refresh(batch)
+        return opened
+
+    @property
+    def names(self) -> list[str]:
+        """The cuboids there are."""
+        return list(self._cuboids)
+
+    def __getitem__(self, name: str) -> Cuboid:
+        found = self._cuboids.get(name) or self._cuboids.get(name.lower())
+        if found is None:
+            raise BadArgument(f"No cuboid '{name}' in {self.folder}; it has: {', '.join(self._cuboids)}.")
+        return found
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        """What the cuboids hold."""
+        return self._catalogue.cuboids
+
+    @property
+    def patterns(self) -> dict[str, Pattern]:
+        """The stored patterns."""
+        return self._catalogue.patterns
+
+    def committed(self) -> int:
+        """The last committed batch, which :meth:`refresh` would go to."""
+        return self._catalogue.committed(self.folder)
+
+    def refresh(self, batch: int | None = None) -> int:
+        """Go to the last committed batch and return its number; -1 while there is none."""
+        for _ in range(_TRIES):
+            target = self.committed() if batch is None else batch
+            if target <= self.batch:
+                return self.batch
+            copies = self._copies()
+            try:
+                fetched = [copy.fetch(target) for copy in copies]
+            except FileNotFoundError:
+                # removed under our hands: there is a newer image
+                continue
+            with self._lock:
+                for copy, content in zip(copies, fetched, strict=True):
+                    copy.advance(target, content)
+                self.batch = target
+            return target
+        raise Unavailable(f"{self.folder}: batches go by faster than they can be read.", hint="Try again.")
+
+    def fragments(self, name: str) -> list[int]:
+        """The numbers of the fragments that a cuboid has."""
+        return sorted(number for number, copy in self[name]._copies.items() if copy.fragment is not None)
+
+    def _copies(self) -> list[_Copy]:
+        """The copies of all fragments there are, new ones added."""
+        for name, cuboid in self._cuboids.items():
+            for folder in (self.folder / name).glob("fragment=*"):
+                number = int(folder.name.partition("=")[2])
+                if self._fragments is None or number in self._fragments:
+                    cuboid._copies.setdefault(number, _Copy(folder, cuboid.schema))
+        return [copy for cuboid in self._cuboids.values() for copy in cuboid._copies.values()]
+
+    @contextmanager
+    def held(self) -> Iterator[int]:
+        """No refresh of another thread comes between the reads of this block; yields the batch they see."""
+        with self._lock:
+            yield self.batch
+
+    def results(self, query: str, since: int = -1) -> pa.Table:
+        """What a continuous query found in committed batches after ``since``, with the batch of each row.
+
+        Rows that could not be kept are under ``rejects``.
+        """
+        job, names = self.folder.parent, outputs.names(self.folder.parent)
+        if query not in names:
+            there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
+            raise BadArgument(f"No results of a query '{query}'; there are: {there}.")
+        rows = outputs.visible(job, query, since=since + 1).read()
+        return _own(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
+
+
+def _own(rows: pa.Table) -> pa.Table:
+    """Rows in the order of the tuples that they were found at, without the columns that give this order."""
+    hidden = [name for name in rows.column_names if name.startswith("_")]
+    order = [name for name in hidden if name.startswith("_q")]
+    return rows.sort_by([(name, "ascending") for name in (BATCH, *order)]).drop_columns(hidden)

@@ -1,0 +1,96 @@
+"""What fills a cuboid: any feed, its fields decoded to the columns that the cuboid holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import pyarrow as pa
+
+from slipstream._cuboid.schema import Schema
+from slipstream._errors import BadArgument
+from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_file
+from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of, fields_of, parquet_schema
+
+
+def columns_of(schema: Schema) -> dict[str, str]:
+    """The columns that a cuboid needs, as a feed is decoded to them."""
+    kinds = {schema.key: "i", **{name: schema.dtype[name].base.kind for name in schema.names}}
+    return {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
+
+
+def reading(
+    where: str,
+    schema: Schema,
+    *,
+    encoding: str = "",
+    columns: Mapping[str, str] | None = None,
+    fields: Sequence[str] = (),
+    follow: bool = False,
+    settings: Sequence[tuple[str, str]] = (),
+    definition: Definition | None = None,
+) -> Feed:
+    """The feed that ``--from`` names; one without the fields that a cuboid needs is refused."""
+    wanted = columns_of(schema)
+    _check_there(where, encoding, follow=follow)
+    encoding = encoding or encoding_of(where)
+    mapped = {**_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
+    return feed_of(
+        where,
+        wanted,
+        encoding=encoding,
+        columns=mapped,
+        fields=fields,
+        follow=follow,
+        settings=settings,
+        definition=definition,
+    )
+
+
+def _check_there(where: str, encoding: str, *, follow: bool) -> None:
+    """Refuse what is not there, and files of which nothing says how they are written."""
+    if where.startswith((KAFKA, TCP)):
+        return
+    if not Path(where).exists() and not follow:
+        raise BadArgument(f"--from {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
+    name = first_file(where)
+    if encoding:
+        return
+    if not name or not Path(where).exists():
+        raise BadArgument(f"--from {where}: no file there.", hint="Say how its files will be written: --encoding csv.")
+    if not encoding_of(name, ""):
+        raise BadArgument(
+            f"--from {where}: unknown format {PurePath(name).suffix}.", hint="Say how it is written: --encoding csv."
+        )
+
+
+def _by_name(
+    where: str, encoding: str, wanted: Mapping[str, str], given: Sequence[str], columns: Mapping[str, str]
+) -> dict[str, str]:
+    """Which field is which column, by its name in any case, as far as the fields are known."""
+    types: dict[str, Any] = parquet_schema(where) if encoding == PARQUET else {}
+    named = list(types) or (list(given or fields_of(where)) if encoding == CSV and not where.startswith(TCP) else [])
+    if not named:
+        return {}
+    by_name = {name.lower(): name for name in named}
+    found = {}
+    for name in wanted:
+        if name in columns:
+            continue
+        field = by_name.get(name.lower())
+        if field is None:
+            raise BadArgument(
+                f"{where}: no column '{name}'; it has: {', '.join(named)}.",
+                hint=f"Say which one it is: --columns {name}=FIELD.",
+            )
+        _check_number(where, field, types.get(field))
+        found[name] = field
+    return found
+
+
+def _check_number(where: str, field: str, type_: Any) -> None:
+    if type_ is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        raise BadArgument(
+            f"{where}: column '{field}' is {type_}; a cuboid holds numbers.", hint="Hash text first, as by xxhash64."
+        )

@@ -1,0 +1,97 @@
+"""Text ids on their way to a number: how they are hashed, and how they travel.
+
+The state of a job knows a vehicle by a number. Where a feed names vehicles by text, tasks that read it send the texts
+along, and ``runtime.names`` gives each a number of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled, mix
+
+#: what an id must not contain: it would end a line of the text that names it
+_CONTROL = r"[\x00-\x1f\x7f]"
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@compiled
+def hash_text(text: Bytes) -> np.uint64:
+    """The hash of some bytes (FNV-1a by Fowler, Noll and Vo, scrambled)."""
+    value = np.uint64(0xCBF29CE484222325)
+    for byte in text:
+        value = (value ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+    return mix(value)
+
+
+@compiled
+def _hash_all(heap: Bytes, ends: Longs, hashes: Hashes) -> None:
+    for i in range(hashes.size):
+        hashes[i] = hash_text(heap[ends[i] : ends[i + 1]])
+
+
+def hashes(texts: pa.StringArray) -> Hashes:
+    """The hash of each text: the same on all machines, and in all versions that can resume a job."""
+    heap, ends = bytes_of(texts)
+    found = np.empty(len(texts), np.uint64)
+    _hash_all(heap, ends, found)
+    return found
+
+
+def parts_of(texts: pa.StringArray, parts: int) -> Ints:
+    """Which of several parts each text belongs to."""
+    # the lower bits choose a slot of a hash table there
+    return ((hashes(texts) >> np.uint64(32)) % np.uint64(parts)).astype(np.int32)
+
+
+def bytes_of(texts: pa.StringArray) -> tuple[Bytes, Longs]:
+    """The bytes of texts one after the other; the i-th is ``heap[ends[i] : ends[i + 1]]``."""
+    if not len(texts):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, ends, heap = texts.buffers()
+    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    return np.frombuffer(heap, np.uint8) if heap else np.empty(0, np.uint8), offsets
+
+
+def texts_of(heap: Bytes, sizes: npt.NDArray[np.integer]) -> pa.StringArray:
+    """Texts of these sizes, one after the other in ``heap``."""
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(heap)))
+
+
+def encode(texts: pa.StringArray) -> bytes:
+    """Texts as they travel and rest.
+
+    >>> decode(encode(pa.array(["B-X 1", "", "ü"]))).to_pylist()
+    ['B-X 1', '', 'ü']
+    """
+    heap, ends = bytes_of(texts)
+    sizes = np.concatenate([[len(texts)], np.diff(ends)]).astype("<i4")
+    return sizes.tobytes() + heap[ends[0] : ends[-1]].tobytes()
+
+
+def decode(blob: bytes) -> pa.StringArray:
+    """Texts as they arrive."""
+    (count,) = np.frombuffer(blob, "<i4", 1)
+    return texts_of(np.frombuffer(blob, np.uint8, offset=4 + 4 * int(count)), np.frombuffer(blob, "<i4", count, 4))
+
+
+def joined(parts: Iterable[pa.StringArray]) -> pa.StringArray:
+    """All texts, in order."""
+    return pa.concat_arrays([pa.array([], pa.string()), *parts])
+
+
+def usable(texts: pa.StringArray) -> Bools:
+    """Which texts can be ids: not empty, and without control characters.
+
+    >>> usable(pa.array(["B-X 1", "", "a\\nb"])).tolist()
+    [True, False, False]
+    """
+    bad = pc.or_(pc.equal(texts, ""), pc.match_substring_regex(texts, _CONTROL))
+    return np.asarray(pc.invert(pc.fill_null(bad, True)))

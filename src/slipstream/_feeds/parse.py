@@ -1,0 +1,202 @@
+"""From bytes to columns: Linear Road lines and JSON objects, and what each bad one is rejected for.
+
+A bad line costs no more than a good one: the parser is a kernel that gives every line a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._feeds.trains import unframe
+from slipstream._feeds.tuples import CARRIES, FIELDS, MILE, POSITION, RANGES
+from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GOOD, WRONG_FIELDS, NOT_INTEGER, UNKNOWN_TYPE, WRONG_SEGMENT = range(5)
+_OUT_OF_RANGE = 10  # plus the number of the field
+_VID = FIELDS.index("vid")
+
+Columns = dict[str, Ints]
+
+
+def reason_of(verdict: int) -> str:
+    """The word for a verdict in the rejects output.
+
+    >>> reason_of(_OUT_OF_RANGE + FIELDS.index("spd"))
+    'range:spd'
+    """
+    if verdict >= _OUT_OF_RANGE:
+        return f"range:{FIELDS[verdict - _OUT_OF_RANGE]}"
+    return ("", "fields", "integer", "type", "segment")[verdict]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Good tuples in the order of their lines, and the bad lines with their reasons."""
+
+    tuples: Columns
+    rejects: list[tuple[bytes, str]]
+    names: pa.StringArray | None = None  # of vehicles that are known by text: ``vid`` is a place in it
+
+
+def parse_text(chunk: bytes) -> Parsed:
+    """Read whole lines of fifteen integers.
+
+    >>> parse_text(b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\\n0,x\\n").rejects
+    [(b'0,x', 'fields')]
+    """
+    buffer = np.frombuffer(chunk, np.uint8)
+    lines = int(np.count_nonzero(buffer == 10)) + (bool(chunk) and not chunk.endswith(b"\n"))
+    values = np.zeros((len(FIELDS), lines), np.int32)
+    verdicts, starts, ends = np.zeros(lines, np.int32), np.zeros(lines, np.int64), np.zeros(lines, np.int64)
+    _scan(buffer, values, verdicts, starts, ends)
+    columns = dict(zip(FIELDS, values, strict=True))
+    verdicts = np.where(verdicts == GOOD, judge(columns), verdicts)
+    bad = np.flatnonzero(verdicts)
+    rejects = [(chunk[starts[i] : ends[i]], reason_of(int(verdicts[i]))) for i in bad]
+    return Parsed(kept(columns, verdicts == GOOD) if bad.size else columns, rejects)
+
+
+def parse_json(chunk: bytes) -> Parsed:
+    """Read lines of JSON objects with the fifteen field names; a field that is missing counts as -1."""
+    rows, rejects = [], []
+    for line in chunk.splitlines():
+        row = _json_row(line)
+        if isinstance(row, str):
+            rejects.append((line, row))
+        else:
+            rows.append((line, row))
+    values = np.array([row for _, row in rows], np.int32).reshape(-1, len(FIELDS)).T
+    columns = dict(zip(FIELDS, np.ascontiguousarray(values), strict=True))
+    verdicts = judge(columns)
+    rejects += [(rows[i][0], reason_of(int(verdicts[i]))) for i in np.flatnonzero(verdicts)]
+    return Parsed(kept(columns, verdicts == GOOD), rejects)
+
+
+def parse_trains(chunk: bytes) -> Parsed:
+    """Read framed trains; what follows a damaged frame cannot be told apart and is rejected with it."""
+    parts, rest = unframe(chunk)
+    columns = {name: np.concatenate([np.empty(0, np.int32), *(part[name] for part in parts)]) for name in FIELDS}
+    verdicts = judge(columns)
+    bad = kept(columns, verdicts != GOOD)
+    reasons = [reason_of(int(verdict)) for verdict in verdicts[verdicts != GOOD]]
+    rejects = list(zip(lines(bad), reasons, strict=True))
+    if rest:
+        rejects.append((rest[:40].hex().encode(), "train"))
+    return Parsed(kept(columns, verdicts == GOOD), rejects)
+
+
+def printable(text: str) -> bytes:
+    """A text as part of a line.
+
+    >>> printable("B-X\\n1")
+    b'B-X\\\\n1'
+    """
+    return text.encode() if text.isprintable() else text.encode("unicode_escape")
+
+
+def lines(tuples: Columns, names: pa.StringArray | None = None) -> list[bytes]:
+    """Tuples as Linear Road lines; with ``names``, by which vehicles are known, ``vid`` is a place among them."""
+    rows = np.stack([tuples[name] for name in FIELDS], axis=1).tolist()
+    found = [[b"%d" % value for value in row] for row in rows]
+    if names is not None:
+        for row in found:
+            place = int(row[_VID])
+            row[_VID] = printable(names[place].as_py()) if place >= 0 else b""
+    return [b",".join(row) for row in found]
+
+
+def _together(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
+    """A parser for a list of chunks, each of whole lines whether or not it ends with one."""
+    return lambda chunks: parse(b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks))
+
+
+#: how chunks of each encoding are read
+PARSERS: dict[str, Callable[[list[bytes]], Parsed]] = {
+    "text": _together(parse_text),
+    "json": _together(parse_json),
+    "train": lambda chunks: parse_trains(b"".join(chunks)),
+}
+
+
+def _json_row(line: bytes) -> list[int] | str:
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        return "fields"
+    if not isinstance(body, dict) or not body.keys() <= set(FIELDS) or "type" not in body:
+        return "fields"
+    if line.count(b":") != len(body):
+        # a name twice: which value counts is anybody's guess
+        return "fields"
+    row = [body.get(name, -1) for name in FIELDS]
+    if not all(type(value) is int and -(2**31) <= value < 2**31 for value in row):
+        return "integer"
+    return row
+
+
+def kept(columns: Columns, which: Bools) -> Columns:
+    """Some of the tuples."""
+    return {name: column[which] for name, column in columns.items()}
+
+
+def judge(tuples: Columns) -> Ints:
+    """The verdict on each tuple by itself: its type, the range of the fields it carries, and its segment."""
+    kind = tuples["type"]
+    verdicts = np.where(np.isin(kind, list(CARRIES)), GOOD, UNKNOWN_TYPE).astype(np.int32)
+    for number, name in enumerate(FIELDS):
+        carriers = [which for which, names in CARRIES.items() if name in names]
+        if not carriers or name == "type":
+            continue
+        limits = RANGES[name]
+        outside = (tuples[name] < limits.least) | (tuples[name] > limits.most)
+        if outside.any():
+            outside &= np.isin(kind, carriers) & (verdicts == GOOD)
+            verdicts[outside] = _OUT_OF_RANGE + number
+    misplaced = (kind == POSITION) & (verdicts == GOOD) & (tuples["seg"] != tuples["pos"] // MILE)
+    verdicts[misplaced] = WRONG_SEGMENT
+    return verdicts
+
+
+@compiled
+def _scan(buffer: Bytes, values: npt.NDArray[np.int32], verdicts: Ints, starts: Longs, ends: Longs) -> None:
+    """Give every line its integers or its verdict."""
+    fields = values.shape[0]
+    place = 0
+    for line in range(verdicts.size):
+        starts[line] = place
+        commas = 0
+        while place < buffer.size and buffer[place] != 10:
+            commas += buffer[place] == 44
+            place += 1
+        end = place
+        while end > starts[line] and buffer[end - 1] == 13:
+            end -= 1
+        ends[line] = end
+        place += 1
+        if commas != fields - 1:
+            verdicts[line] = WRONG_FIELDS
+            continue
+        at = starts[line]
+        for field in range(fields):
+            minus = at < end and buffer[at] == 45
+            at += minus
+            digits, value = 0, 0
+            while at < end and 48 <= buffer[at] <= 57:
+                value = min(value * 10 + (buffer[at] - 48), 1 << 40)
+                digits += 1
+                at += 1
+            over = value > (1 << 31) if minus else value >= (1 << 31)
+            if digits == 0 or over or not (at == end or buffer[at] == 44):
+                verdicts[line] = NOT_INTEGER
+                break
+            values[field, line] = -value if minus else value
+            at += 1

@@ -1,0 +1,518 @@
+"""From the bytes of a feed to columns: which fields become which columns, and why a line that does not fit is rejected.
+
+A chunk is read as a whole. Only if something in it does not fit is it looked at line by line, so that one bad line
+costs that line and not the feed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from slipstream._errors import BadArgument
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.formats.encodings import ARROW, AVRO, CSV, ENCODINGS, JSON, PARQUET, PROTOBUF, TEXT, TRAIN
+
+if TYPE_CHECKING:
+    from slipstream._io.formats.messages import Decoder
+    from slipstream._io.formats.registry import Registry
+
+#: how the values of each type of column lie in Arrow
+TYPES = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
+
+#: what the values of a message may be, by the type of their column
+_KINDS: dict[str, set[type]] = {
+    "integer": {int, type(None)},
+    "float": {int, float, type(None)},
+    "text": {str, int, type(None)},
+    "boolean": {bool, type(None)},
+}
+
+#: what a field that holds a time counts, and how many of them make a second; ISO 8601 is text
+UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000}
+ISO = "iso"
+
+#: why a line was rejected, and the line
+REJECTS = pa.schema([("reason", pa.string()), ("line", pa.string())])
+
+_NUMBER = {
+    "integer": r"^[ \t]*-?[0-9]{1,19}[ \t]*$",
+    "float": r"^[ \t]*[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]+\.|inf|nan|NaN)[ \t]*$",
+}
+_TRUE, _FALSE = ["1", "true", "True", "TRUE"], ["0", "false", "False", "FALSE"]
+_NULLS = ["", "NULL", "null", "NaN", "nan", "N/A", "NA", "n/a", "#N/A"]
+
+Reject = tuple[str, str]
+
+
+class Decoded(NamedTuple):
+    """The tuples of a chunk, in their order, and the lines that are none, each with its reason."""
+
+    tuples: pa.Table
+    rejects: pa.Table
+
+
+class Place(NamedTuple):
+    """Where a column's values stand in a feed: the field, and the unit if they are times."""
+
+    field: str
+    unit: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Read ``FIELD`` or ``FIELD:UNIT``.
+
+        >>> Place.parse("ts:ms")
+        Place(field='ts', unit='ms')
+        >>> Place.parse("urn:vin")
+        Place(field='urn:vin', unit='')
+        """
+        name, _, unit = text.rpartition(":")
+        return cls(name, unit) if name and unit in (*UNITS, ISO) else cls(text)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a feed is written, and which of its fields are the columns of a source; travels to tasks as JSON."""
+
+    encoding: str
+    schema: Mapping[str, str]  # the types of the columns
+    columns: Mapping[str, str] = field(default_factory=dict)  # where a column stands if not under its own name
+    fields: Sequence[str] = ()  # the names of CSV's fields, in order; the columns themselves unless they are given
+    optional: Sequence[str] = ()  # columns that a table need not have: they are null there
+    definition: str = ""  # the schema of Avro or Protobuf messages
+    message: str = ""  # which of the messages that a Protobuf schema declares
+    registry: str = ""  # where the schemas of messages are, instead
+    access: tuple[tuple[str, str], ...] = ()  # how the registry is asked: there may be passwords in it
+    framed: bool = False  # whether a chunk holds messages of a topic
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS:
+            raise BadArgument(f"--encoding {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
+        for name in self.columns:
+            if name not in self.schema:
+                raise BadArgument(
+                    f"--columns {name}={self.columns[name]}: there is no column {name!r}.",
+                    hint=f"There are: {', '.join(self.schema)}.",
+                )
+        known = FIELDS if self.encoding in (TEXT, TRAIN) else self.names if self.encoding == CSV else None
+        for name, place in self.places.items():
+            if place.unit and self.schema[name] not in ("integer", "float"):
+                raise BadArgument(
+                    f"--columns {name}={self.columns[name]}: {name} is {self.schema[name]}, a time is a number."
+                )
+            if known is not None and place.field not in known:
+                raise BadArgument(
+                    f"column {name!r}: there is no field {place.field!r}.",
+                    hint=f"The fields are {', '.join(known)}. Say which one it is: --columns {name}=FIELD.",
+                )
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Where each column stands."""
+        return {name: Place.parse(self.columns.get(name, name)) for name in self.schema}
+
+    @property
+    def names(self) -> list[str]:
+        """The fields of a line of CSV."""
+        return list(self.fields or (place.field for place in self.places.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Decoding:
+        """From JSON."""
+        return cls(**{**body, "access": tuple((str(key), str(value)) for key, value in body.get("access", ()))})
+
+    def without_secrets(self) -> Decoding:
+        """What may be written down."""
+        return replace(self, access=())
+
+    def decode(self, chunk: bytes) -> Decoded:
+        """Read whole lines, Arrow streams or trains.
+
+        >>> found = Decoding("csv", {"id": "text", "speed": "integer"}).decode(b"a,50\\nb,fast\\n")
+        >>> found.tuples.to_pylist(), found.rejects.to_pylist()
+        ([{'id': 'a', 'speed': 50}], [{'reason': 'integer:speed', 'line': 'b,fast'}])
+        """
+        if not chunk:  # a word about the feed has no bytes
+            return Decoded(self._schema.empty_table(), _rejects([]))
+        raw, rejects = _READERS[self.encoding](self, chunk)
+        return self._mapped(raw, rejects)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([(name, TYPES[type_]) for name, type_ in self.schema.items()])
+
+    def _mapped(self, raw: pa.Table, rejects: list[Reject]) -> Decoded:
+        """The columns under their names, times in seconds; what is no time is rejected."""
+        columns, fits = {}, np.ones(raw.num_rows, np.bool_)
+        for name, place in self.places.items():
+            columns[name], good = _in_seconds(raw[place.field], place.unit, TYPES[self.schema[name]])
+            if not good.all():
+                lines = raw.filter(pa.array(~good & fits)).to_pylist()
+                rejects += [(f"time:{place.field}", json.dumps(line)) for line in lines]
+                fits &= good
+        tuples = pa.table(columns, self._schema)
+        return Decoded(tuples if fits.all() else tuples.filter(pa.array(fits)), _rejects(rejects))
+
+    def raw_types(self) -> dict[str, str]:
+        """The type in which each field is read."""
+        return {
+            place.field: "text" if place.unit == ISO else "float" if place.unit == "s" else self.schema[name]
+            for name, place in self.places.items()
+        }
+
+
+def _rejects(rejects: list[Reject]) -> pa.Table:
+    return pa.table([[reason for reason, _ in rejects], [line for _, line in rejects]], schema=REJECTS)
+
+
+def _in_seconds(
+    column: pa.ChunkedArray, unit: str, type_: pa.DataType
+) -> tuple[pa.ChunkedArray, npt.NDArray[np.bool_]]:
+    """A column of times in seconds since 1970, and which of its values are times."""
+    whole = np.ones(len(column), np.bool_)
+    if not unit:
+        return column.cast(type_), whole
+    if unit == ISO:
+        import pandas as pd
+
+        moments = pd.to_datetime(column.to_pandas(), utc=True, format="ISO8601", errors="coerce")
+        good = np.asarray(moments.notna() | column.is_null().to_pandas())
+        seconds = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        numbers = pa.chunked_array([pa.array(seconds, from_pandas=True)])
+    else:
+        good, numbers = whole, pc.divide(column.cast(pa.float64()), float(UNITS[unit]))
+    return (pc.floor(numbers) if pa.types.is_integer(type_) else numbers).cast(type_), good
+
+
+# --- the encodings
+
+
+def _read_csv(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    types = how.raw_types()
+    wanted = {name: TYPES[type_] for name, type_ in types.items()}
+    try:
+        return _csv_table(chunk, how.names, wanted), []
+    except pa.ArrowInvalid:
+        return _csv_lines(how, chunk, types)
+
+
+def _csv_table(chunk: bytes, names: list[str], types: dict[str, pa.DataType], **parsing: Any) -> pa.Table:
+    if not chunk.strip():
+        return pa.schema(list(types.items())).empty_table()
+    return csv.read_csv(
+        pa.BufferReader(chunk),
+        read_options=csv.ReadOptions(column_names=names, block_size=max(len(chunk), 1 << 20)),
+        parse_options=csv.ParseOptions(**parsing),
+        convert_options=csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=_NULLS,
+            true_values=_TRUE,
+            false_values=_FALSE,
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _csv_lines(how: Decoding, chunk: bytes, types: dict[str, str]) -> tuple[pa.Table, list[Reject]]:
+    """The lines that fit, and the others: all fields are read as text first."""
+    rejects: list[Reject] = []
+
+    def reject(row: csv.InvalidRow) -> str:
+        rejects.append(("fields", row.text))
+        return "skip"
+
+    chunk = _decodable(chunk, rejects)
+    text = _csv_table(chunk, how.names, dict.fromkeys(how.names, pa.string()), invalid_row_handler=reject)
+    fits = np.ones(text.num_rows, np.bool_)
+    for name, type_ in types.items():
+        bad = ~_fitting(text[name], type_) & fits
+        if bad.any():
+            rows = text.filter(pa.array(bad)).to_pylist()
+            rejects += [(f"{type_}:{name}", ",".join(str(row[n] or "") for n in how.names)) for row in rows]
+            fits &= ~bad
+    kept = text.filter(pa.array(fits))
+    return pa.table({name: _typed(kept[name], type_) for name, type_ in types.items()}), rejects
+
+
+def _decodable(chunk: bytes, rejects: list[Reject]) -> bytes:
+    """The lines of a chunk that are UTF-8."""
+    try:
+        chunk.decode()
+        return chunk
+    except UnicodeDecodeError:
+        kept = []
+        for line in chunk.splitlines():
+            try:
+                line.decode()
+                kept.append(line)
+            except UnicodeDecodeError:
+                rejects.append(("utf-8", line.decode(errors="replace")))
+        return b"\n".join(kept)
+
+
+def _fitting(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
+    """Which values of a column of text are of a type."""
+    if type_ == "text":
+        return np.ones(len(column), np.bool_)
+    if type_ == "boolean":
+        good = pc.is_in(column, value_set=pa.array([*_TRUE, *_FALSE]))
+    else:
+        good = pc.match_substring_regex(column, _NUMBER[type_])
+    found = np.asarray(pc.or_(pc.fill_null(good, False), column.is_null()))
+    if type_ == "integer":
+        # nineteen digits may be too many
+        long = np.asarray(pc.fill_null(pc.greater(pc.utf8_length(column), 18), False)) & found
+        for row in np.flatnonzero(long):
+            found[row] = -(2**63) < int(column[int(row)].as_py()) < 2**63
+    return found
+
+
+def _typed(column: pa.ChunkedArray, type_: str) -> pa.ChunkedArray:
+    if type_ == "boolean":
+        return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(column, value_set=pa.array(_TRUE)))
+    return column if type_ == "text" else pc.utf8_trim_whitespace(column).cast(TYPES[type_])
+
+
+def _read_json(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    types = how.raw_types()
+    schema = pa.schema([(name, TYPES[type_]) for name, type_ in types.items()])
+    if not chunk.strip():
+        return schema.empty_table(), []
+    reading = pj.ReadOptions(block_size=max(len(chunk) + 1, 1 << 20))
+    parsing = pj.ParseOptions(explicit_schema=_as_written(chunk, types), unexpected_field_behavior="ignore")
+    try:
+        return pj.read_json(pa.BufferReader(chunk), parse_options=parsing, read_options=reading).cast(schema), []
+    except pa.ArrowInvalid:
+        return _json_lines(chunk, types, schema)
+
+
+def _as_written(chunk: bytes, types: dict[str, str]) -> pa.Schema:
+    """The types in which fields are written, as far as the first line shows: a text may be written as a number."""
+    first = _json_row(chunk.lstrip().partition(b"\n")[0], dict.fromkeys(types, "any"))
+    numbers = {name for name, value in first.items() if type(value) is int} if isinstance(first, dict) else set()
+    return pa.schema(
+        [(name, TYPES["integer" if type_ == "text" and name in numbers else type_]) for name, type_ in types.items()]
+    )
+
+
+def _json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple[pa.Table, list[Reject]]:
+    rows, rejects = [], []
+    for line in chunk.splitlines():
+        if not line.strip():
+            continue
+        found = _json_row(line, types)
+        if isinstance(found, str):
+            rejects.append((found, line.decode(errors="replace")))
+        else:
+            rows.append(found)
+    return pa.Table.from_pylist(rows, schema), rejects
+
+
+def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
+    """The values of a line, or why it has none."""
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        return "json"
+    if not isinstance(body, dict):
+        return "json"
+    if misfit := _misfit({name: body.get(name) for name in types}, types):
+        return misfit
+    return {name: _text(body.get(name)) if type_ == "text" else body.get(name) for name, type_ in types.items()}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None else str(value)
+
+
+def _is(value: Any, type_: str) -> bool:
+    """Whether a JSON value is of a type; null is of every type, and a whole number is a text, too: as an id may be."""
+    if value is None or type_ == "any":
+        return True
+    if type_ == "text":
+        return isinstance(value, str | int) and not isinstance(value, bool)
+    if type_ == "boolean":
+        return isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return type_ == "float" or (isinstance(value, int) and -(2**63) < value < 2**63)
+
+
+def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    """Arrow streams, one after the other, or a Parquet file; one that does not fit is rejected whole."""
+    schema = pa.schema([(name, TYPES[type_]) for name, type_ in how.raw_types().items()])
+    parts, rejects = [schema.empty_table()], []
+    optional = {how.places[name].field for name in how.optional if name in how.schema}
+    for stream in _streams(chunk) if how.encoding == ARROW else _parquet(chunk):
+        if isinstance(stream, str):
+            rejects.append((how.encoding, stream))
+            continue
+        absent = [name for name in schema.names if name not in stream.column_names]
+        try:
+            if missing := [name for name in absent if name not in optional]:
+                raise KeyError(missing[0])
+            columns = [pa.nulls(stream.num_rows) if name in absent else stream[name] for name in schema.names]
+            parts.append(pa.table(columns, schema.names).cast(schema))
+        except (pa.ArrowException, KeyError) as error:
+            rejects.append((how.encoding, f"{stream.num_rows} tuples: {str(error).splitlines()[0]}"))
+    return pa.concat_tables(parts), rejects
+
+
+def _streams(chunk: bytes) -> Iterator[pa.Table | str]:
+    """The tables of Arrow streams; what cannot be read as one ends them."""
+    source = pa.BufferReader(chunk)
+    while source.tell() < len(chunk):
+        try:
+            yield pa.ipc.open_stream(source).read_all()
+        except (pa.ArrowException, OSError) as error:
+            yield str(error).splitlines()[0]
+            return
+
+
+def _parquet(chunk: bytes) -> Iterator[pa.Table | str]:
+    try:
+        yield pq.read_table(pa.BufferReader(chunk))
+    except (pa.ArrowException, OSError) as error:
+        yield str(error).splitlines()[0]
+
+
+def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    """Linear Road's own lines and trains."""
+    from slipstream._feeds.parse import PARSERS
+
+    parsed = PARSERS[how.encoding]([chunk])
+    wanted = dict.fromkeys(place.field for place in how.places.values())
+    table = pa.table({name: parsed.tuples[name] for name in wanted})
+    return table, [(reason, line.decode(errors="replace")) for line, reason in parsed.rejects]
+
+
+def _read_messages(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
+    """Avro or Protobuf: of a topic, or of a file.
+
+    The libraries give one message at a time; types are then checked column by column.
+    """
+    types = how.raw_types()
+    messages, found = _messages(how, chunk, list(types))
+    rejected = str in set(map(type, found))
+    if not rejected and (table := _typed_table(found, types)) is not None:
+        return table, []
+    rows, rejects = _message_rows(messages, found, types)
+    table = _typed_table(rows, types)
+    assert table is not None
+    return table, rejects
+
+
+def _typed_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | None:
+    """Rows of values as columns of their types, or nothing if one does not fit."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
+    for values, type_ in zip(columns, types.values(), strict=True):
+        if not set(map(type, values)) <= _KINDS[type_]:
+            return None
+    try:
+        return pa.table(
+            {
+                name: pa.array(map(_text, values) if type_ == "text" else values, TYPES[type_])
+                for (name, type_), values in zip(types.items(), columns, strict=True)
+            }
+        )
+    except (pa.ArrowInvalid, OverflowError):  # a whole number of more than 64 bits
+        return None
+
+
+def _message_rows(
+    messages: Sequence[bytes], found: Sequence[Sequence[Any] | str], types: Mapping[str, str]
+) -> tuple[list[Sequence[Any]], list[Reject]]:
+    """The rows whose values are of their types, and the other messages; records of a file have no bytes."""
+    rows: list[Sequence[Any]] = []
+    rejects: list[Reject] = []
+    for place, row in enumerate(found):
+        values = {} if isinstance(row, str) else dict(zip(types, row, strict=True))
+        reason = row if isinstance(row, str) else _misfit(values, types)
+        if reason:
+            shown = messages[place][:40].hex() if messages else json.dumps(values, default=str)
+            rejects.append((reason, shown))
+        else:
+            rows.append(row)
+    return rows, rejects
+
+
+def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[list[bytes], list[Sequence[Any] | str]]:
+    """All messages, and what each says of the wanted fields or why it is rejected; records of a file have no bytes."""
+    from slipstream._io.formats import messages
+    from slipstream._io.formats.registry import Registry
+
+    if how.encoding == AVRO and not how.framed:
+        return [], list(messages.container(chunk, wanted))
+    registry = Registry(how.registry, how.access) if how.registry else None
+    decoder = _decoder(how.encoding, tuple(wanted), how.definition, how.message, registry)
+    given = messages.unframed(chunk) if how.framed else list(messages.delimited(chunk))
+    return given, decoder.values(given)
+
+
+@cache
+def _decoder(encoding: str, wanted: tuple[str, ...], text: str, message: str, registry: Registry | None) -> Decoder:
+    from slipstream._io.formats.messages import Decoder
+
+    return Decoder(encoding, wanted, text=text, message=message, registry=registry)
+
+
+def _misfit(values: Mapping[str, Any], types: Mapping[str, str]) -> str:
+    """Why values are not of their types, if they are not."""
+    return next((f"{type_}:{name}" for name, type_ in types.items() if not _is(values[name], type_)), "")
+
+
+_READERS = {
+    AVRO: _read_messages,
+    PROTOBUF: _read_messages,
+    CSV: _read_csv,
+    JSON: _read_json,
+    ARROW: _read_tables,
+    PARQUET: _read_tables,
+    TEXT: _read_tuples,
+    TRAIN: _read_tuples,
+}
+
+
+_PAIR = re.compile(r"(?:(?P<source>\w+)\.)?(?P<column>\w+)=(?P<field>.+)")
+
+
+def parse_columns(
+    texts: Sequence[str], source: str, schema: Mapping[str, str], *, strict: bool = False
+) -> dict[str, str]:
+    """What ``--columns`` says of a source: ``column=field`` pairs, separated by commas; ``source.column`` names one.
+
+    Where there is only one source, ``strict`` refuses a column that it does not have.
+
+    >>> parse_columns(["id=vin,time=ts:ms"], "cars", {"id": "text", "time": "integer"})
+    {'id': 'vin', 'time': 'ts:ms'}
+    >>> parse_columns(["cars.id=vin,bikes.id=no"], "bikes", {"id": "text"})
+    {'id': 'no'}
+    """
+    found = {}
+    for pair in (pair.strip() for text in texts for pair in text.split(",")):
+        match = _PAIR.fullmatch(pair)
+        if not match:
+            raise BadArgument(f"--columns {pair}: not a pair.", hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.")
+        if match["source"] == source or (match["source"] is None and match["column"] in schema):
+            found[match["column"]] = match["field"]
+        elif strict:
+            raise BadArgument(f"--columns {pair}: no such column.", hint=f"There are: {', '.join(schema)}.")
+    return found

@@ -1,0 +1,58 @@
+"""How the tuples of a feed may be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+
+CSV, JSON, ARROW, PARQUET, TEXT, TRAIN = "csv", "json", "arrow", "parquet", "text", "train"
+AVRO, PROTOBUF = "avro", "protobuf"
+#: how the tuples of a feed may be written
+ENCODINGS = (CSV, JSON, ARROW, PARQUET, TEXT, TRAIN, AVRO, PROTOBUF)
+#: those whose messages only a schema explains
+MESSAGES = (AVRO, PROTOBUF)
+#: those that are no lines: files of them are read whole, messages are put together as they are
+BINARY = (ARROW, PARQUET, TRAIN, AVRO, PROTOBUF)
+#: what the names of files say
+_SUFFIXES = {
+    ".csv": CSV,
+    ".json": JSON,
+    ".jsonl": JSON,
+    ".ndjson": JSON,
+    ".arrow": ARROW,
+    ".arrows": ARROW,
+    ".parquet": PARQUET,
+    ".dat": TEXT,
+    ".avro": AVRO,
+    ".pb": PROTOBUF,
+}
+
+
+def joining(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
+    """How messages become a chunk.
+
+    >>> joining("json")([b'{"id": 1}', b'{"id": 2}'])
+    b'{"id": 1}\\n{"id": 2}'
+    """
+    if encoding in MESSAGES:
+        from slipstream._io.formats.messages import framed
+
+        return framed
+    return b"".join if encoding in BINARY else b"\n".join
+
+
+def encoding_of(where: str, otherwise: str = JSON) -> str:
+    """How a feed is written, by the name of the file or of the first one in a folder; JSON lines if that says nothing.
+
+    >>> encoding_of("cars.csv"), encoding_of("positions"), encoding_of("positions", TEXT)
+    ('csv', 'json', 'text')
+    """
+    return _SUFFIXES.get(PurePath(first_file(where)).suffix, otherwise)
+
+
+def first_file(where: str) -> str:
+    """The name of a file, or of the first one in a folder; of anything else, its own."""
+    path = Path(where)
+    if not path.is_dir():
+        return where
+    return next(iter(sorted(file.name for file in path.iterdir() if not file.name.startswith("."))), "")

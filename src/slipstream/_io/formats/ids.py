@@ -1,0 +1,114 @@
+"""Whether the ids of a feed are texts or numbers: by its schema, or by its first line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import csv
+
+from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file
+from slipstream._io.formats.registry import Registry, apart
+from slipstream._io.kafka import Topic
+from slipstream._io.sources import KAFKA, TCP, Definition, fields_of, parquet_schema
+
+_INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
+#: a line that says nothing about an id within so many bytes is not looked at
+_LONGEST_LINE = 1 << 20
+
+
+def is_text(
+    where: str,
+    encoding: str,
+    field: str,
+    fields: Sequence[str],
+    definition: Definition | None,
+    settings: Sequence[tuple[str, str]] = (),
+) -> bool:
+    """Whether a field of a feed is known to hold text; not if nothing of the feed is there yet."""
+    if encoding in MESSAGES and definition is not None and (definition.file or definition.registry):
+        return field in _text_fields(where, encoding, definition, settings)
+    if where.startswith((KAFKA, TCP)):
+        return False
+    path = Path(where)
+    file = path / first_file(where) if path.is_dir() else path
+    if not file.is_file() or encoding not in _FILES:
+        return False
+    return _FILES[encoding](file, field, list(fields) or (fields_of(where) if encoding == CSV else []))
+
+
+def _text_fields(
+    where: str, encoding: str, definition: Definition, settings: Sequence[tuple[str, str]]
+) -> Sequence[str]:
+    from slipstream._io.formats import messages
+
+    if definition.file is not None:
+        return messages.text_fields(encoding, *messages.read_definition(encoding, definition.file))
+    found = Registry(definition.registry, apart(settings)[1]).latest(Topic.parse(where).name)
+    return messages.text_fields(encoding, found.text, "") if found is not None else ()
+
+
+def _in_csv(file: Path, field: str, fields: list[str]) -> bool:
+    """Whether the first line of CSV behind the header has text there."""
+    with file.open("rb") as opened:
+        lines = [opened.readline(_LONGEST_LINE), opened.readline(_LONGEST_LINE)]
+    header = [name.strip().strip('"') for name in lines[0].decode(errors="replace").split(",")]
+    line = lines[1] if field in header else lines[0]
+    try:
+        options = csv.ReadOptions(column_names=fields)
+        as_text = csv.ConvertOptions(column_types={field: pa.string()}, include_columns=[field])
+        value = csv.read_csv(pa.BufferReader(line), options, convert_options=as_text)[field][0].as_py()
+    except (pa.ArrowException, IndexError):
+        return False
+    return bool(value) and not _INTEGER.fullmatch(value)
+
+
+def _in_json(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+    with file.open("rb") as opened:
+        line = opened.readline(_LONGEST_LINE)
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and isinstance(body.get(field), str)
+
+
+def _in_parquet(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+    return _is_string(parquet_schema(str(file)).get(field))
+
+
+def _in_arrow(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+    try:
+        with file.open("rb") as opened:
+            schema = pa.ipc.open_stream(opened).schema
+    except (pa.ArrowException, OSError):
+        return False
+    return field in schema.names and _is_string(schema.field(field).type)
+
+
+def _in_avro(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+    from slipstream._io.formats import messages
+
+    with file.open("rb") as opened:
+        found = messages.container_schema(opened)
+    return bool(found) and field in messages.text_fields(AVRO, found, "")
+
+
+def _is_string(type_: pa.DataType | None) -> bool:
+    if type_ is None:
+        return False
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+_FILES: dict[str, Callable[[Path, str, list[str]], bool]] = {
+    CSV: _in_csv,
+    JSON: _in_json,
+    PARQUET: _in_parquet,
+    ARROW: _in_arrow,
+    AVRO: _in_avro,
+}

@@ -1,0 +1,394 @@
+"""Avro and Protobuf: messages that only their schema explains, as columns.
+
+A schema is given as a file, or each message names one of a schema registry. Messages of a topic travel framed, as a
+chunk must tell them apart; files are Avro's own containers, or Protobuf messages each behind its length.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import IO, Any
+
+from slipstream._errors import BadArgument, SlipstreamError
+from slipstream._io.formats.encodings import AVRO, PROTOBUF
+from slipstream._io.formats.registry import Registry, unwrapped
+from slipstream._tools import temporary
+
+_LENGTH = struct.Struct("<I")
+_KINDS = {"AVRO": AVRO, "PROTOBUF": PROTOBUF}
+
+#: the values of the wanted fields of a message; raises anything if it is none
+Reader = Callable[[bytes], Sequence[Any]]
+#: the values of a message, or why there are none
+Found = Sequence[Any] | str
+
+
+def framed(messages: Iterable[bytes]) -> bytes:
+    """Messages as a chunk.
+
+    >>> unframed(framed([b"a", b"", b"bc"]))
+    [b'a', b'', b'bc']
+    """
+    return b"".join(_LENGTH.pack(len(message)) + message for message in messages)
+
+
+def unframed(chunk: bytes) -> list[bytes]:
+    """The messages of a chunk."""
+    found, place = [], 0
+    while place < len(chunk):
+        (length,) = _LENGTH.unpack_from(chunk, place)
+        found.append(chunk[place + 4 : place + 4 + length])
+        place += 4 + length
+    return found
+
+
+# --- schemas
+
+
+def read_definition(encoding: str, file: Path) -> tuple[str, str]:
+    """A schema file as text that travels, and the message that ``FILE:MESSAGE`` names, if one is named."""
+    path, message = file, ""
+    if not path.is_file() and ":" in str(file):
+        name, _, message = str(file).rpartition(":")
+        path = Path(name)
+    if not path.is_file():
+        raise BadArgument(f"--message-schema {file}: no such file.", hint="Give an .avsc, .proto or descriptor file.")
+    if encoding == AVRO:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        avro_fields(text)
+        return text, ""
+    data = _compiled(path) if path.suffix == ".proto" else path.read_bytes()
+    text = base64.b64encode(data).decode()
+    protobuf_fields(text, message)
+    return text, message
+
+
+def _compiled(file: Path) -> bytes:
+    """The descriptors of a .proto file, by protoc."""
+    protoc = shutil.which("protoc")
+    if protoc is None:
+        raise BadArgument(
+            f"--message-schema {file}: a .proto file needs protoc, which is not installed.",
+            hint="Install it, or give what protoc --include_imports --descriptor_set_out=FILE makes of it elsewhere.",
+        )
+    made = temporary.folder() / f"{file.stem}.desc"
+    command = [protoc, "--include_imports", f"--descriptor_set_out={made}", f"-I{file.parent}", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BadArgument(f"--message-schema {file}: {done.stderr.strip().splitlines()[0]}", hint="Correct the file.")
+    return made.read_bytes()
+
+
+def fields(encoding: str, text: str, message: str) -> list[str]:
+    """The fields of the messages that a schema describes."""
+    return avro_fields(text) if encoding == AVRO else protobuf_fields(text, message)
+
+
+def registered_fields(encoding: str, registry: Registry, topic: str) -> list[str]:
+    """The fields of the newest schema of a topic; none if nothing is registered yet."""
+    found = registry.latest(topic)
+    if found is None:
+        return []
+    if _KINDS.get(found.kind) != encoding:
+        raise BadArgument(
+            f"{registry.url}: topic {topic} is written in {found.kind}, not {encoding}.", hint="Give that --encoding."
+        )
+    return fields(encoding, found.text, "")
+
+
+def avro_fields(text: str) -> list[str]:
+    """The fields of an Avro record."""
+    return [field["name"] for field in _avro_schema(text)["fields"]]
+
+
+@cache
+def _avro_schema(text: str) -> Any:
+    from fastavro import parse_schema
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    try:
+        parsed: Any = parse_schema(_without_logical_types(json.loads(text)))
+    except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as error:
+        raise BadArgument(f"--message-schema: not an Avro schema ({error}).", hint="Give an .avsc file.") from error
+    if not isinstance(parsed, dict) or parsed.get("type") != "record":
+        raise BadArgument("--message-schema: not the schema of a record.", hint="Its type must be record.")
+    return parsed
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """Numbers stay numbers: which of them is a time, and its unit, --columns says."""
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    return [_without_logical_types(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def protobuf_fields(text: str, message: str) -> list[str]:
+    """The fields of a Protobuf message."""
+    return [field.name for field in _protobuf(text, message).DESCRIPTOR.fields]
+
+
+@cache
+def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
+    """The class of a message: by name, or else by its place in the last file of a set."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.message import DecodeError
+
+    try:
+        data = base64.b64decode(text, validate=True)
+        files = _files(data, descriptor_pb2, DecodeError)
+        pool = descriptor_pool.DescriptorPool()
+        for file in [*_well_known(), *files]:
+            pool.Add(file)
+        if not message:
+            declared = files[-1]
+            found = declared.message_type[path[0]]
+            names = [declared.package, found.name]
+            for place in path[1:]:
+                found = found.nested_type[place]
+                names.append(found.name)
+            message = ".".join(filter(None, names))
+        return message_factory.GetMessageClass(pool.FindMessageTypeByName(message))
+    except (binascii.Error, DecodeError, TypeError, KeyError, IndexError) as error:
+        what = f"no message {message!r}" if message else f"not Protobuf descriptors ({error})"
+        raise BadArgument(
+            f"--message-schema: {what}.", hint="Give what protoc --include_imports --descriptor_set_out writes."
+        ) from error
+
+
+def _files(data: bytes, pb2: Any, error: type[Exception]) -> list[Any]:
+    """The files of a descriptor set; a registry gives one file alone."""
+    try:
+        files = list(pb2.FileDescriptorSet.FromString(data).file)
+        if files and all(file.name and file.message_type for file in files[-1:]):
+            return files
+    except error:
+        pass
+    return [pb2.FileDescriptorProto.FromString(data)]
+
+
+def _well_known() -> list[Any]:
+    from google.protobuf import descriptor_pb2, timestamp_pb2, wrappers_pb2
+
+    files = []
+    for module in (timestamp_pb2, wrappers_pb2):
+        file = descriptor_pb2.FileDescriptorProto()
+        module.DESCRIPTOR.CopyToProto(file)
+        files.append(file)
+    return files
+
+
+def text_fields(encoding: str, text: str, message: str) -> list[str]:
+    """The fields that hold text."""
+    if encoding == PROTOBUF:
+        fields = _protobuf(text, message).DESCRIPTOR.fields
+        return [field.name for field in fields if field.type == field.TYPE_STRING and not _repeats(field)]
+    return [field["name"] for field in _avro_schema(text)["fields"] if "string" in _kinds(field["type"])]
+
+
+def _repeats(field: Any) -> bool:
+    return bool(field.is_repeated) if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
+
+
+def _kinds(type_: Any) -> list[Any]:
+    """The types that an Avro field may have: of a union, several."""
+    several = type_ if isinstance(type_, list) else [type_]
+    return [kind["type"] if isinstance(kind, dict) else kind for kind in several]
+
+
+def container_schema(file: IO[bytes]) -> str:
+    """The schema that an Avro file brings; nothing if it is none."""
+    from fastavro import block_reader
+
+    try:
+        return json.dumps(block_reader(file).writer_schema)
+    except Exception:  # whatever the reader says of bytes that are no Avro
+        return ""
+
+
+# --- readers
+
+
+def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
+    from fastavro import schemaless_reader
+
+    schema, stream, values = _avro_schema(text), io.BytesIO, _values_of(wanted, avro_fields(text))
+
+    def read(message: bytes) -> Sequence[Any]:
+        source = stream(message)
+        found = schemaless_reader(source, schema, None)
+        if source.tell() != len(message):
+            raise ValueError("more than a record")
+        return values(found)
+
+    return read
+
+
+def _values_of(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """How the values of the wanted fields are taken out of a record."""
+    if len(wanted) > 1 and set(wanted) <= set(known):
+        return itemgetter(*wanted)
+    return lambda found: [found.get(name) for name in wanted]
+
+
+def _protobuf_reader(text: str, message: str, wanted: Sequence[str]) -> Reader:
+    return _fields_of(_protobuf(text, message), wanted)
+
+
+def _fields_of(made: Any, wanted: Sequence[str]) -> Reader:
+    known = made.DESCRIPTOR.fields_by_name
+    if len(wanted) > 1 and all(name in known and not known[name].has_presence for name in wanted):
+        values = attrgetter(*wanted)
+        return lambda data: values(made.FromString(data))
+    getters = [_field(known[name]) if name in known else _absent for name in wanted]
+
+    def read(data: bytes) -> Sequence[Any]:
+        found = made.FromString(data)
+        return [value(found) for value in getters]
+
+    return read
+
+
+def _field(field: Any) -> Callable[[Any], Any]:
+    """How a field of a message is read."""
+    name, value = field.name, attrgetter(field.name)
+    if not field.has_presence:
+        return value
+    if field.message_type is None:
+        return lambda found: value(found) if found.HasField(name) else None
+    return lambda found: _plain(value(found)) if found.HasField(name) else None
+
+
+def _absent(_: Any) -> None:
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A time as milliseconds since 1970, a wrapped value as it is."""
+    if hasattr(value, "ToMilliseconds"):
+        return value.ToMilliseconds()
+    return value.value if hasattr(value, "DESCRIPTOR") and hasattr(value, "value") else value
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+        if shift > 63:
+            raise ValueError("not a number")
+
+
+def _message_path(data: bytes) -> tuple[tuple[int, ...], bytes]:
+    """Which message of its file follows, and the message: Confluent writes places, each zigzag, behind their number."""
+
+    def number(place: int) -> tuple[int, int]:
+        value, place = _varint(data, place)
+        return (value >> 1) ^ -(value & 1), place
+
+    count, place = number(0)
+    path = []
+    for _ in range(count):
+        step, place = number(place)
+        path.append(step)
+    return tuple(path) or (0,), data[place:]
+
+
+class Decoder:
+    """Messages to values of the wanted fields, by one schema or by those of a registry."""
+
+    def __init__(
+        self,
+        encoding: str,
+        wanted: Sequence[str],
+        *,
+        text: str = "",
+        message: str = "",
+        registry: Registry | None = None,
+    ) -> None:
+        self._encoding, self._wanted, self._registry = encoding, list(wanted), registry
+        self._one = self._reader(text, message) if registry is None else None
+        self._known: dict[tuple[int, tuple[int, ...]], Reader] = {}
+
+    def _reader(self, text: str, message: str) -> Reader:
+        if self._encoding == AVRO:
+            return _avro_reader(text, self._wanted)
+        return _protobuf_reader(text, message, self._wanted)
+
+    def values(self, messages: Sequence[bytes]) -> list[Found]:
+        """What each message says, or why it is rejected."""
+        unknown: set[int] = set()
+        read = self._one if self._one is not None else partial(self._registered, unknown=unknown)
+        try:
+            return list(map(read, messages))
+        except Exception:  # whatever a decoder says of bytes that are no message: which one is it?
+            return [self._value(read, message) for message in messages]
+
+    def _value(self, read: Callable[[bytes], Found], message: bytes) -> Found:
+        try:
+            return read(message)
+        except SlipstreamError:
+            raise
+        except Exception:
+            return self._encoding
+
+    def _registered(self, message: bytes, unknown: set[int]) -> Found:
+        found = unwrapped(message)
+        if found is None:
+            return self._encoding
+        number, body = found
+        path, body = _message_path(body) if self._encoding == PROTOBUF else ((0,), body)
+        if (number, path) not in self._known:
+            if number in unknown:
+                return f"schema:{number}"
+            assert self._registry is not None
+            schema = self._registry.schema(number)
+            if schema is None or _KINDS.get(schema.kind) != self._encoding:
+                unknown.add(number)
+                return f"schema:{number}"
+            self._known[number, path] = self._made(schema.text, path)
+        return self._known[number, path](body)
+
+    def _made(self, text: str, path: tuple[int, ...]) -> Reader:
+        if self._encoding == AVRO:
+            return _avro_reader(text, self._wanted)
+        return _fields_of(_protobuf(text, "", path), self._wanted)
+
+
+def container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
+    """The records of an Avro file; what follows a damaged block is lost with it."""
+    from fastavro import block_reader, schemaless_reader
+
+    try:
+        blocks: Iterator[Any] = block_reader(io.BytesIO(chunk))
+        for block in blocks:
+            text = json.dumps(block.writer_schema)
+            schema, values = _avro_schema(text), _values_of(wanted, avro_fields(text))
+            for _ in range(block.num_records):
+                yield values(schemaless_reader(block.bytes_, schema, None))
+    except Exception:  # whatever the reader says of bytes that are no Avro
+        yield AVRO
+
+
+def delimited(chunk: bytes) -> Iterator[bytes]:
+    """The messages of a file of Protobuf, each behind its length; a torn one comes as it is."""
+    place = 0
+    while place < len(chunk):
+        try:
+            length, start = _varint(chunk, place)
+        except (IndexError, ValueError):
+            length, start = len(chunk), place
+        yield chunk[start : start + length]
+        place = start + length

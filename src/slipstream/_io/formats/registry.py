@@ -1,0 +1,151 @@
+"""A schema registry: which schema the messages of a topic were written with, by the number that each of them carries.
+
+This is the protocol of Confluent's registry, which others speak too. A message begins with a zero byte and the
+number of its schema in four bytes. A number always means the same schema, so each is fetched once per process.
+
+Passwords come with the settings of Kafka's client, under ``schema.registry.``: they travel to tasks, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import struct
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from slipstream._errors import BadArgument, Unavailable
+
+#: what settings for the registry begin with
+PREFIX = "schema.registry."
+_USER, _TOKEN, _CA = "basic.auth.user.info", "bearer.auth.token", "ssl.ca.location"
+_HEADER = struct.Struct(">bI")
+#: seconds
+_PATIENCE = 20
+#: a Protobuf schema comes compiled when it is asked for like this; of others nothing changes
+_COMPILED = "?format=serialized"
+
+Settings = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema as the registry has it."""
+
+    kind: str  # AVRO, PROTOBUF, JSON
+    text: str
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Where it is, and how it is asked."""
+
+    url: str
+    settings: Settings = ()
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise BadArgument(f"--schema-registry {self.url}: not an address.", hint="Write https://HOST:PORT.")
+        if "@" in parts.netloc:
+            raise BadArgument(
+                "--schema-registry: a password does not belong into an address.",
+                hint=f"Give it by --kafka-config FILE, as {PREFIX}{_USER}=USER:PASSWORD.",
+            )
+        for key, _ in self.settings:
+            if key not in (_USER, _TOKEN, _CA):
+                raise BadArgument(
+                    f"--kafka-config {PREFIX}{key}: unknown.",
+                    hint=f"There are: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
+                )
+
+    def schema(self, number: int) -> Schema | None:
+        """The schema with a number, or nothing if there is none."""
+        if (self, number) not in _FETCHED:
+            body = self.get(f"/schemas/ids/{number}{_COMPILED}")
+            if body is None:
+                return None
+            _FETCHED[self, number] = _schema(body)
+        return _FETCHED[self, number]
+
+    def latest(self, topic: str) -> Schema | None:
+        """The schema that the values of a topic are written with now, or nothing if none is registered."""
+        body = self.get(f"/subjects/{quote(topic, safe='')}-value/versions/latest{_COMPILED}")
+        return None if body is None else _schema(body)
+
+    def get(self, path: str) -> Mapping[str, Any] | None:
+        """What the registry answers, or nothing if it knows no such thing."""
+        request = urllib.request.Request(self.url.rstrip("/") + path, headers=self._headers())
+        try:
+            with urllib.request.urlopen(request, timeout=_PATIENCE, context=self._tls()) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise Unavailable(f"{self.url}: {error.code} {error.reason}.", hint=_hint(error.code)) from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise Unavailable(f"{self.url}: no schema registry answers ({reason}).", hint=_hint(0)) from error
+        if not isinstance(found, dict):
+            raise Unavailable(f"{self.url}: not a schema registry.", hint="Check the address.")
+        return found
+
+    def _headers(self) -> dict[str, str]:
+        settings = dict(self.settings)
+        if _USER in settings:
+            return {"Authorization": "Basic " + base64.b64encode(settings[_USER].encode()).decode()}
+        return {"Authorization": f"Bearer {settings[_TOKEN]}"} if _TOKEN in settings else {}
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if not self.url.startswith("https"):
+            return None
+        return ssl.create_default_context(cafile=dict(self.settings).get(_CA))
+
+
+def _hint(code: int) -> str:
+    if code in (401, 403):
+        return f"Give --kafka-config FILE with {PREFIX}{_USER}=USER:PASSWORD."
+    return "Is it running? What was committed is safe: run the same command again to resume."
+
+
+#: what was fetched: a number always means the same schema
+_FETCHED: dict[tuple[Registry, int], Schema] = {}
+
+
+def _schema(body: Mapping[str, Any]) -> Schema:
+    return Schema(str(body.get("schemaType", "AVRO")), str(body.get("schema", "")))
+
+
+def apart(settings: Sequence[tuple[str, str]]) -> tuple[Settings, Settings]:
+    """The settings of Kafka's client, and those of the registry without their prefix.
+
+    >>> apart([("security.protocol", "SSL"), ("schema.registry.bearer.auth.token", "t")])
+    ((('security.protocol', 'SSL'),), (('bearer.auth.token', 't'),))
+    """
+    own = tuple((key, value) for key, value in settings if not key.startswith(PREFIX))
+    return own, tuple((key.removeprefix(PREFIX), value) for key, value in settings if key.startswith(PREFIX))
+
+
+def unwrapped(message: bytes) -> tuple[int, bytes] | None:
+    """The number of a message's schema, and the message; nothing if it is not wrapped.
+
+    >>> unwrapped(bytes([0, 0, 0, 1, 4]) + b"rest"), unwrapped(b"{}")
+    ((260, b'rest'), None)
+    """
+    if len(message) < _HEADER.size or message[0] != 0:
+        return None
+    return int(_HEADER.unpack_from(message)[1]), message[_HEADER.size :]
+
+
+def wrapped(number: int, message: bytes) -> bytes:
+    """A message behind the number of its schema.
+
+    >>> unwrapped(wrapped(7, b"x"))
+    (7, b'x')
+    """
+    return _HEADER.pack(0, number) + message

@@ -1,0 +1,100 @@
+"""The journal of a job: one line per committed batch. A batch without a line was never committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slipstream._errors import MALFORMED, BadInput
+from slipstream._tools.logs import Follower, add_lines, last_line, whole_lines
+from slipstream._tools.strict_json import fitted
+
+JOURNAL = "batches.jsonl"
+#: Spark's own folder, in that of a job
+CHECKPOINT = "checkpoint"
+#: what to do about a damaged file in the folder of a job
+RESCUE = "Restore it from a backup, or start again in another --out folder."
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A committed batch; every kind of job writes the same fields and puts its own into ``detail``."""
+
+    batch: int
+    committed_ms: int  # wall clock, milliseconds since 1970
+    outputs: dict[str, int] = field(default_factory=dict)  # the rows that each output got
+    rejects: int = 0  # input that was refused
+    tuples: int = 0  # input that was accepted
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A batch whose commit a crash cut short: what it sends elsewhere may have been sent, not before ``since_ms``."""
+
+    batch: int
+    since_ms: int
+
+
+def journal(folder: Path) -> list[Batch]:
+    """Return the committed batches in order; a last line that was cut short does not count."""
+    with _readable(folder / JOURNAL) as file:
+        batches = [fitted(Batch, line) for line in whole_lines(file)]
+        for number, batch in enumerate(batches):
+            if batch.batch != number:
+                raise ValueError(f"line {number + 1} is batch {batch.batch}, not {number}")
+        return batches
+
+
+def last_batch(folder: Path) -> Batch | None:
+    """Return the last committed batch, without reading the rest of the journal."""
+    with _readable(folder / JOURNAL) as file:
+        last = last_line(file)
+        return None if last is None else fitted(Batch, last)
+
+
+class Tail:
+    """The journal of a job, read as it grows: all of it, or what is committed from now on."""
+
+    def __init__(self, folder: Path, *, from_now_on: bool = False) -> None:
+        self._file = folder / JOURNAL
+        self._lines = Follower(self._file, from_now_on=from_now_on)
+
+    def batches(self) -> list[Batch]:
+        """Return what was committed since the last call; an unfinished last line waits."""
+        with _readable(self._file):
+            return [fitted(Batch, line) for line in self._lines.fresh()]
+
+
+def append(folder: Path, batch: Batch) -> None:
+    """Append a line; the batch is committed when this returns."""
+    add_lines(folder / JOURNAL, [asdict(batch)], durable=True)
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[Path]:
+    try:
+        yield file
+    except MALFORMED as error:
+        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
+
+
+def last_in_checkpoint(checkpoint: Path) -> int:
+    """Return the last batch that Spark committed; -1 before the first."""
+    done = (checkpoint / "commits").glob("[0-9]*")
+    return max((int(file.name) for file in done if file.name.isdigit()), default=-1)
+
+
+def check_journal(folder: Path) -> None:
+    """Refuse the journal of a job that is damaged, or that lacks batches which Spark has committed."""
+    check_complete(folder / JOURNAL, len(journal(folder)), folder / CHECKPOINT)
+
+
+def check_complete(file: Path, known: int, checkpoint: Path) -> None:
+    """Refuse a journal of ``known`` batches if Spark has committed more."""
+    committed = last_in_checkpoint(checkpoint) + 1
+    if known < committed:
+        raise BadInput(f"{file}: damaged ({known} batches, {committed} were committed).", hint=RESCUE)

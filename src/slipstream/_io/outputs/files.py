@@ -1,0 +1,169 @@
+"""The task side of a commit: Parquet files that no commit names yet, and the rows that tell the driver about them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from slipstream._errors import BadArgument
+from slipstream._tools.failpoints import failpoint
+
+#: the folder of the tables, in that of a job
+FOLDER = "outputs"
+#: the column that every output has: the number of the batch that a row belongs to
+BATCH = "batch"
+#: the Spark columns of :class:`Row`
+COLUMNS = "output string, file string, rows long, bytes long, note string"
+#: Delta Lake has no unsigned integers
+_SIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.null(): pa.string(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
+
+
+class Row(NamedTuple):
+    """A :class:`Written` as Spark carries it."""
+
+    output: str
+    file: str
+    rows: int
+    bytes: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that a task wrote for an output, and a note about it for the driver.
+
+    Without a file it is just a note, for instance of how much the task took in.
+    """
+
+    output: str
+    file: str
+    rows: int
+    bytes: int
+    note: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def row(self) -> Row:
+        """As a Spark row of ``COLUMNS``."""
+        return Row(self.output, self.file, self.rows, self.bytes, json.dumps(dict(self.note)))
+
+    @classmethod
+    def of(cls, row: Any) -> Written:
+        """From a Spark row of ``COLUMNS``."""
+        return cls(row["output"], row["file"], int(row["rows"]), int(row["bytes"]), json.loads(row["note"]))
+
+
+def note(facts: Mapping[str, Any], about: str = "") -> Written:
+    """Return a note without a file."""
+    return Written(about, "", 0, 0, facts)
+
+
+def write(
+    folder: Path,
+    output: str,
+    rows: pa.Table | Iterable[pa.Table],
+    batch: int,
+    note: Mapping[str, Any] | None = None,
+    *,
+    dictionary: Sequence[str] | None = None,
+    ascending: Sequence[str] = (),
+) -> Written:
+    """Write rows of a batch into a file of an output's table; they become visible with the commit of the batch.
+
+    Rows that are too many to be in memory at once may come in pieces. ``dictionary`` names the columns whose values
+    repeat, if that is known: a Parquet dictionary of any other is made only to be thrown away. Integers that are mostly
+    ``ascending`` are stored as differences, which takes half the space.
+    """
+    pieces = iter([rows] if isinstance(rows, pa.Table) else rows)
+    first = with_batch(next(pieces), batch)
+    place = folder / FOLDER / output
+    failpoint("outputs.before-write")
+    place.mkdir(parents=True, exist_ok=True)
+    file = place / f"{batch:012d}-{uuid.uuid4().hex}.parquet"
+    try:
+        count = 0
+        with pq.ParquetWriter(file, first.schema, compression="zstd", **_encodings(dictionary, ascending)) as writer:
+            for piece in chain([first], (with_batch(more, batch) for more in pieces)):
+                writer.write_table(piece)
+                count += piece.num_rows
+        failpoint("outputs.after-write")
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    return Written(output, file.name, count, file.stat().st_size, note or {})
+
+
+def _encodings(dictionary: Sequence[str] | None, ascending: Sequence[str]) -> dict[str, Any]:
+    """What the Parquet writer is told about columns."""
+    if dictionary is None:
+        return {}
+    return {
+        "use_dictionary": [BATCH, *dictionary],
+        "column_encoding": dict.fromkeys(ascending, "DELTA_BINARY_PACKED") or None,
+    }
+
+
+def with_batch(table: pa.Table, batch: int) -> pa.Table:
+    """Return a table as it is stored: the batch first, then its columns in types that Delta Lake has."""
+    schema = stored(table.schema)
+    numbers = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
+    return pa.table([numbers, *table.cast(pa.schema(list(schema)[1:])).columns], schema=schema)
+
+
+def stored(schema: pa.Schema) -> pa.Schema:
+    """Return the schema in which rows of ``schema`` are stored.
+
+    >>> stored(pa.schema([("speed", pa.uint8())]))
+    batch: int64
+    speed: int16
+    """
+    if taken := [name for name in schema.names if name.lower() == BATCH]:
+        raise BadArgument(
+            f"An output cannot have a column {taken[0]!r}: it holds the number of a row's batch.",
+            hint="Rename the column.",
+        )
+    fields = [pa.field(one.name, _stored_type(one.type)) for one in schema]
+    return pa.schema([pa.field(BATCH, pa.int64()), *fields])
+
+
+def _stored_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return pa.list_(_stored_type(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(one.name, _stored_type(one.type)) for one in type_])
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz and "UTC")
+    return _SIGNED.get(type_, type_)
+
+
+def discard(folder: Path, written: list[Written]) -> None:
+    """Delete files that will not be committed."""
+    for one in written:
+        if one.file:
+            (folder / FOLDER / one.output / one.file).unlink(missing_ok=True)
+
+
+def read_written(folder: Path, written: Iterable[Written]) -> dict[str, pa.Table]:
+    """Read back what tasks wrote, by output and without the batch; before the commit, which may delete the files."""
+    parts: dict[str, list[pa.Table]] = {}
+    for one in written:
+        if one.file:
+            rows = pq.ParquetFile(folder / FOLDER / one.output / one.file).read()
+            parts.setdefault(one.output, []).append(rows.drop_columns(BATCH))
+    return {name: pa.concat_tables(found) for name, found in parts.items()}

@@ -1,0 +1,139 @@
+"""Lines to a Kafka topic, each once: a batch is one transaction, which also commits the batch's number.
+
+The number is kept as Kafka keeps the offsets of consumers: in the name of the publisher, as part of the transaction. A
+batch that is repeated after a crash finds its number committed, and sends nothing.
+
+Brokers forget the offsets of consumers that are gone for a week. Every message therefore also says in a header which
+batch it belongs to, and a publisher that finds no offset after a crash looks there.
+
+Messages with a key go to all partitions of a topic, by the hash of the key that Kafka's own clients use: those with the
+same key stay in order. Messages without one go to the first partition, and all stay in order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import repeat
+from typing import Any
+
+from slipstream._errors import Unavailable
+from slipstream._io.kafka import PATIENCE, Topic
+from slipstream._io.outputs.committed import Doubt
+from slipstream._tools.failpoints import failpoint
+
+#: the header of every message: the name of the publisher, a slash, and the number of the batch
+HEADER = "slipstream-batch"
+#: milliseconds by which the clocks of brokers may differ from ours
+_CLOCKS = 3_600_000
+
+
+class Publisher:
+    """Sends the lines of a job's batches to a topic.
+
+    Everything that a job sends somewhere has a ``name`` of its own, the same at every start.
+    """
+
+    def __init__(self, topic: Topic, name: str, doubt: Doubt | None = None) -> None:
+        from confluent_kafka import Consumer, Producer, TopicPartition
+
+        self._topic, self._name = topic, f"slipstream-{name}"
+        ours = {"transactional.id": f"{self._name}-{topic.name}", "partitioner": "murmur2_random"}
+        self._producer: Any = Producer(topic.client(**ours))
+        group = {"group.id": self._name, "isolation.level": "read_committed", "enable.auto.commit": False}
+        reading = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+        self._consumer: Any = Consumer(topic.client(**group, **reading))
+        self._place = TopicPartition
+        with self._reaching():
+            self._producer.init_transactions(PATIENCE)
+            self._next = self._first_unsent(doubt)
+
+    def publish(self, batch: int, lines: Sequence[bytes], keys: Sequence[bytes] | None = None) -> None:
+        """Send the lines of a batch, with their keys if they have any, unless they were sent before."""
+        if batch < self._next or not lines:
+            return
+        with self._reaching():
+            failpoint("topic.before-send")
+            self._producer.begin_transaction()
+            headers = [(HEADER, self._mark(batch))]
+            places: Iterable[dict[str, Any]] = ({"key": key} for key in keys) if keys else repeat({"partition": 0})
+            for line, place in zip(lines, places, strict=keys is not None):
+                self._produce(line.removesuffix(b"\n"), {"headers": headers, **place})
+            mark = self._place(self._topic.name, 0, batch + 1)
+            self._producer.send_offsets_to_transaction([mark], self._consumer.consumer_group_metadata(), PATIENCE)
+            failpoint("topic.before-commit")
+            self._producer.commit_transaction(PATIENCE)
+            failpoint("topic.after-commit")
+        self._next = batch + 1
+
+    def _mark(self, batch: int) -> bytes:
+        return f"{self._name}/{batch}".encode()
+
+    def _produce(self, line: bytes, more: dict[str, Any]) -> None:
+        try:
+            self._producer.produce(self._topic.name, line, **more)
+        except BufferError:
+            self._producer.flush(PATIENCE)
+            self._producer.produce(self._topic.name, line, **more)
+
+    def _first_unsent(self, doubt: Doubt | None) -> int:
+        """The first batch that the topic has not got."""
+        offset = self._committed()
+        if offset >= 0 or doubt is None:
+            return max(offset, 0)
+        return doubt.batch + self._is_there(doubt)
+
+    def _committed(self) -> int:
+        """The offset that the last transaction committed; a broker that has just started may have to look for it."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        coordinating = (
+            KafkaError.NOT_COORDINATOR,
+            KafkaError.COORDINATOR_NOT_AVAILABLE,
+            KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                (found,) = self._consumer.committed([self._place(self._topic.name, 0)], timeout=PATIENCE)
+                return int(found.offset)
+            except KafkaException as error:
+                if error.args[0].code() not in coordinating or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def _is_there(self, doubt: Doubt) -> bool:
+        """Whether the topic has messages of a batch."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        unread = set(self._consumer.list_topics(self._topic.name, PATIENCE).topics[self._topic.name].partitions)
+        since = max(doubt.since_ms - _CLOCKS, 0)
+        places = [self._place(self._topic.name, partition, since) for partition in unread]
+        # the topic is made with the first message
+        self._consumer.assign(self._consumer.offsets_for_times(places, PATIENCE) if places else [])
+        while unread:
+            message = self._consumer.poll(PATIENCE)
+            if message is None:
+                raise Unavailable(
+                    f"{self._topic}: the broker does not answer.", hint="Start it and run the command again."
+                )
+            if error := message.error():
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                unread.discard(message.partition())
+            elif (HEADER, self._mark(doubt.batch)) in (message.headers() or []):
+                return True
+        return False
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        from confluent_kafka import KafkaException
+
+        try:
+            yield
+        except KafkaException as error:
+            raise Unavailable(
+                f"{self._topic}: the broker does not answer ({error.args[0].str()}).",
+                hint="Start it and run the same command again to resume; no line is lost or sent twice.",
+            ) from error

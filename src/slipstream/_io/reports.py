@@ -1,0 +1,95 @@
+"""Anybody's feed as Linear Road's tuples: what must be in it, how its fields are found, and how it knows vehicles.
+
+An id is a whole number or a text. Where a schema says which (Parquet, Arrow, Avro, Protobuf), that counts; of files of
+CSV and JSON, what the first line has. A topic or a socket without a schema brings numbers, unless ``vid=FIELD:text``
+says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slipstream._errors import BadArgument
+from slipstream._feeds.parse import PARSERS
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.formats.decoding import Place
+from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
+from slipstream._io.formats.ids import is_text
+from slipstream._io.report_packing import REPORT, VID
+from slipstream._io.sources import KAFKA, Definition, Feed, feed_of, fields_of, parquet_schema
+
+#: encodings whose fields have names
+NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
+#: behind the field of an id that is text
+AS_TEXT = ":text"
+
+
+def reading(
+    where: str,
+    encoding: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    fields: Sequence[str] = (),
+    follow: bool = False,
+    settings: Sequence[tuple[str, str]] = (),
+    definition: Definition | None = None,
+) -> Feed:
+    """A feed of tuples; with a decoding, unless it is written in one of Linear Road's own encodings.
+
+    All others, and JSON with ``columns`` or ids that are text, are read by the names of their fields.
+    """
+    columns = dict(columns or {})
+    as_text = columns.get(VID, "").endswith(AS_TEXT)
+    if as_text:
+        columns[VID] = columns[VID].removesuffix(AS_TEXT)
+    as_text = as_text or is_text(where, encoding, _field(columns, VID), fields, definition, settings)
+    if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
+        if columns or fields:
+            raise BadArgument(
+                f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
+            )
+        return Feed(where, encoding, follow).reached_with(settings if where.startswith(KAFKA) else ())
+    if encoding not in NAMED:
+        known = dict.fromkeys([*PARSERS, *NAMED])
+        raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
+    schema = dict.fromkeys(FIELDS, "integer")
+    optional = tuple(name for name in FIELDS if name not in REPORT)
+    named = _fields(where, encoding, fields)
+    if named:
+        schema = {name: type_ for name, type_ in schema.items() if _field(columns, name) in named}
+        if missing := [name for name in REPORT if name not in schema]:
+            raise BadArgument(
+                f"{where}: no field for {', '.join(missing)}.",
+                hint=f"The fields are {', '.join(named)}. Say which one it is: --columns {missing[0]}=FIELD.",
+            )
+    columns = {name: field for name, field in columns.items() if name in schema}
+    if as_text:
+        schema[VID] = "text"
+    without_header = encoding == CSV and (fields or not fields_of(where))
+    return feed_of(
+        where,
+        schema,
+        encoding=encoding,
+        columns=columns,
+        fields=named if without_header else (),
+        follow=follow,
+        settings=settings,
+        optional=optional,
+        definition=definition,
+    )
+
+
+def has_text_ids(feed: Feed) -> bool:
+    """Whether a feed knows vehicles by text."""
+    return feed.decoding is not None and feed.decoding.schema[VID] == "text"
+
+
+def _fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:
+    """The names of all fields, as far as they can be known before anything is read."""
+    if encoding == CSV:
+        return list(given) or fields_of(where) or list(FIELDS)
+    return list(parquet_schema(where)) if encoding == PARQUET else []
+
+
+def _field(columns: Mapping[str, str], name: str) -> str:
+    return Place.parse(columns.get(name, name)).field

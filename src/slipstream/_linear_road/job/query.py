@@ -1,0 +1,281 @@
+"""The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
+
+A batch writes what it changed to the state store and reads nothing; the state cache keeps the rest for the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from slipstream._archive.reports import ReportTrips
+from slipstream._feeds.intake import Parcel
+from slipstream._io import chunks, outputs
+from slipstream._linear_road.fast_forward import Forward
+from slipstream._linear_road.job.delivery import learn, write_batch
+from slipstream._linear_road.job.layout import Layout
+from slipstream._linear_road.rules import find
+from slipstream._linear_road.state.accounts import Accounts
+from slipstream._linear_road.state.past_queries import past_of
+from slipstream._linear_road.state.toll_fragment import TollFragment
+from slipstream._linear_road.tasks.intake import SILENCE_MS, Intake
+from slipstream._linear_road.tasks.naming import NameStage
+from slipstream._linear_road.tasks.stages import (
+    COLUMNS,
+    NAMES,
+    OPENING,
+    REJECTS,
+    Hop,
+    account_stage,
+    by_fragment,
+    ends,
+    rejects_hop,
+    toll_stage,
+    trip_stage,
+)
+from slipstream._runtime.names import Register
+from slipstream._runtime.stage import Chain, Stage, Together, batch_number
+from slipstream._runtime.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from slipstream._linear_road.tasks.watched import Watch
+
+
+class IntakeStage(Stage[Intake]):
+    """From the parcels of a feed's tasks to the trains of whole seconds of one fragment."""
+
+    name = "intake"
+    maps = ("intake",)
+
+    def __init__(self, engine: str, layout: Layout, *, live: bool, silence_ms: int = SILENCE_MS) -> None:
+        super().__init__(engine)
+        self._layout = layout
+        self._live = live  # whether arrivals are timed
+        self._silence_ms = silence_ms
+
+    def fresh(self) -> Intake:
+        """Nothing has arrived."""
+        return Intake(self._layout.lateness, self._silence_ms)
+
+    def load(self, stores: list[Store]) -> Intake:
+        """What had arrived and was not released."""
+        return Intake.load(self._layout.lateness, self._silence_ms, stores[0])
+
+    def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
+        """Parcels in, trains and rejects out; an opening is passed on."""
+        if rows[0].what == chunks.OPENING:
+            yield Hop(self.key, OPENING, rows[0].seq, 0, 0, 0, b"")
+            return
+        rejects = state.take(Parcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK)
+        released = state.release()
+        arrivals = released.arrived if self._live else None
+        yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
+        second = max(state.latest, 0)
+        for row in rows:
+            if row.what == chunks.REJECTED:
+                yield Hop(self.key, REJECTS, second, 0, int(row.seq), 0, bytes(row.chunk))
+            elif row.what == chunks.NAMED:
+                yield Hop(self.key, NAMES, second, int(row.arrived), int(row.seq), 0, bytes(row.chunk))
+        yield from rejects_hop(self.key, second, rejects + released.rejects)
+        if state.ended:
+            yield from ends((self.key,), second)
+
+    def save(self, state: Intake, stores: list[Store]) -> None:
+        """Write what a batch left pending."""
+        state.save(stores[0])
+
+
+class TollStage(Stage[TollFragment]):
+    """Cars and segments."""
+
+    name = "tolls"
+    maps: tuple[str, ...] = ("cars", "visits", "minutes", "notes")
+    keeps_past: ClassVar[bool] = False  # of cars, for readers
+
+    def __init__(self, engine: str, layout: Layout) -> None:
+        super().__init__(engine)
+        self._layout = layout
+
+    def fresh(self) -> TollFragment:
+        """An empty road."""
+        return TollFragment(find(self._layout.rules), keeps_past=self.keeps_past)
+
+    def load(self, stores: list[Store]) -> TollFragment:
+        """The fragment from the store."""
+        return TollFragment.load(find(self._layout.rules), *stores, keeps_past=self.keeps_past)
+
+    def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
+        """Trains in, answers and charges out."""
+        hops = [Hop(*row) for row in rows]
+        number = self._layout.fragments.index(self.key)
+        if hops[0].what == OPENING:
+            return self._open(state, hops[0], number)
+        return toll_stage(state, hops, self._layout.shards, number)
+
+    def _open(self, state: TollFragment, opening: Hop, number: int) -> Iterator[Hop]:
+        """Begin with the state of a fast-forward, if there is one."""
+        if opening.payload:
+            forward = Forward.from_json(opening.payload.decode())
+            opened = forward.fragment(number, len(self._layout.fragments), keeps_past=self.keeps_past)
+            vars(state).update(vars(opened))
+        yield opening._replace(key=self._layout.shards[number])
+
+    def save(self, state: TollFragment, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(*stores)
+
+
+class TripStage(Stage[ReportTrips]):
+    """Trips; beside tolls, or alone."""
+
+    name = "trips"
+    maps = ("trips",)
+
+    def __init__(self, engine: str, layout: Layout) -> None:
+        super().__init__(engine)
+        self._layout = layout
+
+    def fresh(self) -> ReportTrips:
+        """Nobody is on a trip."""
+        return ReportTrips()
+
+    def load(self, stores: list[Store]) -> ReportTrips:
+        """The open trips from the store."""
+        return ReportTrips.load(stores[0])
+
+    def take(self, state: ReportTrips, rows: list[Any]) -> Iterator[Hop]:
+        """Trains in, trips out; an opening brings nothing."""
+        hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING:
+            return iter(())
+        number = self._layout.fragments.index(self.key)
+        beside = self._layout.shards[number % len(self._layout.shards)]
+        return trip_stage(state, hops, beside, alone=not self._layout.makes_answers)
+
+    def save(self, state: ReportTrips, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(stores[0])
+
+
+class AccountStage(Stage[Accounts]):
+    """Accounts, and the historical queries."""
+
+    name = "accounts"
+    maps = ("accounts",)
+
+    def __init__(self, engine: str, layout: Layout, run: str | None) -> None:
+        super().__init__(engine)
+        self._layout = layout
+        self._run = run
+        self._second = 0
+
+    def fresh(self) -> Accounts:
+        """No accounts."""
+        return Accounts(find(self._layout.rules), past_of(self._run))
+
+    def load(self, stores: list[Store]) -> Accounts:
+        """The accounts from the store."""
+        return Accounts.load(find(self._layout.rules), past_of(self._run), stores[0])
+
+    def take(self, state: Accounts, rows: list[Any]) -> Iterator[Hop]:
+        """Charges and requests in, answers out."""
+        hops = [Hop(*row) for row in rows]
+        if hops[0].what == OPENING and hops[0].payload:
+            self._open(state, hops[0])
+        self._second = max(hop.second for hop in hops)
+        return account_stage(state, hops)
+
+    def _open(self, state: Accounts, opening: Hop) -> None:
+        """Begin with the state of a fast-forward."""
+        shards = self._layout.shards
+        forward = Forward.from_json(opening.payload.decode())
+        opened = forward.accounts(shards.index(opening.key), len(shards), state.past)
+        vars(state).update(vars(opened))
+
+    def save(self, state: Accounts, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(self._second, stores[0])
+
+
+class WriteStage(Stage[Register | None]):
+    """The last of every job: writes what the others made into files, and passes on what the driver must know.
+
+    Where vehicles are known by text, it keeps all names.
+    """
+
+    name = "write"
+    maps: tuple[str, ...] = ()
+
+    def __init__(self, engine: str, out: Path, start: int, layout: Layout) -> None:
+        super().__init__(engine)
+        self._out, self._start = str(out.absolute()), start
+        self._parts = len(layout.fragments)
+        self.maps = ("register",) if layout.named else ()
+
+    def fresh(self) -> Register | None:
+        """Nobody is known."""
+        return Register(self._parts) if self.maps else None
+
+    def load(self, stores: list[Store]) -> Register | None:
+        """The names from the store."""
+        return Register.load(self._parts, stores[0]) if self.maps else None
+
+    def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.Row]:
+        """Answers, trips and rejects in, files out."""
+        hops = [Hop(*row) for row in rows]
+        if state is not None:
+            learn(state, hops)
+        return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start, state))
+
+    def save(self, state: Register | None, stores: list[Store]) -> None:
+        """Write the names that are new."""
+        if state is not None:
+            state.save(stores[0])
+
+
+def stages_of(
+    engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
+) -> list[Stage[Any]]:
+    """The stages of a job, one for each key; of a feed, each fragment begins with its intake.
+
+    With ``watch`` they publish their state.
+    """
+    tolls, accounts = _toll_stages(engine, layout, run, watch)
+    trips = TripStage(engine, layout)
+    if layout.makes_answers and layout.makes_trips:
+        fragment: Stage[Any] = Together(engine, [tolls, trips])
+    else:
+        fragment = tolls if layout.makes_answers else trips
+    if intake is not None:
+        fragment = Chain(engine, [intake, fragment])
+    return [fragment, accounts] if layout.makes_answers else [fragment]
+
+
+def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | None) -> tuple[Stage[Any], Stage[Any]]:
+    if watch is None:
+        return TollStage(engine, layout), AccountStage(engine, layout, run)
+    from slipstream._linear_road.tasks.watched import WatchedAccountStage, WatchedTollStage
+
+    return WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
+
+
+def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]], write: WriteStage) -> DataFrame:
+    """The stages behind a source, an operator for each key; with a single partition, one operator for all.
+
+    The last operator also writes: what it passes on are rows of ``outputs.COLUMNS``.
+    """
+    if layout.named:
+        stages = [NameStage(engine, layout), *stages]
+    *others, last = stages
+    if layout.partitions == 1:
+        # one task from the source to the files: Spark exchanges nothing where there is a single partition already
+        rows, others, ending = rows.coalesce(1), [], [*stages, write]
+    else:
+        ending = [last, write]
+    for stage in others:
+        columns = chunks.COLUMNS if isinstance(stage, NameStage) else COLUMNS
+        rows = rows.groupBy("key").transformWithState(stage, columns, "Append", "None")
+    return rows.groupBy("key").transformWithState(Chain(engine, ending), outputs.COLUMNS, "Append", "None")

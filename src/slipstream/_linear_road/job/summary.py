@@ -1,0 +1,100 @@
+"""What a job did: counts, rates and delays, from its journal."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._cuboid import consistency
+from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
+from slipstream._cuboid.snapshots.files import FOLDER
+from slipstream._feeds.clock import FULL_SPEED, Clock
+from slipstream._linear_road.answers import LIMITS, NAMES
+from slipstream._linear_road.job.journal import Batch, journal
+from slipstream._linear_road.job.layout import ANSWERS, TRIPS
+from slipstream._linear_road.schedule import Irregular
+
+FILE = "summary.json"
+
+#: what is in it
+MEANING = {
+    "batches": "committed batches",
+    "seconds": "the newest second with an answer or in a trip, plus one",
+    "wall_seconds": "how long this start took",
+    "speed": "1 real time, 0 no clock",
+    "tuples": "tuples taken in",
+    "rejects": "rejected lines and tuples",
+    "irregular": "position reports off the benchmark's schedule of one every 30 s: how many, and the first",
+    "answers": "answers of each kind",
+    "response_seconds": "with a clock: p50, p99, max and limit of each kind, how many answers were later than that, "
+    "and how many came before their question by that clock, which is a fault",
+    "rtc": "with a snapshot: real-time consistency",
+    "trips": "of a job that archives: trips that are over",
+    "archived": "of a job that archives: the position reports in them",
+}
+
+
+def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = ANSWERS) -> dict[str, Any]:
+    """Write ``summary.json`` and return what is in it."""
+    batches = journal(out)
+    took = time.time() - began
+    summary: dict[str, Any] = {
+        "batches": len(batches),
+        "seconds": max((batch.newest for batch in batches), default=-1) + 1,
+        "wall_seconds": round(took, 1),
+        "speed": clock.speed if clock else FULL_SPEED,
+        "tuples": sum(batch.tuples for batch in batches),
+        "rejects": sum(batch.rejects for batch in batches),
+    }
+    if outputs != TRIPS:
+        summary |= _tolled(batches, clock)
+    if outputs != ANSWERS:
+        archived = sum(batch.detail.archived for batch in batches)
+        summary |= {"trips": sum(batch.trips for batch in batches), "archived": archived}
+    if (out / FOLDER / CATALOGUE).exists():
+        summary["rtc"] = consistency.figures(consistency.moments(out))
+    (out / FILE).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary
+
+
+def _tolled(batches: list[Batch], clock: Clock | None) -> dict[str, Any]:
+    """What there is to say about answers."""
+    answers, timed = dict.fromkeys(NAMES, 0), {}
+    rows = np.array([row for batch in batches for row in batch.answers], np.int64).reshape(-1, 4)
+    for kind, name in enumerate(NAMES):
+        mine = rows[rows[:, 0] == kind]
+        answers[name] = int(mine[:, 2].sum())
+        if clock and clock.runs and mine.size:
+            timed[name] = responses(mine[:, 3] / 1000.0, mine[:, 2], LIMITS[kind])
+    irregular = Irregular.total(Irregular(*batch.detail.irregular) for batch in batches).to_dict()
+    return {"irregular": irregular, "answers": answers, "response_seconds": timed}
+
+
+def responses(seconds: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], limit: int) -> dict[str, Any]:
+    """What a number of response times come to.
+
+    >>> responses(np.array([0.5, 6.0]), np.array([99, 1]), 5)
+    {'p50': 0.5, 'p99': 0.5, 'max': 6.0, 'limit': 5, 'late': 1, 'negative': 0}
+    """
+    p50, p99 = (quantile(seconds, counts, share) for share in (0.5, 0.99))
+    return {name: round(float(value), 3) for name, value in (("p50", p50), ("p99", p99), ("max", seconds.max()))} | {
+        "limit": limit,
+        "late": int(counts[seconds > limit].sum()),
+        "negative": int(counts[seconds < 0].sum()),
+    }
+
+
+def quantile(values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], share: float) -> float:
+    """The value that a share of all do not exceed, without writing each out as often as it is there.
+
+    >>> quantile(np.array([3.0, 1.0, 2.0]), np.array([1, 98, 1]), 0.99)
+    2.0
+    """
+    order = np.argsort(values)
+    reached = np.cumsum(counts[order])
+    return float(values[order][np.searchsorted(reached, share * reached[-1])])

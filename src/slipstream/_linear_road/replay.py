@@ -1,0 +1,269 @@
+"""Replay a run as a Spark streaming source: whole seconds, as trains, in real time, k times that, or at full speed.
+
+The offset is the next second, so a restart goes on with exactly that one. A second is given out when it begins: at
+real time, the tuples of second t become readable at t. Copies of a multiplied run are made here, a whole column at
+a time; nothing is stored for them.
+
+Before the first second come openings, each a batch of its own: the first brings the state that a fast-forward computed,
+the others nothing. When they are over everything has run once, and the clock starts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from slipstream._feeds import trains
+from slipstream._feeds.clock import Clock
+from slipstream._feeds.intake import sift
+from slipstream._feeds.parse import Columns, judge, kept, lines, reason_of
+from slipstream._feeds.run import MINUTE, Run
+from slipstream._feeds.tuples import FIELDS, POSITION
+from slipstream._io.chunks import HELD
+from slipstream._io.control import Control
+from slipstream._linear_road.tasks.stages import (
+    COLUMNS,
+    OPENING,
+    TRAIN,
+    Hop,
+    Labels,
+    by_fragment,
+    ends,
+    rejects_hop,
+    to_arrow,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OPTION = "replay"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What to replay, and how fast; travels to Spark as an option."""
+
+    path: str
+    copies: int
+    fragments: Labels
+    since: int
+    until: int
+    clock: str  # its file
+    most_seconds: int  # of the run in one batch
+    tasks: int
+    forward: str = ""  # the fast-forward whose state the first opening brings
+    openings: int = 1
+    train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
+    control: str = ""  # the file in which people pause it
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Replay:
+        """From text."""
+        body = json.loads(text)
+        return cls(**{**body, "fragments": tuple(body["fragments"])})
+
+    def reach(self, start: int) -> int:
+        """The end of the batch that starts at ``start``, now."""
+        if start < self.since:
+            return start + 1
+        clock = Clock.read(Path(self.clock))
+        if clock is None:
+            return start
+        begun = clock.now_ms() // 1000 + 1 if clock.runs else self.until
+        return max(start, min(begun, start + self.most_seconds, self.until))
+
+    def restart_clock(self, second: int) -> None:
+        """Go on after a pause, during which time stood still."""
+        clock = Clock.read(Path(self.clock))
+        if clock is not None and clock.runs:
+            Clock.starting(clock.speed, second).write(Path(self.clock))
+
+
+@dataclass
+class Part(InputPartition):
+    """Some stored expressways, some copies of them, and the seconds to read."""
+
+    stored: list[int]
+    copies: list[int]
+    since: int
+    until: int
+
+
+class ReplaySource(DataSource):
+    """The source under the name ``slipstream-replay``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name for Spark."""
+        return "slipstream-replay"
+
+    def schema(self) -> str:
+        """Hops with trains."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """The reader of one query."""
+        return ReplayReader(Replay.from_json(self.options[OPTION]))
+
+
+def replayed(spark: SparkSession, asked: Replay) -> DataFrame:
+    """A recorded run as a stream of hops."""
+    spark.dataSource.register(ReplaySource)
+    return spark.readStream.format(ReplaySource.name()).option(OPTION, asked.to_json()).load()
+
+
+class ReplayReader(DataSourceStreamReader):
+    """Plans batches on the driver and reads them in tasks."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._control = Control(Path(replay.control)) if replay.control else None
+        self._held = False
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """The first opening; it stands for all before the first second."""
+        return {"second": self._replay.since - self._replay.openings}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
+        """As far as people, the clock, the batch's size and the run allow."""
+        second = start["second"]
+        if self._control is not None and self._control.holds and second >= self._replay.since:
+            self._held = True
+            time.sleep(HELD)
+            return start
+        if self._held:
+            self._held = False
+            self._replay.restart_clock(second)
+        return {"second": self._replay.reach(second)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Tasks of like size: by stored expressways, or by copies where there are few."""
+        since, until = start["second"], end["second"]
+        if until <= since:
+            return []
+        if since < self._replay.since:
+            return [Part([], [], since, until)]
+        run = open_run(self._replay.path)
+        stored, copies = list(range(run.stored)), list(range(self._replay.copies))
+        tasks = self._replay.tasks
+        if len(stored) >= tasks:
+            return [Part(stored[k::tasks], copies, since, until) for k in range(tasks)]
+        return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
+
+    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """The trains of a partition; without expressways, the opening."""
+        if not partition.stored:
+            first = partition.since == self._replay.since - self._replay.openings
+            brings = self._replay.forward.encode() if first else b""
+            opening = [Hop(key, OPENING, partition.since, 0, 0, 0, brings) for key in self._replay.fragments]
+            yield to_arrow(opening)
+            return
+        run = open_run(self._replay.path)
+        clean = run.manifest.seed is not None
+        hops = _multiplied if clean else _sifted
+        for minute in range(partition.since // MINUTE, (partition.until - 1) // MINUTE + 1):
+            tables = [read_minute(self._replay.path, stored, minute) for stored in partition.stored]
+            since, until = max(partition.since, minute * MINUTE), min(partition.until, (minute + 1) * MINUTE)
+            for second in range(since, until):
+                base = [(x, second_of(columns, second)) for x, columns in zip(partition.stored, tables, strict=True)]
+                batch = list(hops(run, base, partition.copies, self._replay.fragments))
+                if self._replay.train_length:
+                    batch = [part for hop in batch for part in shortened(hop, self._replay.train_length)]
+                if batch:
+                    yield to_arrow(batch)
+        if partition.until == self._replay.until:
+            yield to_arrow(list(ends(self._replay.fragments, partition.until - 1)))
+
+
+def shortened(hop: Hop, length: int) -> Iterator[Hop]:
+    """A train cut into trains of at most ``length`` tuples: to measure what trains are worth."""
+    if hop.what != TRAIN:
+        yield hop
+        return
+    tuples = trains.tuples_of(trains.decode(hop.second, hop.reports, hop.requests, hop.payload))
+    for first in range(0, tuples["type"].size, length):
+        piece = {name: column[first : first + length] for name, column in tuples.items()}
+        yield Hop(hop.key, TRAIN, hop.second, hop.arrived, *trains.encode(piece))
+
+
+@cache
+def open_run(path: str) -> Run:
+    """The run, opened once a process."""
+    return Run.open(path)
+
+
+#: minutes kept decoded: at real time a minute is asked for sixty times
+_DECODED: dict[tuple[str, int], tuple[int, Columns]] = {}
+
+
+def read_minute(path: str, stored: int, minute: int) -> Columns:
+    """A stored expressway's minute as columns; the latest one of each is remembered."""
+    found = _DECODED.get((path, stored))
+    if found is None or found[0] != minute:
+        table = open_run(path).minute(stored, minute)
+        found = (minute, {name: table.column(name).to_numpy() for name in FIELDS})
+        _DECODED[path, stored] = found
+    return found[1]
+
+
+def second_of(columns: Columns, second: int) -> Columns:
+    """The tuples of one second."""
+    first, last = np.searchsorted(columns["time"], (second, second + 1))
+    return {name: column[first:last] for name, column in columns.items()}
+
+
+def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+    """A second of a run that others recorded: checked like any feed."""
+    for _, stored in base:
+        for copy in copies:
+            tuples = run.shifted_columns(stored, copy)
+            verdicts = judge(tuples)
+            bad = kept(tuples, verdicts != 0)
+            rejects = list(zip(lines(bad), map(reason_of, verdicts[verdicts != 0].tolist()), strict=True))
+            good = kept(tuples, verdicts == 0)
+            released = sift(good, 1000 * good["time"].astype(np.int64))
+            yield from by_fragment(released.tuples, fragments, released.arrived)
+            if rejects or released.rejects:
+                yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + released.rejects)
+
+
+def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+    """A second of a simulated run: all copies of all expressways, a train for each fragment."""
+    manifest = run.manifest
+    reports = [(x, kept(tuples, tuples["type"] == POSITION)) for x, tuples in base]
+    xways = [expressway.xway for expressway in manifest.expressways]
+    by_label: dict[int, list[tuple[int, int, Columns]]] = {label: [] for label in fragments}
+    for copy in copies:
+        for stored, tuples in reports:
+            xway = copy * run.xway_stride + xways[stored]
+            by_label[fragments[xway % len(fragments)]].append((copy, xway, tuples))
+    second = next((int(tuples["time"][0]) for _, tuples in base if tuples["time"].size), None)
+    if second is None:
+        return
+    for label, parts in by_label.items():
+        sizes = [tuples["vid"].size for _, _, tuples in parts]
+        if sum(sizes):
+            columns = {
+                name: np.concatenate([part[2][name] for part in parts]) for name in ("spd", "lane", "dir", "pos")
+            }
+            vids = [tuples["vid"] + np.int32(copy * manifest.vid_stride) for copy, _, tuples in parts]
+            presented = np.repeat(np.array([xway for _, xway, _ in parts], np.int32), sizes)
+            payload = trains.pack(np.concatenate(vids), presented, columns)
+            yield Hop(label, TRAIN, second, 1000 * second, sum(sizes), 0, payload)
+    asked = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
+    copied = [run.shifted_columns(tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]
+    if copied:
+        yield from by_fragment({name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments)

@@ -1,0 +1,95 @@
+"""Answers from ten weeks of history: daily expenditures and travel times, looked up in memory-mapped arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from slipstream._feeds.history import MINUTES, WEEK, History, Means
+from slipstream._feeds.run import Run
+from slipstream._feeds.tuples import SEGMENTS
+from slipstream._linear_road.rules import TollFunction
+from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
+
+UNKNOWN = -1
+
+
+class Past:
+    """What the historical queries ask: the history of a run, as its copies see it; or nothing at all."""
+
+    def __init__(self, run: Run | None) -> None:
+        self._run = run
+        self._history = History.open(run) if run is not None else None
+        self._xway_stride = run.xway_stride if run is not None else 1
+        self._vid_stride = max(run.manifest.vid_stride, 1) if run is not None else 1
+
+    def __reduce__(self) -> tuple[Callable[[str | None], Past], tuple[str | None]]:
+        """A past travels as the place of its run; what is mapped there stays."""
+        return past_of, (str(self._run.path) if self._run is not None else None,)
+
+    def expenditures(self, vid: Ints, day: Ints, xway: Ints) -> Longs:
+        """Tolls paid by vehicles on days in the past on expressways; 0 where nothing is known."""
+        answers = np.zeros(vid.size, np.int64)
+        if self._history is None or self._history.missing:
+            return answers
+        base, stored = vid % self._vid_stride, xway % self._xway_stride
+        known = np.flatnonzero(base < self._history.tolls.shape[0])
+        row, column = base[known], day[known] - 1
+        same = self._history.toll_xways[row, column] == stored[known]
+        answers[known[same]] = self._history.tolls[row[same], column[same]]
+        return answers
+
+    def journeys(self, asked: dict[str, Ints], toll: TollFunction) -> tuple[Longs, Longs]:
+        """Seconds and tolls of journeys; UNKNOWN where there is no history of the expressway."""
+        seconds = np.full(asked["vid"].size, UNKNOWN, np.int64)
+        tolls = seconds.copy()
+        stay = asked["sinit"] == asked["send"]
+        seconds[stay] = tolls[stay] = 0
+        if self._history is None or self._history.missing:
+            return seconds, tolls
+        stored = asked["xway"] % self._xway_stride
+        for xway in np.unique(stored[~stay]):
+            if xway not in self._history.speeds:
+                continue
+            mine = np.flatnonzero((stored == xway) & ~stay)
+            fields = [asked[name][mine] for name in ("sinit", "send", "dow", "tod")]
+            means = self._history.speeds[int(xway)], self._history.counts[int(xway)]
+            speeds, cars, taken, journey = _drive(*means, *fields)
+            seconds[mine] = np.floor(taken)
+            # the toll function sees means as they are, not whole numbers
+            price = np.asarray(toll(speeds, cars), dtype=np.float64)  # type: ignore[arg-type]
+            tolls[mine] = np.floor(np.bincount(journey, weights=price, minlength=mine.size))
+        return seconds, tolls
+
+
+@cache
+def past_of(run: str | None) -> Past:
+    """The past of the run at a path, opened once in a process."""
+    return Past(Run.open(run) if run is not None else None)
+
+
+@compiled
+def _drive(
+    speeds: Means, counts: Means, sinit: Ints, send: Ints, dow: Ints, tod: Ints
+) -> tuple[Floats, Floats, Floats, Ints]:
+    """Drive journeys through the mean traffic; returns speed, count and journey of every segment, and the seconds."""
+    room = sinit.size * (SEGMENTS - 1)
+    speed, count, journey = np.empty(room), np.empty(room), np.empty(room, np.int32)
+    taken = np.zeros(sinit.size)
+    n = 0
+    for i in range(sinit.size):
+        direction, step = (0, 1) if send[i] > sinit[i] else (1, -1)
+        segment, clock = sinit[i], (tod[i] - 1) * 60.0
+        while segment != send[i]:
+            minute = int(clock // 60)
+            day = (dow[i] - 1 + minute // MINUTES) % WEEK
+            speed[n] = speeds[day, minute % MINUTES, direction, segment]
+            count[n] = counts[day, minute % MINUTES, direction, segment]
+            journey[n] = i
+            clock += 3600.0 / max(speed[n], 1.0)
+            segment += step
+            n += 1
+        taken[i] = clock - (tod[i] - 1) * 60.0
+    return speed[:n], count[:n], taken, journey[:n]

@@ -1,0 +1,391 @@
+"""The toll state of some expressways: cars, the last minutes' statistics, accidents, and the prices they make.
+
+Prices hold for a minute and follow from the minutes before, so they are computed once a minute for all segments at once
+by a rule set's toll function, and the kernel only looks them up. The class knows nothing of Spark: it takes trains,
+answers with columns, and says what to store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._cuboid.fragment import EMPTY, Fragment, append_all
+from slipstream._cuboid.log import DeltaLog
+from slipstream._cuboid.query.access import Ring
+from slipstream._cuboid.query.relations import Arrivals, append_and_show
+from slipstream._cuboid.schema import KEY, Schema
+from slipstream._errors import BadInput
+from slipstream._feeds.trains import Train
+from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
+from slipstream._linear_road.rules import Rules
+from slipstream._linear_road.schedule import Irregular
+from slipstream._linear_road.state.accidents import Stops, cells_with_accident
+from slipstream._linear_road.state.cars import (
+    CAR,
+    CAR_BITS,
+    CAR_WITH_PAST,
+    CELLS,
+    FORGET_AFTER,
+    NOWHERE,
+    PLACE_BITS,
+    VISITS,
+    Minute,
+    Prices,
+    Reports,
+    car_keys,
+    new_answers,
+    take_reports,
+)
+from slipstream._runtime.store import Store
+from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs
+
+SPEED_MINUTES = 5
+HIGHEST_TOLL = 2**31 - 1
+
+
+class Entries(NamedTuple):
+    """Reports that entered a segment: what each is told."""
+
+    vid: Ints
+    time: Ints
+    lav: Ints
+    toll: Longs
+    alert: Ints  # NOWHERE: no alert
+    arrived: Longs  # milliseconds
+
+
+class Charges(NamedTuple):
+    """Tolls charged, and credits as negative ones."""
+
+    vid: Ints
+    time: Ints
+    amount: Longs
+
+
+_INTS, _LONGS = np.empty(0, np.int32), np.empty(0, np.int64)
+NO_ENTRIES = Entries(_INTS, _INTS, _INTS, _LONGS, _INTS, _LONGS)
+NO_CHARGES = Charges(_INTS, _INTS, _LONGS)
+
+
+@dataclass
+class Statistics:
+    """One minute of all segments."""
+
+    minute: Minute
+    accident: Bools
+
+    @classmethod
+    def blank(cls, expressways: int) -> Statistics:
+        """Nothing reported yet."""
+        cells = expressways * CELLS
+        return cls(Minute(np.zeros(cells, np.int32), np.zeros(cells)), np.zeros(cells, np.bool_))
+
+    def widen(self, expressways: int) -> None:
+        """Make room for more expressways."""
+        more = expressways * CELLS - self.accident.size
+        if more > 0:
+            cars, speeds = np.pad(self.minute.cars, (0, more)), np.pad(self.minute.speeds, (0, more))
+            self.minute, self.accident = Minute(cars, speeds), np.pad(self.accident, (0, more))
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        return b"".join(column.tobytes() for column in (*self.minute, self.accident))
+
+    @classmethod
+    def decode(cls, blob: bytes) -> Statistics:
+        """From bytes."""
+        cells, rest = divmod(len(blob), 4 + 8 + 1)
+        if rest:
+            raise BadInput("Stored minute statistics are damaged.", hint="Use an earlier checkpoint.")
+        cars = np.frombuffer(blob, np.int32, cells).copy()
+        speeds = np.frombuffer(blob, np.float64, cells, 4 * cells).copy()
+        return cls(Minute(cars, speeds), np.frombuffer(blob, np.bool_, cells, 12 * cells).copy())
+
+
+@dataclass
+class TollFragment:
+    """Cars and segments of some expressways."""
+
+    rules: Rules
+    cars: Fragment = field(default_factory=lambda: Fragment(CAR))
+    visits: Fragment = field(default_factory=lambda: Fragment(VISITS))
+    xways: list[int] = field(default_factory=list)
+    minutes: dict[int, Statistics] = field(default_factory=dict)
+    stops: Stops = field(default_factory=Stops.none)
+    minute: int = 0
+    first: int = -1  # the second of the first report, -1 before it
+    irregular: list[Irregular] = field(default_factory=list)  # since they were last asked for
+    keeps_past: bool = False  # of each car, for readers
+    shows_arrivals: bool = False  # to continuous queries
+    arrivals: list[Arrivals] = field(default_factory=list)  # since they were last taken
+    _prices: Prices | None = None
+    _places: dict[int, int] = field(default_factory=dict)
+    _log: DeltaLog = field(default_factory=DeltaLog)
+    _visits_log: DeltaLog = field(default_factory=DeltaLog)
+    _second: int = 0
+    _unsaved: set[int] = field(default_factory=set)
+    _stored: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.keeps_past:
+            self.cars = Fragment(CAR_WITH_PAST)
+
+    @property
+    def horizon(self) -> int:
+        """A car whose last report is from before this second is forgotten."""
+        return (self.minute - 1) * 60 - FORGET_AFTER
+
+    def take(self, trains: list[Train]) -> tuple[Entries, Charges]:
+        """Process trains of whole seconds, in the order of time."""
+        parts = [(NO_ENTRIES, NO_CHARGES)]
+        trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
+        first = 0
+        for end in range(1, len(trains) + 1):
+            if end == len(trains) or trains[end].second // 60 != trains[first].second // 60:
+                parts.append(self._take_minute(trains[first:end]))
+                first = end
+        entries, charges = zip(*parts, strict=True)
+        return Entries(*map(np.concatenate, zip(*entries, strict=True))), Charges(
+            *map(np.concatenate, zip(*charges, strict=True))
+        )
+
+    def _take_minute(self, trains: list[Train]) -> tuple[Entries, Charges]:
+        time = np.concatenate([np.full(train.vid.size, train.second, np.int32) for train in trains])
+        vid, xway, spd, lane_dir, pos = (
+            np.concatenate([getattr(train, name) for train in trains])
+            for name in ("vid", "xway", "spd", "lane_dir", "pos")
+        )
+        arrived = np.repeat([train.arrived for train in trains], [train.vid.size for train in trains])
+        return self.take_minute(time, vid, xway, spd, lane_dir, pos, arrived)
+
+    def take_minute(
+        self, time: Ints, vid: Ints, xway: Ints, spd: Bytes, lane_dir: Bytes, pos: Ints, arrived: Longs
+    ) -> tuple[Entries, Charges]:
+        """Process reports of one minute, whole seconds in the order of time."""
+        local = self._local(xway)
+        reports = Reports(time, vid, local, spd, lane_dir, pos)
+        self.first = int(time[0]) if self.first < 0 else self.first
+        self._roll(int(time[0]) // 60 + 1)
+        self._second = int(time[-1])
+        prices = self.current_prices()
+        # cars that drive report twice a minute: all are looked at in half a minute
+        self.cars.sweep("time", self.horizon if self.keeps_past else int(time[0]) - FORGET_AFTER, vid.size)
+        self.cars.make_room(vid.size)
+        self.visits.make_room(vid.size)
+        if self.keeps_past:
+            self._forget_pasts(reports)
+        answers = new_answers(vid.size)
+        take_reports(
+            reports,
+            self.cars.parts,
+            self.visits.parts,
+            self.minutes[self.minute].minute,
+            self.minute,
+            prices,
+            self.rules.base_credit,
+            self.first + REPORT_EVERY,
+            answers,
+        )
+        if self.keeps_past:
+            self._append_pasts(reports, xway)
+        entered, charged, stopped = answers.counts
+        self.stops = self.stops.plus(
+            Stops(answers.stop_car[:stopped], answers.stop_time[:stopped], answers.stop_place[:stopped])
+        )
+        at = answers.entry[:entered]
+        cell = local[at] * CELLS + lane_dir[at] // 8 * SEGMENTS + pos[at] // MILE
+        entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
+        self.irregular.append(Irregular(*answers.irregular.tolist()))
+        return entries, Charges(answers.charge_vid[:charged], answers.charge_time[:charged], answers.charge[:charged])
+
+    def _forget_pasts(self, reports: Reports) -> None:
+        """Let the past of a car that was forgotten begin anew, whether or not its row has been swept."""
+        rows = self.cars.find(car_keys(reports.local, reports.vid))
+        rows = rows[rows != EMPTY]
+        held = self.cars.parts.rows
+        silent = rows[held["time"][rows] < self.horizon]
+        for past in ("speed", "segment"):
+            held[past][silent] = held[f"{past}#"][silent] = 0
+
+    def _append_pasts(self, reports: Reports, xway: Ints) -> None:
+        """Append reports to the pasts of their cars; queries see each with the past as it is then."""
+        rows, held = self.cars.find(car_keys(reports.local, reports.vid)), self.cars.parts.rows
+        pasts = {"speed": reports.spd, "segment": (reports.pos // MILE).astype(np.uint8)}
+        if not self.shows_arrivals:
+            for name, values in pasts.items():
+                append_all(held[name], held[f"{name}#"], rows, values)
+            return
+        rings = {
+            name: Ring(*append_and_show(held[name], held[f"{name}#"], rows, values)) for name, values in pasts.items()
+        }
+        plains: dict[str, npt.NDArray[Any]] = {
+            KEY: reports.vid.astype(np.int64),
+            "time": reports.time,
+            "xway": xway,
+            "lane": reports.lane_dir % 8,
+            "dir": reports.lane_dir // 8,
+            "pos": reports.pos,
+        }
+        self.arrivals.append(Arrivals(plains, rings))
+
+    def irregular_reports(self) -> Irregular:
+        """The reports off schedule since the last call."""
+        found, self.irregular = Irregular.total(self.irregular), []
+        return found
+
+    def _local(self, xway: Ints) -> Ints:
+        """The place of each report's expressway among those of the fragment, new ones at the end."""
+        known = np.sort(np.array(self.xways, np.int64))
+        at = np.searchsorted(known, xway)
+        found = known[np.minimum(at, known.size - 1)] == xway if known.size else np.zeros(xway.size, np.bool_)
+        if not found.all():
+            for number in np.unique(xway[~found]).tolist():
+                self._places[number] = len(self.xways)
+                self.xways.append(number)
+            self._prices = None
+            for statistics in self.minutes.values():
+                statistics.widen(len(self.xways))
+            return self._local(xway)
+        return np.array([self._places[number] for number in known.tolist()], dtype=np.int32)[at]
+
+    def _roll(self, minute: int) -> None:
+        """Begin a minute: the one before is complete, its accidents are known, the oldest are forgotten."""
+        if minute == self.minute:
+            return
+        if self.minute:
+            start = (self.minute - 1) * 60
+            hit = cells_with_accident(self.stops, start, start + 60)
+            self.minutes[self.minute].accident[hit] = True
+        self.stops = self.stops.since((minute - 1) * 60 - 31)
+        horizon = minute - max(SPEED_MINUTES, self.rules.accident_minutes)
+        self.minutes = {number: kept for number, kept in self.minutes.items() if number >= horizon}
+        self.minutes[minute] = Statistics.blank(len(self.xways))
+        # the minute before has just got its accidents
+        self._unsaved |= {self.minute, minute}
+        self.minute, self._prices = minute, None
+        self.visits.clear()
+
+    def current_prices(self) -> Prices:
+        """What holds in the current minute."""
+        if self._prices is None:
+            self._prices = self._compute_prices()
+        return self._prices
+
+    def _compute_prices(self) -> Prices:
+        """Lav, toll and alert of all segments in the current minute."""
+        cells = len(self.xways) * CELLS
+        blank = Statistics.blank(len(self.xways))
+        total, known = np.zeros(cells), np.zeros(cells, np.int64)
+        for back in range(1, SPEED_MINUTES + 1):
+            cars, speeds = self.minutes.get(self.minute - back, blank).minute
+            seen = cars > 0
+            total[seen] += speeds[seen] / cars[seen]
+            known += seen
+        # sums of thirds and the like miss whole numbers by a hair
+        lav = np.where(known > 0, np.floor(total / np.maximum(known, 1) + 1e-9), -1).astype(np.int64)
+        before = self.minutes.get(self.minute - 1, blank).minute.cars.astype(np.int64)
+        alert = self._alerts(cells)
+        toll = np.where(alert == NOWHERE, self.rules.toll(lav, before), 0).astype(np.int64)
+        if toll.size and not 0 <= toll.min() <= toll.max() <= HIGHEST_TOLL:
+            raise BadInput(
+                f"Rules {self.rules.name}: a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
+                hint=f"A toll function must give 0 to {HIGHEST_TOLL:,}.",
+            )
+        return Prices(lav.astype(np.int32), toll, alert)
+
+    def _alerts(self, cells: int) -> Ints:
+        """The nearest segment with an accident, of the five from each segment on, or NOWHERE."""
+        blank = np.zeros(cells, np.bool_)
+        recent = blank.copy()
+        for back in range(1, self.rules.accident_minutes + 1):
+            if (then := self.minutes.get(self.minute - back)) is not None:
+                recent |= then.accident
+        by_direction = recent.reshape(-1, 2, SEGMENTS)
+        alert = np.full(by_direction.shape, NOWHERE, dtype=np.int32)
+        here = np.arange(SEGMENTS)
+        for ahead in range(4, -1, -1):
+            for direction, there in ((0, np.minimum(here + ahead, SEGMENTS - 1)), (1, np.maximum(here - ahead, 0))):
+                hit = by_direction[:, direction, there]
+                alert[:, direction] = np.where(hit, there, alert[:, direction])
+        return alert.reshape(-1)
+
+    # --- starting in the middle of a run --------------------
+
+    def forget(self, second: int) -> None:
+        """Be what this is at the start of a minute that begins with ``second``: all before it is over."""
+        self._roll(second // 60 + 1)
+        self.cars.keep(self.cars.rows["time"] >= second - FORGET_AFTER)
+        self._second = second - 1
+
+    def add_copy(self, other: TollFragment, xway: int, vid_shift: int) -> None:
+        """Add a fragment with a single expressway as expressway ``xway``, vehicles shifted."""
+        local = len(self.xways)
+        self.xways.append(xway)
+        self._places[xway] = local
+        self.minute, self.first, self._second = other.minute, other.first, other._second
+        for number, theirs in other.minutes.items():
+            mine = self.minutes.setdefault(number, Statistics.blank(0))
+            mine.widen(local + 1)
+            cells = slice(local * CELLS, (local + 1) * CELLS)
+            mine.minute.cars[cells], mine.minute.speeds[cells] = theirs.minute
+            mine.accident[cells] = theirs.accident
+        self._unsaved |= self.minutes.keys()
+        stops = other.stops
+        places = np.where(stops.place == NOWHERE, NOWHERE, stops.place + (local << PLACE_BITS))
+        self.stops = self.stops.plus(Stops(stops.car + (local << CAR_BITS) + vid_shift, stops.time, places))
+        rows = _with_fields_of(self.cars.schema, other.cars.rows)
+        rows[KEY] += (local << CAR_BITS) + vid_shift
+        self.cars.put(rows)
+
+    # --- what is stored --------------------
+
+    def save(self, cars: Store, visits: Store, minutes: Store, notes: Store) -> None:
+        """Write what changed since the last save."""
+        self._log.write_by(self.cars, "time", self._second, cars)
+        self._log.expire(self.horizon, cars)
+        self._visits_log.expire((self.minute - 1) * 60, visits)
+        self._visits_log.write(self._second, self.visits.delta(), self.visits, visits)
+        for number in sorted(self._unsaved & self.minutes.keys()):
+            minutes.put(number, self.minutes[number].encode())
+        for number in self._stored - self.minutes.keys():
+            minutes.remove(number)
+        self._stored, self._unsaved = set(self.minutes), {self.minute}
+        first = np.array([self.first], np.int32)
+        blobs: list[Any] = [np.array(self.xways, np.int64), self.stops.car, self.stops.time, self.stops.place, first]
+        for number, blob in enumerate(blobs):
+            notes.put(number, blob.tobytes())
+
+    @classmethod
+    def load(
+        cls, rules: Rules, cars: Store, visits: Store, minutes: Store, notes: Store, *, keeps_past: bool = False
+    ) -> TollFragment:
+        """The fragment as it was saved last."""
+        fragment = cls(rules, keeps_past=keeps_past)
+        fragment._log.load(fragment.cars, cars)
+        fragment._visits_log.load(fragment.visits, visits)
+        fragment.minutes = {number: Statistics.decode(blob) for number, blob in minutes.items()}
+        fragment.minute = max(fragment.minutes, default=0)
+        blobs = dict(notes.items())
+        fragment.xways = np.frombuffer(blobs[0], np.int64).tolist()
+        fragment.first = int(np.frombuffer(blobs[4], np.int32)[0])
+        fragment._places = {xway: place for place, xway in enumerate(fragment.xways)}
+        for statistics in fragment.minutes.values():
+            statistics.widen(len(fragment.xways))
+        car, time, place = np.frombuffer(blobs[1], np.int64), np.frombuffer(blobs[2], np.int32), blobs[3]
+        fragment.stops = Stops(car, time, np.frombuffer(place, np.int64))
+        fragment._stored, fragment._unsaved = set(fragment.minutes), {fragment.minute}
+        return fragment
+
+
+def _with_fields_of(schema: Schema, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """A copy of rows; fields that they do not have are zeros."""
+    if rows.dtype == schema.dtype:
+        return rows.copy()
+    made = np.zeros(rows.size, schema.dtype)
+    for name in rows.dtype.names or ():
+        made[name] = rows[name]
+    return made

@@ -1,0 +1,203 @@
+"""Intake: from parcels of tuples, in any order, to whole seconds in order; every fragment of the state has its own.
+
+A tuple may be late by up to ``lateness`` seconds behind the newest tuple of its own lane. A second is whole, and is
+released, when no lane can still bring an acceptable tuple of it. Duplicates and conflicting reports of a second are
+found at that moment; a released second never changes, and neither does anything computed from it. The words in parcels
+are the same for all fragments, so all of them release the same seconds in the same batch, without asking each other.
+
+A lane that has gone silent does not hold the others: once it has been read to its end and the other lanes have moved
+on by ``silence`` milliseconds of arrival time, they are released without it. What it then brings from a second that
+has been released is late. Only arrival stamps decide, never the clock of a worker, so a batch that is processed again
+releases and rejects the same tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.intake import DONE, Parcel, Reject, Released, Words, joined, sift
+from slipstream._feeds.parse import Columns, kept, lines
+from slipstream._feeds.tuples import FIELDS
+from slipstream._runtime.store import Store
+from slipstream._tools.numba_tools import Bools, Longs
+
+MOST_LATENESS = 60
+#: how long the other lanes wait for one that is silent, in milliseconds of arrival time
+SILENCE_MS = 5_000
+
+_LANE = np.dtype([("lane", "<i4"), ("newest", "<i8"), ("arrived", "<i8"), ("behind", "?")])
+
+
+@dataclass
+class Lane:
+    """How far a lane has come."""
+
+    newest: int = -1
+    arrived: int = 0  # its last chunk, in milliseconds
+    behind: bool = False  # more of it was there to be read
+
+
+@dataclass
+class Pending:
+    """Tuples of one batch that are not released yet."""
+
+    tuples: Columns
+    arrived: Longs
+
+    @property
+    def first(self) -> int:
+        """The earliest second among them."""
+        return int(self.tuples["time"].min())
+
+    def split(self, horizon: int) -> tuple[Pending, Pending]:
+        """Those before a second, and the others."""
+        before = self.tuples["time"] < horizon
+        return self.filter(before), self.filter(~before)
+
+    def filter(self, which: Bools) -> Pending:
+        """Some of them."""
+        return Pending(kept(self.tuples, which), self.arrived[which])
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        return self.arrived.tobytes() + b"".join(self.tuples[name].tobytes() for name in FIELDS)
+
+    @classmethod
+    def decode(cls, blob: bytes) -> Pending:
+        """From bytes."""
+        count, rest = divmod(len(blob), 8 + 4 * len(FIELDS))
+        if rest:
+            raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
+        columns = np.frombuffer(blob, np.int32, offset=8 * count).reshape(len(FIELDS), -1)
+        return cls(dict(zip(FIELDS, columns, strict=True)), np.frombuffer(blob, np.int64, count))
+
+
+@dataclass
+class Intake:
+    """What has arrived for a fragment and is not released yet.
+
+    A batch stores the tuples it leaves pending as one entry, and removes the entries of which nothing is pending any
+    more: what waits from earlier batches is not written again.
+    """
+
+    lateness: int
+    silence: int = SILENCE_MS
+    horizon: int = 0  # all seconds before it are released
+    lanes: dict[int, Lane] = field(default_factory=dict)
+    pending: dict[int, Pending] = field(default_factory=dict)  # by entry
+    _stored: set[int] = field(default_factory=set)
+    _next: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lateness <= MOST_LATENESS:
+            raise BadArgument(f"--lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
+
+    @property
+    def latest(self) -> int:
+        """The newest second of any lane."""
+        return max((lane.newest for lane in self.lanes.values() if lane.newest < DONE), default=-1)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no lane will bring anything more."""
+        return bool(self.lanes) and all(lane.newest >= DONE for lane in self.lanes.values())
+
+    def take(self, parcels: Iterable[Parcel]) -> list[Reject]:
+        """Accept the tuples of a batch; those too late are rejected."""
+        given = list(parcels)
+        if not given:
+            return []
+        words = np.concatenate([one.words for one in given])
+        tuples = joined([one.tuples for one in given])
+        order = np.lexsort((words["seq"], words["lane"]))
+        rank = np.empty(order.size, np.int64)
+        rank[order] = np.arange(order.size)
+        earliest = np.empty(order.size, np.int64)
+        earliest[order] = np.maximum(self._advance(words[order]) - self.lateness, self.horizon)
+        word = np.repeat(np.arange(words.size), words["tuples"])
+        late = tuples["time"] < earliest[word]
+        place = np.argsort(rank[word[~late]], kind="stable")
+        accepted = {name: column[~late][place] for name, column in tuples.items()}
+        if place.size:
+            self.pending[self._next] = Pending(accepted, words["arrived"][word[~late]][place])
+            self._next += 1
+        return [(line, "late") for line in lines(kept(tuples, late))]
+
+    def _advance(self, words: Words) -> Longs:
+        """Take the words of a batch, sorted; returns how far the lane had come before each of them."""
+        before = np.empty(words.size, np.int64)
+        new = []
+        last = (-1, -1)
+        for place, (number, seq, newest, arrived, behind, _) in enumerate(words.tolist()):
+            if (number, seq) == last:
+                # said again, by another of those who number vehicles: about the same chunk
+                before[place] = before[place - 1]
+                continue
+            last = (number, seq)
+            if number not in self.lanes:
+                self.lanes[number] = Lane()
+                new.append(number)
+            lane = self.lanes[number]
+            before[place] = lane.newest
+            lane.newest, lane.behind = max(lane.newest, newest), behind
+            lane.arrived = max(lane.arrived, arrived)
+        moment = max((lane.arrived for lane in self.lanes.values()), default=0)
+        for number in new:
+            # silence is counted from the moment a lane is known
+            self.lanes[number].arrived = self.lanes[number].arrived or moment
+        return before
+
+    def _reached(self) -> int:
+        """The second before which no lane can bring anything more."""
+        moment = max((lane.arrived for lane in self.lanes.values()), default=0)
+        awaited = [lane.newest for lane in self.lanes.values() if lane.behind or moment - lane.arrived <= self.silence]
+        return min(awaited, default=-1) - self.lateness
+
+    def release(self) -> Released:
+        """The tuples of all whole seconds, in order, without duplicates and conflicts; and those as rejects."""
+        self.horizon = max(self.horizon, self._reached())
+        ready = []
+        for number, waiting in list(self.pending.items()):
+            if waiting.first < self.horizon:
+                before, rest = waiting.split(self.horizon)
+                ready.append(before)
+                if rest.arrived.size:
+                    self.pending[number] = rest
+                else:
+                    del self.pending[number]
+        tuples = joined([part.tuples for part in ready])
+        arrived = np.concatenate([np.empty(0, np.int64), *(part.arrived for part in ready)])
+        order = np.argsort(tuples["time"], kind="stable")
+        return sift({name: column[order] for name, column in tuples.items()}, arrived[order])
+
+    def save(self, store: Store) -> None:
+        """Write what a batch left pending, and how far lanes have come."""
+        for number in self._stored - self.pending.keys():
+            store.remove(number)
+        for number in self.pending.keys() - self._stored:
+            store.put(number, self.pending[number].encode())
+        self._stored = set(self.pending)
+        lanes = [(number, lane.newest, lane.arrived, lane.behind) for number, lane in self.lanes.items()]
+        head = np.array([self.horizon, self._next], np.int64).tobytes()
+        store.put(0, head + np.array(lanes, _LANE).tobytes())
+
+    @classmethod
+    def load(cls, lateness: int, silence: int, store: Store) -> Intake:
+        """The intake as it was saved."""
+        entries = dict(store.items())
+        head = entries.pop(0, b"")
+        if len(head) < 16 or (len(head) - 16) % _LANE.itemsize:
+            raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
+        horizon, following = (int(number) for number in np.frombuffer(head, np.int64, 2))
+        lanes = {number: Lane(*values) for number, *values in np.frombuffer(head, _LANE, offset=16).tolist()}
+        loaded = cls(lateness, silence, horizon, lanes, _stored=set(entries), _next=following)
+        for number in sorted(entries):
+            # an entry is written once: some of it may have been released since
+            _, rest = Pending.decode(entries[number]).split(horizon)
+            if rest.arrived.size:
+                loaded.pending[number] = rest
+        return loaded

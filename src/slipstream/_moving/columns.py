@@ -1,0 +1,224 @@
+"""Arrow columns of moving values as NumPy arrays, and back.
+
+Reading copies nothing: a list column is its offsets and its flat values. All arrays are read-only views, so a kernel
+is compiled once whether its input came from Arrow or from NumPy. What is read is checked first (``validity``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream._moving import types, validity
+from slipstream._moving.validity import Faults
+from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
+
+
+class MPoints(NamedTuple):
+    """Moving points: row r has vertices ``rows[r]:rows[r+1]`` and sequences ``parts[r]:parts[r+1]``."""
+
+    rows: Ints
+    t: Longs
+    x: Floats
+    y: Floats
+    parts: Ints
+    starts: Ints
+
+
+class Periods(NamedTuple):
+    """Sets of intervals: row r has ``rows[r]:rows[r+1]``."""
+
+    rows: Ints
+    begin: Longs
+    end: Longs
+
+
+class MReals(NamedTuple):
+    """Moving reals, each unit sqrt(a s² + b s + c)."""
+
+    rows: Ints
+    begin: Longs
+    end: Longs
+    a: Floats
+    b: Floats
+    c: Floats
+
+
+class MBools(NamedTuple):
+    """Moving booleans."""
+
+    rows: Ints
+    begin: Longs
+    end: Longs
+    value: Bools
+
+
+class Lines(NamedTuple):
+    """Polylines, or the rings of regions."""
+
+    rows: Ints
+    x: Floats
+    y: Floats
+    parts: Ints
+    starts: Ints
+
+
+class Points(NamedTuple):
+    """Places."""
+
+    x: Floats
+    y: Floats
+
+
+class IPoints(NamedTuple):
+    """Places at instants."""
+
+    t: Longs
+    x: Floats
+    y: Floats
+
+
+Column = Any
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A read-only view: what Arrow gives and what kernels are compiled for."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _flat(array: pa.Array) -> np.ndarray[Any, Any]:
+    if pa.types.is_timestamp(array.type):
+        micros = array if array.type.unit == "us" else array.cast(pa.timestamp("us", tz=array.type.tz))
+        return frozen(_numbers(micros.view(pa.int64())))
+    if pa.types.is_boolean(array.type):
+        return frozen(array.to_numpy(zero_copy_only=False))
+    return frozen(_numbers(array))
+
+
+def _numbers(array: pa.Array) -> np.ndarray[Any, Any]:
+    """Values without copying; where there are nulls, their slots hold zero and the row is masked elsewhere."""
+    if array.null_count:
+        array = array.fill_null(0)
+    values: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=True)
+    return values
+
+
+def _same_lengths(fields: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Lists of the same lengths with the same offsets: those of a column that was put together may differ."""
+    first, *others = (field.offsets for name, field in fields.items() if name != "starts")
+    if all(other.equals(first) for other in others):
+        return fields
+    every = pa.array(np.arange(len(first) - 1))
+    return {name: field.take(every) for name, field in fields.items()}
+
+
+#: structs of lists by the names of their fields: what their columns become, and what people call them
+_KINDS: dict[tuple[str, ...], tuple[Any, str]] = {
+    ("begin", "end"): (Periods, "periods"),
+    ("begin", "end", "value"): (MBools, "mbool"),
+    ("begin", "end", "a", "b", "c"): (MReals, "mreal"),
+    ("t", "x", "y", "starts"): (MPoints, "mpoint"),
+    ("x", "y", "starts"): (Lines, "line"),
+}
+
+
+def _fields(array: pa.Array) -> dict[str, pa.Array]:
+    return dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+
+
+def faults(array: pa.Array) -> Faults:
+    """What is wrong with each row of a column of moving values, periods, lines or regions."""
+    fields = _fields(array)
+    return validity.faults(array, fields, {name: _flat(field.values) for name, field in fields.items()})
+
+
+def check(array: pa.Array) -> None:
+    """Refuse a column with a value that breaks the rules of its type, and name the row."""
+    if not pa.types.is_struct(array.type) or (kind := _KINDS.get(tuple(f.name for f in array.type))) is None:
+        return
+    faults(array).refuse(kind[1])
+
+
+def is_missing(array: pa.Array) -> Bools | None:
+    """Which rows are null, or a place without two finite coordinates; nothing where none is."""
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_struct(array.type) and pa.types.is_floating(array.type.field(array.type.num_fields - 1).type):
+        for field in array.flatten():
+            lost = field.is_null().to_numpy(zero_copy_only=False)
+            if pa.types.is_floating(field.type):
+                lost = lost | ~np.isfinite(_flat(field))
+            missing = lost if missing is None else missing | lost
+    return missing
+
+
+def read(array: pa.Array) -> Column:
+    """A column of any of our types as NumPy arrays; refused if one of its values breaks the rules of its type.
+
+    >>> read(pa.array([{"x": 1.0, "y": 2.0}], types.POINT.arrow)).x
+    array([1.])
+    """
+    check(array)
+    return trusted(array)
+
+
+def trusted(array: pa.Array) -> Column:
+    """The same without a look at the values: for columns that were checked before."""
+    if pa.types.is_struct(array.type):
+        return _struct(array)
+    if pa.types.is_timestamp(array.type) or pa.types.is_boolean(array.type):
+        return _flat(array)
+    return _flat(array.cast(pa.float64()))
+
+
+def _struct(array: pa.Array) -> Column:
+    fields = _fields(array)
+    names = tuple(fields)
+    if names == ("x", "y"):
+        return Points(_flat(fields["x"]), _flat(fields["y"]))
+    if names == ("t", "x", "y"):
+        return IPoints(*(_flat(fields[name]) for name in names))
+    made, _ = _KINDS[names]
+    fields = _same_lengths(fields)
+    starts = fields.pop("starts", None)
+    rows = frozen(next(iter(fields.values())).offsets.to_numpy())
+    values = [_flat(field.values) for field in fields.values()]
+    sequences = () if starts is None else (frozen(starts.offsets.to_numpy()), _flat(starts.values))
+    return made(rows, *values, *sequences)
+
+
+def _written(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+    plain = pa.array(values)
+    return plain.view(kind) if pa.types.is_timestamp(kind) else plain
+
+
+def write(value: Column, kind: types.Type, nulls: Bools | None = None) -> pa.Array:
+    """NumPy arrays as a column of ``kind``; rows where ``nulls`` holds are null."""
+    mask = pa.array(nulls) if nulls is not None and nulls.any() else None
+    if not pa.types.is_struct(kind.arrow):
+        flat = _written(np.ascontiguousarray(value), kind.arrow)
+        return pa.array(flat, mask=nulls) if mask is None else pa.compute.if_else(mask, None, flat)
+    fields = list(kind.arrow)
+    names = value._fields
+    arrays = []
+    for field in fields:
+        flat = getattr(value, field.name)
+        if pa.types.is_list(field.type):
+            offsets = value.parts if field.name == "starts" else value.rows
+            flat = pa.ListArray.from_arrays(pa.array(offsets), _written(flat, field.type.value_type))
+        else:
+            flat = _written(flat, field.type)
+        arrays.append(flat)
+    assert len(names) >= len(fields)
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+
+def count(value: Column) -> int:
+    """How many rows a column has."""
+    rows = getattr(value, "rows", None)
+    if rows is not None:
+        return len(rows) - 1
+    return len(value[0]) if isinstance(value, tuple) else len(value)

@@ -1,0 +1,151 @@
+"""Moving points as text: MobilityDB's WKT and OGC Moving Features JSON, in and out."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from slipstream._errors import MALFORMED, BadInput
+from slipstream._moving.value import METRES, MovingPoint, check_metres, instant
+from slipstream._tools.strict_json import json_of
+
+#: reference systems in degrees: WGS 84, ETRS89, NAD83
+DEGREES = ("4326", "4258", "4269")
+
+_PROJECT = "Project them to metres first, for example with {plane}"
+_INSTANT = re.compile(r"\s*POINT\s*\(\s*([^\s()]+)\s+([^\s()]+)\s*\)\s*@\s*([^,\]\)\}]+)\s*", re.IGNORECASE)
+_SEQUENCE = re.compile(r"\s*[\[(]((?:[^\[\]()]|\([^()]*\))*)[\])]\s*")
+
+
+def to_wkt(m: MovingPoint) -> str:
+    """As MobilityDB writes a temporal point: sequences in brackets, all of them in braces.
+
+    >>> to_wkt(from_wkt("{[POINT(0 0)@2007-05-28 00:00:00+00, POINT(3 4)@2007-05-28 00:00:01+00]}"))
+    '{[POINT(0.0 0.0)@2007-05-28 00:00:00+00:00, POINT(3.0 4.0)@2007-05-28 00:00:01+00:00]}'
+    """
+    parts = []
+    for s in m.sequences:
+        rows = zip(m.t[s].tolist(), m.x[s].tolist(), m.y[s].tolist(), strict=True)
+        parts.append("[" + ", ".join(f"POINT({x!r} {y!r})@{instant(t)}" for t, x, y in rows) + "]")
+    return "{" + ", ".join(parts) + "}"
+
+
+def from_wkt(text: str, *, units: str | None = None) -> MovingPoint:
+    """From MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``.
+
+    Degrees are refused. Without an SRID the numbers decide, unless ``units="m"`` says that they are metres.
+    """
+    head, _, body = text.strip().rpartition(";")
+    srid = head.upper().removeprefix("SRID=").strip()
+    if srid in DEGREES:
+        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.")
+    made = MovingPoint.of(_sequences(body.strip(), text))
+    if srid in ("", "0"):
+        check_metres([made], repr(text[:60]), "its places", f"{_PROJECT}; {METRES}.", units)
+    return made
+
+
+def _sequences(body: str, text: str) -> list[list[tuple[datetime, float, float]]]:
+    if body.startswith("{"):
+        if not body.endswith("}"):
+            raise _broken(text)
+        body = body[1:-1]
+    if not body.strip():
+        return []
+    if not body.lstrip().startswith(("[", "(")):
+        return [[vertex] for vertex in _vertices(body, text)]
+    sequences, place = [], 0
+    while place < len(body):
+        found = _SEQUENCE.match(body, place)
+        if not found:
+            raise _broken(text)
+        sequences.append(_vertices(found.group(1), text))
+        place = found.end()
+        if place < len(body):
+            if body[place] != ",":
+                raise _broken(text)
+            place += 1
+    return sequences
+
+
+def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
+    out, place = [], 0
+    while place < len(body):
+        found = _INSTANT.match(body, place)
+        if not found:
+            raise _broken(text)
+        out.append((_time(found.group(3).strip(), text), _number(found.group(1), text), _number(found.group(2), text)))
+        place = found.end()
+        if place < len(body):
+            if body[place] != ",":
+                raise _broken(text)
+            place += 1
+    return out
+
+
+def _broken(text: str) -> BadInput:
+    return BadInput(
+        f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}."
+    )
+
+
+def _number(word: str, text: str) -> float:
+    try:
+        return float(word)
+    except MALFORMED as error:
+        raise _broken(text) from error
+
+
+def _time(word: str, text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(word)
+    except MALFORMED as error:
+        raise _broken(text) from error
+
+
+def to_mfjson(m: MovingPoint) -> str:
+    """As OGC Moving Features JSON (MovingPoint, linear interpolation)."""
+    sequences = [
+        {
+            "coordinates": np.c_[m.x[s], m.y[s]].tolist(),
+            "datetimes": [instant(t).isoformat() for t in m.t[s].tolist()],
+            "lower_inc": True,
+            "upper_inc": True,
+        }
+        for s in m.sequences
+    ]
+    return json.dumps({"type": "MovingPoint", "sequences": sequences, "interpolation": "Linear"})
+
+
+def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
+    """From Moving Features JSON: a MovingPoint with its sequences, or with one sequence in itself.
+
+    Degrees are refused. Without a ``crs`` the numbers decide, unless ``units="m"`` says that they are metres.
+    """
+    try:
+        body: dict[str, Any] = json_of(text)
+        if body["type"] != "MovingPoint":
+            raise ValueError(f"a {body['type']}")
+        parts = body.get("sequences", [body])
+        sequences = [
+            [
+                (datetime.fromisoformat(t), float(place[0]), float(place[1]))
+                for t, place in zip(part["datetimes"], part["coordinates"], strict=True)
+            ]
+            for part in parts
+            if "datetimes" in part
+        ]
+    except MALFORMED as error:
+        raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
+    if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
+        raise BadInput(f"MF-JSON: interpolation {body['interpolation']}.", hint="Only linear movement is known.")
+    if (crs := body.get("crs")) and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84")):
+        raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.")
+    made = MovingPoint.of(sequences)
+    if not crs:
+        check_metres([made], "MF-JSON", "its coordinates", f"{_PROJECT}; {METRES}.", units)
+    return made

@@ -1,0 +1,397 @@
+"""Kernels on one moving point: where it was, when it was defined, how far it went.
+
+Each kernel takes whole columns (``MPoints`` and friends) and loops over rows; a row's vertices are in time order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slipstream._moving.columns import IPoints, Lines, MPoints, Periods
+from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
+
+
+@compiled
+def sequence(m: MPoints, row: int, k: int) -> tuple[int, int]:
+    """First and one-past-last vertex of sequence ``k`` (counted over the whole column) of ``row``."""
+    base = m.rows[row]
+    first = base + m.starts[k]
+    last = m.rows[row + 1] if k + 1 == m.parts[row + 1] else base + m.starts[k + 1]
+    return first, last
+
+
+@compiled
+def superseded(m: MPoints, row: int, k: int, t: int) -> bool:
+    """Whether sequence ``k`` ends at ``t`` just where the next begins: then the next counts."""
+    return bool(k + 1 < m.parts[row + 1] and m.t[m.rows[row] + m.starts[k + 1]] == t)
+
+
+@compiled
+def between(t0: int, t1: int, v0: float, v1: float, t: int) -> float:
+    """The value at ``t`` of a linear motion from ``v0`` at ``t0`` to ``v1`` at ``t1``; exact at both ends."""
+    if t == t1:
+        return v1
+    return v0 + (v1 - v0) * (float(t - t0) / float(t1 - t0))
+
+
+@compiled
+def vertex_before(m: MPoints, row: int, t: int) -> int:
+    """The last vertex of ``row`` at or before ``t``; one before its first vertex if there is none."""
+    low, high = m.rows[row], m.rows[row + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if m.t[middle] <= t:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low - 1)
+
+
+@compiled
+def starts_sequence(m: MPoints, row: int, vertex: int) -> bool:
+    """Whether a new sequence begins at ``vertex``, or the row ends before it."""
+    if vertex >= m.rows[row + 1]:
+        return True
+    wanted = vertex - m.rows[row]
+    low, high = m.parts[row], m.parts[row + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if m.starts[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < m.parts[row + 1] and m.starts[low] == wanted)
+
+
+@compiled
+def positions_at(m: MPoints, instants: Longs) -> tuple[Bools, Floats, Floats]:
+    """Whether each point was anywhere at its instant, and where."""
+    n = len(m.rows) - 1
+    found, x, y = np.zeros(n, np.bool_), np.zeros(n), np.zeros(n)
+    for row in range(n):
+        t = instants[row]
+        i = vertex_before(m, row, t)
+        if i < m.rows[row]:
+            continue
+        if m.t[i] == t:
+            found[row], x[row], y[row] = True, m.x[i], m.y[i]
+        elif not starts_sequence(m, row, i + 1):
+            found[row] = True
+            x[row] = between(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t)
+            y[row] = between(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t)
+    return found, x, y
+
+
+@compiled
+def overlaps(m: MPoints, periods: Periods) -> Bools:
+    """Whether each point is defined some time in its periods."""
+    n = len(m.rows) - 1
+    found = np.zeros(n, np.bool_)
+    for row in range(n):
+        k, p = m.parts[row], periods.rows[row]
+        while k < m.parts[row + 1] and p < periods.rows[row + 1]:
+            first, last = sequence(m, row, k)
+            if m.t[last - 1] < periods.begin[p]:
+                k += 1
+            elif periods.end[p] < m.t[first]:
+                p += 1
+            else:
+                found[row] = True
+                break
+    return found
+
+
+@compiled
+def _copy(m: MPoints, first: int, last: int, t0: int, t1: int, out: MPoints, at: int) -> int:
+    """Write the motion of vertices ``first:last`` from ``t0`` to ``t1`` at place ``at``; returns the place after it."""
+    low, high = first, last
+    while low < high:  # the first vertex after t0
+        middle = (low + high) // 2
+        if m.t[middle] <= t0:
+            low = middle + 1
+        else:
+            high = middle
+    i = low - 1
+    out.t[at] = t0
+    if m.t[i] == t0:
+        out.x[at], out.y[at] = m.x[i], m.y[i]
+    else:
+        out.x[at] = between(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t0)
+        out.y[at] = between(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t0)
+    at += 1
+    i += 1
+    while i < last and m.t[i] <= t1:
+        out.t[at], out.x[at], out.y[at] = m.t[i], m.x[i], m.y[i]
+        at += 1
+        i += 1
+    if out.t[at - 1] < t1:
+        out.t[at] = t1
+        out.x[at] = between(m.t[i - 1], m.t[i], m.x[i - 1], m.x[i], t1)
+        out.y[at] = between(m.t[i - 1], m.t[i], m.y[i - 1], m.y[i], t1)
+        at += 1
+    return at
+
+
+@compiled
+def restrict(m: MPoints, periods: Periods) -> MPoints:
+    """Each point within its periods: the paper's *atperiods*."""
+    n = len(m.rows) - 1
+    room, sequences = 0, 0
+    for row in range(n):
+        # each common interval adds at most its two ends to the vertices already there
+        common = m.parts[row + 1] - m.parts[row] + periods.rows[row + 1] - periods.rows[row]
+        room += m.rows[row + 1] - m.rows[row] + 2 * common
+        sequences += common
+    rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
+    starts = np.empty(sequences, np.int32)
+    out = MPoints(rows, np.empty(room, np.int64), np.empty(room), np.empty(room), parts, starts)
+    at, part = 0, 0
+    for row in range(n):
+        k, p = m.parts[row], periods.rows[row]
+        while k < m.parts[row + 1] and p < periods.rows[row + 1]:
+            first, last = sequence(m, row, k)
+            t0, t1 = max(m.t[first], periods.begin[p]), min(m.t[last - 1], periods.end[p])
+            shadowed = t0 == t1 and superseded(m, row, k, t0)
+            if t0 <= t1 and not shadowed:
+                starts[part] = at - rows[row]
+                part += 1
+                at = _copy(m, first, last, t0, t1, out, at)
+            if m.t[last - 1] < periods.end[p] or shadowed:
+                k += 1
+            else:
+                p += 1
+        rows[row + 1], parts[row + 1] = at, part
+    return MPoints(rows, out.t[:at], out.x[:at], out.y[:at], parts, starts[:part])
+
+
+@compiled
+def lengths(m: MPoints) -> Floats:
+    """How far each point travelled, in metres."""
+    n = len(m.rows) - 1
+    out = np.zeros(n)
+    for row in range(n):
+        for k in range(m.parts[row], m.parts[row + 1]):
+            first, last = sequence(m, row, k)
+            for i in range(first, last - 1):
+                out[row] += np.hypot(m.x[i + 1] - m.x[i], m.y[i + 1] - m.y[i])
+    return out
+
+
+@compiled
+def definition_times(m: MPoints) -> Periods:
+    """When each point was somewhere; sequences that touch make one interval."""
+    n = len(m.rows) - 1
+    rows = np.zeros(n + 1, np.int32)
+    begin, end = np.empty(len(m.starts), np.int64), np.empty(len(m.starts), np.int64)
+    at = 0
+    for row in range(n):
+        for k in range(m.parts[row], m.parts[row + 1]):
+            first, last = sequence(m, row, k)
+            if at > rows[row] and end[at - 1] >= m.t[first]:
+                end[at - 1] = max(end[at - 1], m.t[last - 1])
+            else:
+                begin[at], end[at] = m.t[first], m.t[last - 1]
+                at += 1
+        rows[row + 1] = at
+    return Periods(rows, begin[:at], end[:at])
+
+
+@compiled
+def merged(periods: Periods) -> Periods:
+    """Periods whose intervals, already in order of their begin, may touch or overlap: united."""
+    n = len(periods.rows) - 1
+    rows = np.zeros(n + 1, np.int32)
+    begin, end = np.empty_like(periods.begin), np.empty_like(periods.end)
+    at = 0
+    for row in range(n):
+        for p in range(periods.rows[row], periods.rows[row + 1]):
+            if at > rows[row] and end[at - 1] >= periods.begin[p]:
+                end[at - 1] = max(end[at - 1], periods.end[p])
+            else:
+                begin[at], end[at] = periods.begin[p], periods.end[p]
+                at += 1
+        rows[row + 1] = at
+    return Periods(rows, begin[:at], end[:at])
+
+
+@compiled
+def trajectories(m: MPoints) -> Lines:
+    """The paths, as polylines without the waiting."""
+    n = len(m.rows) - 1
+    rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
+    x, y, starts = np.empty(len(m.x)), np.empty(len(m.x)), np.empty(len(m.starts), np.int32)
+    at, part = 0, 0
+    for row in range(n):
+        for k in range(m.parts[row], m.parts[row + 1]):
+            first, last = sequence(m, row, k)
+            if at > rows[row] and x[at - 1] == m.x[first] and y[at - 1] == m.y[first]:
+                first += 1  # goes on where the one before ended
+            else:
+                starts[part] = at - rows[row]
+                part += 1
+                x[at], y[at] = m.x[first], m.y[first]
+                at += 1
+                first += 1
+            for i in range(first, last):
+                if x[at - 1] != m.x[i] or y[at - 1] != m.y[i]:
+                    x[at], y[at] = m.x[i], m.y[i]
+                    at += 1
+        rows[row + 1], parts[row + 1] = at, part
+    return Lines(rows, x[:at], y[:at], parts, starts[:part])
+
+
+@compiled
+def ends(m: MPoints, final: bool) -> tuple[Bools, IPoints]:
+    """The first or last place of each point, with its instant."""
+    n = len(m.rows) - 1
+    found, t, x, y = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    for row in range(n):
+        if m.rows[row] < m.rows[row + 1]:
+            i = m.rows[row + 1] - 1 if final else m.rows[row]
+            found[row], t[row], x[row], y[row] = True, m.t[i], m.x[i], m.y[i]
+    return found, IPoints(t, x, y)
+
+
+@compiled
+def _in_order(m: MPoints, groups: Ints, group: int) -> tuple[Ints, Ints]:
+    """First and one-past-last vertices of all sequences of a group's rows, by the time they begin."""
+    size = 0
+    for row in range(groups[group], groups[group + 1]):
+        size += m.parts[row + 1] - m.parts[row]
+    first, last, begin = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int64)
+    at = 0
+    for row in range(groups[group], groups[group + 1]):
+        for k in range(m.parts[row], m.parts[row + 1]):
+            first[at], last[at] = sequence(m, row, k)
+            begin[at] = m.t[first[at]]
+            at += 1
+    order = np.argsort(begin, kind="mergesort")
+    return first[order], last[order]
+
+
+@compiled
+def concatenated(m: MPoints, groups: Ints) -> MPoints:
+    """One moving point of all rows ``groups[g]:groups[g+1]``; where two overlap in time the earlier counts.
+
+    Sequences that meet at one instant and place become one.
+    """
+    n = len(groups) - 1
+    rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
+    room = len(m.t)
+    t, x, y = np.empty(room, np.int64), np.empty(room), np.empty(room)
+    starts = np.empty(len(m.starts), np.int32)
+    at, part = 0, 0
+    for group in range(n):
+        firsts, lasts = _in_order(m, groups, group)
+        for s in range(len(firsts)):
+            i, last = firsts[s], lasts[s]
+            behind = at > rows[group] and m.t[i] <= t[at - 1]
+            if behind and m.t[i] == t[at - 1] and (abs(m.x[i] - x[at - 1]) > 1e-6 or abs(m.y[i] - y[at - 1]) > 1e-6):
+                behind = False  # a jump: the later sequence counts from here
+            if behind:
+                while i < last and m.t[i] <= t[at - 1]:
+                    i += 1
+            else:
+                starts[part] = at - rows[group]
+                part += 1
+            for j in range(i, last):
+                t[at], x[at], y[at] = m.t[j], m.x[j], m.y[j]
+                at += 1
+        rows[group + 1], parts[group + 1] = at, part
+    return MPoints(rows, t[:at], x[:at], y[:at], parts, starts[:part])
+
+
+@compiled
+def _rests(m: MPoints, i: int, pause: int) -> bool:
+    still = m.x[i] == m.x[i + 1] and m.y[i] == m.y[i + 1]
+    return bool(still and m.t[i + 1] - m.t[i] > pause)
+
+
+@compiled
+def _pieces(m: MPoints, first: Longs, last: Longs) -> MPoints:
+    """The movements from vertex ``first[k]`` to vertex ``last[k]``, each a row of one sequence."""
+    n = len(first)
+    rows = np.zeros(n + 1, np.int32)
+    for k in range(n):
+        rows[k + 1] = rows[k] + last[k] - first[k] + 1
+    t, x, y = np.empty(rows[n], np.int64), np.empty(rows[n]), np.empty(rows[n])
+    for k in range(n):
+        to, of = slice(rows[k], rows[k + 1]), slice(first[k], last[k] + 1)
+        t[to], x[to], y[to] = m.t[of], m.x[of], m.y[of]
+    return MPoints(rows, t, x, y, np.arange(n + 1).astype(np.int32), np.zeros(n, np.int32))
+
+
+MINUTE = 60_000_000
+
+
+@compiled
+def _pause_end(m: MPoints, i: int, last: int, pause: int) -> int:
+    """The last vertex of the trip that begins at ``i``: a movement up to the next long rest, or such a rest."""
+    j = i + 1
+    if j < last and not _rests(m, i, pause):
+        while j + 1 < last and not _rests(m, j, pause):
+            j += 1
+    return min(j, last - 1)
+
+
+@compiled
+def _extent_end(m: MPoints, i: int, last: int, extent: float) -> int:
+    """The last vertex of the piece that begins at ``i``."""
+    x0, x1, y0, y1, j = m.x[i], m.x[i], m.y[i], m.y[i], i
+    while j + 1 < last:
+        if j > i and (_rests(m, j, MINUTE) or _rests(m, j - 1, MINUTE)):
+            break
+        x0, x1 = min(x0, m.x[j + 1]), max(x1, m.x[j + 1])
+        y0, y1 = min(y0, m.y[j + 1]), max(y1, m.y[j + 1])
+        if j > i and (x1 - x0 > extent or y1 - y0 > extent):
+            break
+        j += 1
+    return j
+
+
+@compiled
+def _split(m: MPoints, pause: int, extent: float) -> tuple[Ints, MPoints]:
+    """The pieces of each row (as offsets) and the pieces, cut by extent, or by pauses where there is none."""
+    n = len(m.rows) - 1
+    firsts, lasts = np.empty(len(m.t), np.int64), np.empty(len(m.t), np.int64)
+    pieces, count = np.zeros(n + 1, np.int32), 0
+    for row in range(n):
+        for k in range(m.parts[row], m.parts[row + 1]):
+            i, last = sequence(m, row, k)
+            while True:
+                firsts[count] = i
+                i = _extent_end(m, i, last, extent) if extent > 0.0 else _pause_end(m, i, last, pause)
+                lasts[count] = i
+                count += 1
+                if i >= last - 1:
+                    break
+        pieces[row + 1] = count
+    return pieces, _pieces(m, firsts[:count], lasts[:count])
+
+
+def split_at_pauses(m: MPoints, pause: int) -> tuple[Ints, MPoints]:
+    """Trips: movements without a rest longer than ``pause``; each such rest is a trip of its own.
+
+    Returns how many trips each row gave (as offsets) and the trips.
+    """
+    return _split(m, pause, 0.0)
+
+
+def split_by_extent(m: MPoints, extent: float) -> tuple[Ints, MPoints]:
+    """Pieces of whole units, in order, each at most ``extent`` metres wide and high (a longer unit is alone).
+
+    A rest ends a piece, so that a piece either moves or stands. Returns the pieces of each row (offsets) and them.
+    """
+    return _split(m, 0, extent)
+
+
+@compiled
+def boxes(m: MPoints) -> tuple[Floats, Floats, Floats, Floats]:
+    """The bounding boxes: least x and y, greatest x and y; empty points have an empty (inverted) box."""
+    n = len(m.rows) - 1
+    x0, y0, x1, y1 = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -np.inf)
+    for row in range(n):
+        for i in range(m.rows[row], m.rows[row + 1]):
+            x0[row], x1[row] = min(x0[row], m.x[i]), max(x1[row], m.x[i])
+            y0[row], y1[row] = min(y0[row], m.y[i]), max(y1[row], m.y[i])
+    return x0, y0, x1, y1

@@ -1,0 +1,241 @@
+"""Degrees and metres: the plane that longitudes and latitudes are projected to, and how degrees are told from metres.
+
+Moving points are in metres in a plane, and two of them can be compared only if it is the same plane. So a plane is a
+value: whoever reads degrees names it, and reads everything else into the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._errors import BadArgument, BadInput
+from slipstream._tools.numba_tools import Bools, Floats, Longs
+
+#: WGS 84: half the longest axis in metres, and the flattening
+_AXIS, _FLATTENING = 6_378_137.0, 1 / 298.257223563
+_N = _FLATTENING / (2 - _FLATTENING)
+_ECCENTRICITY = math.sqrt(_FLATTENING * (2 - _FLATTENING))
+#: the length of a meridian over 2 pi
+_RADIUS = _AXIS / (1 + _N) * (1 + _N**2 / 4 + _N**4 / 64)
+
+#: Krüger's series to the fourth order (Karney, "Transverse Mercator with an accuracy of a few nanometers", 2011,
+#: equations 35 and 36); what is left out is below a micrometre
+_FORTH = (
+    _N / 2 - 2 / 3 * _N**2 + 5 / 16 * _N**3 + 41 / 180 * _N**4,
+    13 / 48 * _N**2 - 3 / 5 * _N**3 + 557 / 1440 * _N**4,
+    61 / 240 * _N**3 - 103 / 140 * _N**4,
+    49561 / 161280 * _N**4,
+)
+_BACK = (
+    _N / 2 - 2 / 3 * _N**2 + 37 / 96 * _N**3 - 1 / 360 * _N**4,
+    1 / 48 * _N**2 + 1 / 15 * _N**3 - 437 / 1440 * _N**4,
+    17 / 480 * _N**3 - 37 / 840 * _N**4,
+    4397 / 161280 * _N**4,
+)
+
+#: the farthest from the central meridian: lengths are off by 1 % there
+FARTHEST = 900_000.0
+
+#: how many metres (or degrees) per second most movements make: a car that drives 100 km/h makes 0.0003 degrees
+_SLOW = 0.01
+#: the share of places that must lie on the globe: a fix here and there is broken in most files
+_MOST = 0.9
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A transverse Mercator projection of WGS 84, forth and back.
+
+    ``Plane.utm(33)`` is a zone of UTM, which other systems know by its number (``srid``); ``Plane.around(lon, lat)``
+    has its origin where you say. The planes of two values compare equal exactly if their coordinates can be compared.
+
+    Lengths in the plane are those on the ellipsoid times ``scale * (1 + (x - x0)² / 2R²)``: around its centre a plane
+    is off by less than 0.02 % within 100 km and 0.1 % within 280 km east or west, however far it goes north or south;
+    a zone of UTM by 0.04 % in its middle and 0.1 % at its edges. Farther than 900 km (1 %) is refused. Forth and back
+    is exact to a micrometre.
+
+    >>> plane = Plane.utm(33)
+    >>> x, y = plane.project(13.4, 52.5)
+    >>> round(float(x)), round(float(y))
+    (391391, 5817855)
+    >>> lon, lat = plane.locate(x, y)
+    >>> round(float(lon), 9), round(float(lat), 9)
+    (13.4, 52.5)
+    """
+
+    #: the central meridian and the latitude of the origin, in degrees
+    lon: float
+    lat: float = 0.0
+    scale: float = 1.0
+    #: the coordinates of the origin, in metres
+    x0: float = 0.0
+    y0: float = 0.0
+    #: its EPSG number, 0 where it has none
+    srid: int = 0
+
+    def __post_init__(self) -> None:
+        if not (-180 <= self.lon <= 180 and -90 <= self.lat <= 90):
+            raise BadArgument(f"Plane at lon {self.lon}, lat {self.lat}: not on the globe.", hint="Give degrees.")
+
+    @classmethod
+    def utm(cls, zone: int, *, south: bool = False) -> Plane:
+        """A zone of UTM, 1 to 60, on the northern half of the globe or the southern."""
+        if not 1 <= zone <= 60:
+            raise BadArgument(f"UTM zone {zone}: not 1 to 60.", hint="Zone 33 is 12 to 18 degrees east.")
+        y0, srid = (10_000_000.0, 32700 + zone) if south else (0.0, 32600 + zone)
+        return cls(6.0 * zone - 183.0, 0.0, 0.9996, 500_000.0, y0, srid)
+
+    @classmethod
+    def utm_at(cls, lon: float, lat: float) -> Plane:
+        """The zone of UTM that a place lies in (six degrees each; Norway's exceptions are not made).
+
+        >>> Plane.utm_at(13.4, 52.5) == Plane.utm(33)
+        True
+        """
+        if not (-180 <= lon <= 180 and -90 <= lat <= 90):
+            raise BadArgument(f"lon {lon}, lat {lat}: not on the globe.", hint="Give degrees.")
+        return cls.utm(min(int((lon + 180) // 6) + 1, 60), south=lat < 0)
+
+    @classmethod
+    def around(cls, lon: float, lat: float) -> Plane:
+        """The plane with its origin at a place, true to scale there."""
+        return cls(lon, lat)
+
+    @property
+    def crs(self) -> str | None:
+        """The name by which GeoPandas and others know it, where they do: ``EPSG:32633``."""
+        return f"EPSG:{self.srid}" if self.srid else None
+
+    def project(self, lon: npt.ArrayLike, lat: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees as metres east and north; nowhere on the globe, or too far from the meridian, is refused."""
+        lon_, lat_ = np.asarray(lon, float), np.asarray(lat, float)
+        _refuse(~((np.abs(lon_) <= 180) & (np.abs(lat_) <= 90)), lon_, lat_, "not degrees")
+        east = (lon_ - self.lon + 180) % 360 - 180
+        _refuse(np.abs(east) > 80, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
+        xi, eta = _unrolled(np.radians(east), np.radians(lat_))
+        x, y = self.scale * _RADIUS * eta, self.scale * (_RADIUS * xi - _meridian(self.lat))
+        _refuse(np.abs(x) > FARTHEST, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
+        return self.x0 + x, self.y0 + y
+
+    def locate(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Longitudes and latitudes of places in the plane: the inverse of :meth:`project`."""
+        eta = (np.asarray(x, float) - self.x0) / (self.scale * _RADIUS)
+        xi = ((np.asarray(y, float) - self.y0) / self.scale + _meridian(self.lat)) / _RADIUS
+        lon, lat = _rolled(xi, eta)
+        return (np.degrees(lon) + self.lon + 180) % 360 - 180, np.degrees(lat)
+
+
+def _refuse(bad: Bools, lon: Floats, lat: Floats, why: str) -> None:
+    if np.any(bad):
+        at = np.unravel_index(np.argmax(bad), np.shape(bad))
+        lon_, lat_ = np.broadcast_arrays(lon, lat)
+        raise BadInput(
+            f"Place {int(at[0]) + 1 if at else 1}: lon {lon_[at]}, lat {lat_[at]}: {why}.",
+            hint=f"Project with a plane that is near, for example Plane.{_utm_name(lon_[at], lat_[at])}.",
+        )
+
+
+def _utm_name(lon: float, lat: float) -> str:
+    """How to write the zone of UTM that a place lies in."""
+    if not (abs(lon) <= 180 and abs(lat) <= 90):
+        return "utm(33)"
+    zone = Plane.utm_at(lon, lat).srid % 100
+    return f"utm({zone}{', south=True' if lat < 0 else ''})"
+
+
+def _conformal(tau: Floats) -> Floats:
+    """The tangent of the conformal latitude from that of the geographic one."""
+    root = np.sqrt(1 + tau * tau)
+    sigma = np.sinh(_ECCENTRICITY * np.arctanh(_ECCENTRICITY * tau / root))
+    return np.asarray(tau * np.sqrt(1 + sigma * sigma) - sigma * root)
+
+
+def _geographic(conformal: Floats) -> Floats:
+    """The inverse, by Newton's method; two steps are enough, the third is for the neighbourhood of the poles."""
+    tau, square = conformal / (1 - _ECCENTRICITY**2), 1 - _ECCENTRICITY**2
+    for _ in range(3):
+        here = _conformal(tau)
+        step = (
+            (conformal - here) / np.sqrt(1 + here * here) * (1 + square * tau * tau) / square / np.sqrt(1 + tau * tau)
+        )
+        tau = tau + step
+    return np.asarray(tau)
+
+
+def _series(terms: tuple[float, ...], xi: Floats, eta: Floats) -> tuple[Floats, Floats]:
+    """Krüger's sums for both directions."""
+    twice = [2 * (k + 1) for k in range(len(terms))]
+    along = sum(a * np.sin(k * xi) * np.cosh(k * eta) for k, a in zip(twice, terms, strict=True))
+    across = sum(a * np.cos(k * xi) * np.sinh(k * eta) for k, a in zip(twice, terms, strict=True))
+    return np.asarray(along), np.asarray(across)
+
+
+def _unrolled(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
+    """Radians, east of the central meridian, as multiples of the radius north and east."""
+    # the tangent at a pole is large enough as it is
+    tau = _conformal(np.tan(lat))
+    xi, eta = np.arctan2(tau, np.cos(lon)), np.arcsinh(np.sin(lon) / np.hypot(tau, np.cos(lon)))
+    along, across = _series(_FORTH, xi, eta)
+    return xi + along, eta + across
+
+
+def _rolled(xi: Floats, eta: Floats) -> tuple[Floats, Floats]:
+    """The inverse of :func:`_unrolled`."""
+    along, across = _series(_BACK, xi, eta)
+    xi, eta = xi - along, eta - across
+    tau = _geographic(np.sin(xi) / np.hypot(np.sinh(eta), np.cos(xi)))
+    return np.arctan2(np.sinh(eta), np.cos(xi)), np.arctan(tau)
+
+
+def _meridian(lat: float) -> float:
+    """Metres from the equator to a latitude, along a meridian."""
+    return float(_RADIUS * _unrolled(np.array(0.0), np.radians(np.array(lat)))[0])
+
+
+def are_degrees(x: npt.ArrayLike, y: npt.ArrayLike, speed: npt.ArrayLike = ()) -> bool:
+    """Whether places look like degrees: ``speed`` is in their unit per second, of movements between them if known.
+
+    They do if they lie on the globe, are not all whole numbers, and most of what moves makes less than 0.01 a second.
+    Degrees do that at any speed below 1,000 m/s. Metres do it only where all movement is slower than a centimetre a
+    second and within 360 m of the origin; whoever has such metres says so.
+
+    >>> are_degrees([13.37, 13.42], [52.51, 52.53], [0.00012])
+    True
+    >>> are_degrees([0.0, 36.5], [0.0, 40.25], [13.9]), are_degrees([0.0, 20.0], [0.0, 5.0])
+    (False, False)
+    """
+    x_, y_, speed_ = (np.asarray(values, float) for values in (x, y, speed))
+    known = np.isfinite(x_) & np.isfinite(y_)
+    x_, y_, moving = x_[known], y_[known], speed_[np.isfinite(speed_) & (speed_ > 0)]
+    if not len(x_) or not (np.mod(x_, 1).any() or np.mod(y_, 1).any()):
+        return False
+    on_the_globe = (np.abs(x_) <= 360) & (np.abs(y_) <= 90)
+    return bool(on_the_globe.mean() >= _MOST and (not len(moving) or np.median(moving) < _SLOW))
+
+
+def speeds(t: Longs, x: Floats, y: Floats, group: npt.NDArray[np.generic] | None = None) -> Floats:
+    """How fast each vertex is reached from the one before it in time (microseconds), of the same ``group``."""
+    order = np.argsort(t, kind="stable") if group is None else np.lexsort((t, group))
+    seconds = np.diff(t[order]) / 1e6
+    with np.errstate(all="ignore"):
+        found = np.hypot(np.diff(x[order]), np.diff(y[order])) / seconds
+    same = True if group is None else group[order][1:] == group[order][:-1]
+    return np.asarray(found[(seconds > 0) & same])
+
+
+def refuse_degrees(
+    where: str, x: npt.ArrayLike, y: npt.ArrayLike, speed: npt.ArrayLike = (), *, columns: str, hint: str
+) -> None:
+    """Refuse places that look like degrees; ``hint`` tells how to say that they are metres, or to project them."""
+    if not are_degrees(x, y, speed):
+        return
+    lon, lat = np.nanmedian(np.asarray(x, float)), np.nanmedian(np.asarray(y, float))
+    zone = _utm_name(float((lon + 180) % 360 - 180), float(np.clip(lat, -90, 90)))
+    raise BadInput(
+        f"{where}: {columns} look like degrees (around {lon:.4f}, {lat:.4f}), not metres.",
+        hint=hint.replace("{plane}", f"Plane.{zone}"),
+    )

@@ -1,0 +1,193 @@
+"""Tracks of others: GPX and CSV files, and the data frames of GeoPandas and MovingPandas.
+
+Degrees are projected to the plane that the caller names: tracks that are read into one plane can be compared, however
+many calls read them. Coordinates in metres are taken as they are. GeoPandas and MovingPandas are optional:
+``pip install '.[frames]'``.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from defusedxml import ElementTree
+from defusedxml.common import DefusedXmlException
+
+from slipstream._errors import MALFORMED, BadArgument, BadInput, Unavailable
+from slipstream._moving.plane import Plane
+from slipstream._moving.value import METRES, MovingPoint, check_metres, instant, micros
+
+Vertex = tuple[datetime, float, float]
+
+
+def read_gpx(path: Path, plane: Plane) -> MovingPoint:
+    """The tracks of a GPX file, in ``plane``; each segment is a sequence.
+
+    Give every file the same plane, for example ``Plane.utm_at(13.4, 52.5)``: then their places can be compared.
+    """
+    try:
+        root: Any = ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, DefusedXmlException, OSError, *MALFORMED) as error:
+        raise BadInput(f"{path}: {error}.", hint="Give a GPX file.") from error
+    segments = [
+        [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
+        for segment in root.iterfind("{*}trk/{*}trkseg")
+    ]
+    return _checked([_projected(segment, plane, path) for segment in segments if segment], path)
+
+
+def _projected(vertices: list[Vertex], plane: Plane, path: Path) -> list[Vertex]:
+    """Vertices in degrees as vertices in the plane."""
+    times, lon, lat = zip(*vertices, strict=True)
+    try:
+        x, y = plane.project(np.array(lon), np.array(lat))
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", hint=error.hint) from error
+    return list(zip(times, x.tolist(), y.tolist(), strict=True))
+
+
+def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
+    try:
+        t, lon, lat = (
+            datetime.fromisoformat(point.findtext("{*}time")),
+            float(point.get("lon")),
+            float(point.get("lat")),
+        )
+    except MALFORMED as error:
+        raise BadInput(f"{path}, track point {number}: no time, lon or lat.", hint="A track needs times.") from error
+    if not (-180 <= lon <= 180 and -90 <= lat <= 90):
+        raise BadInput(f"{path}, track point {number}: lon {lon}, lat {lat}.", hint="GPX is in degrees.")
+    return t, lon, lat
+
+
+def _checked(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
+    try:
+        return MovingPoint.of(sequences)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", hint=error.hint) from error
+
+
+def read_csv(
+    path: Path,
+    *,
+    who: str = "id",
+    t: str = "t",
+    x: str = "x",
+    y: str = "y",
+    lon: str | None = None,
+    lat: str | None = None,
+    plane: Plane | None = None,
+    units: str | None = None,
+) -> dict[str, MovingPoint]:
+    """Moving points by the value of column ``who`` from rows of instants in time order.
+
+    Columns ``x`` and ``y`` are metres; what looks like degrees is refused unless ``units="m"`` says otherwise. Or name
+    the columns ``lon`` and ``lat``, in degrees, and the ``plane`` they are projected to, the same for all files.
+    """
+    if (lon, lat, plane).count(None) not in (0, 3):
+        raise BadArgument(
+            "read_csv: lon, lat and plane go together.", hint="plane=Plane.utm_at(13.4, 52.5) is near Berlin."
+        )
+    across, along = (lon, lat) if lon and lat else (x, y)
+    rows = _csv_rows(path, who, t, across, along)
+    if plane is not None:
+        rows = {name: _projected(vertices, plane, path) for name, vertices in rows.items()}
+    points = {name: _checked([vertices], path) for name, vertices in rows.items()}
+    if plane is None:
+        hint = f'Give lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'
+        check_metres(points.values(), str(path), f"columns {x} and {y}", hint, units)
+    return points
+
+
+def _csv_rows(path: Path, who: str, t: str, x: str, y: str) -> dict[str, list[Vertex]]:
+    rows: dict[str, list[Vertex]] = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if missing := sorted({who, t, x, y} - set(reader.fieldnames or ())):
+                raise BadInput(
+                    f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {who}, {t}, {x}, {y}."
+                )
+            for line, row in enumerate(reader, 2):
+                rows.setdefault(row[who], []).append(_csv_vertex(path, line, row[t], row[x], row[y]))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: cannot be read ({error}).", hint="Give a CSV file in UTF-8.") from error
+    return rows
+
+
+def _csv_vertex(path: Path, line: int, t: str, x: str, y: str) -> Vertex:
+    try:
+        return datetime.fromisoformat(t), float(x), float(y)
+    except MALFORMED as error:
+        raise BadInput(f"{path}, line {line}: {error}.", hint="Expected an ISO time and two numbers.") from error
+
+
+def _library(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise Unavailable(f"{name} is not installed.", hint="pip install '.[frames]'") from error
+
+
+def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:
+    """A GeoDataFrame with one row a vertex: ``id``, ``sequence``, time as index, geometry."""
+    geopandas = _library("geopandas")
+    names, sequence, t, x, y = [], [], [], [], []
+    for name, m in points.items():
+        for number, s in enumerate(m.sequences):
+            size = s.stop - s.start
+            names += [name] * size
+            sequence += [number] * size
+            t += [instant(v) for v in m.t[s].tolist()]
+            x += m.x[s].tolist()
+            y += m.y[s].tolist()
+    body = {"id": names, "sequence": sequence, "t": t}
+    return geopandas.GeoDataFrame(body, geometry=geopandas.points_from_xy(x, y), crs=crs).set_index("t")
+
+
+def from_geopandas(frame: Any, *, units: str | None = None) -> dict[str, MovingPoint]:
+    """Moving points from a frame as :func:`to_geopandas` makes it; degrees are refused."""
+    keys = ["id", "sequence"] if "sequence" in frame.columns else ["id"]
+    parts: dict[str, list[list[Vertex]]] = {}
+    for key, rows in frame.groupby(keys, sort=False):
+        parts.setdefault(str(key[0]), []).append(_frame_vertices(rows))
+    points = {name: MovingPoint.of(sequences) for name, sequences in parts.items()}
+    _check_frame(frame.crs, points, units)
+    return points
+
+
+def _frame_vertices(frame: Any) -> list[Vertex]:
+    times = [instant(micros(t.to_pydatetime())) for t in frame.index]
+    return list(zip(times, frame.geometry.x.tolist(), frame.geometry.y.tolist(), strict=True))
+
+
+def _check_frame(crs: Any, points: dict[str, MovingPoint], units: str | None) -> None:
+    """Refuse degrees: a reference system says so, and without one the coordinates do."""
+    if crs is not None and crs.is_geographic:
+        raise BadInput(f"coordinates in degrees ({crs}).", hint="Use frame.to_crs(a system in metres) first.")
+    if crs is None:
+        hint = f"Use frame.set_crs(...) and frame.to_crs(a system in metres) first; {METRES}."
+        check_metres(points.values(), "frame", "its places", hint, units)
+
+
+def to_movingpandas(points: dict[str, MovingPoint], crs: str) -> Any:
+    """A MovingPandas TrajectoryCollection, one trajectory a sequence."""
+    movingpandas = _library("movingpandas")
+    frame = to_geopandas(points, crs)
+    frame["trajectory"] = frame["id"].astype(str) + "/" + frame["sequence"].astype(str)
+    frame.index = frame.index.tz_localize(None)
+    return movingpandas.TrajectoryCollection(frame, traj_id_col="trajectory", min_length=0)
+
+
+def from_movingpandas(collection: Any, *, units: str | None = None) -> dict[str, MovingPoint]:
+    """Moving points from a MovingPandas TrajectoryCollection, by their id; degrees are refused."""
+    trajectories = list(collection)
+    points = {str(one.id): MovingPoint.of([_frame_vertices(one.df)]) for one in trajectories}
+    _check_frame(trajectories[0].df.crs if trajectories else None, points, units)
+    return points

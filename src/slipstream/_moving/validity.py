@@ -1,0 +1,186 @@
+"""What is wrong with values in columns that strangers made: checked once, where a column is decoded.
+
+A kernel walks arrays by the offsets and instants it finds in them, so a value that breaks the rules of ``types`` would
+give a number without meaning. Every column is checked before a kernel sees it; one pass over memory, no copy.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream._errors import BadInput
+from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+#: what a row may have wrong; 0 is nothing
+NULL_ARRAY, LENGTHS, NULL_VALUE, NO_START, STARTS, NOT_FINITE, TWICE, BACK, ENDS, OVERLAPS = range(1, 11)
+
+_WORDS = {
+    NULL_ARRAY: "one of its arrays is null",
+    LENGTHS: "its arrays have different lengths",
+    NULL_VALUE: "null",
+    NO_START: "starts does not begin with 0, where the first sequence does",
+    STARTS: "starts does not increase, or goes beyond the last vertex",
+    NOT_FINITE: "a coordinate is not a finite number",
+    TWICE: "the same instant twice",
+    BACK: "an instant before the last",
+    ENDS: "an interval ends before it begins",
+    OVERLAPS: "an interval begins before the last one ends",
+}
+
+_HINTS = {
+    "mpoint": "Sort by time, keep one vertex per instant, drop broken places; `problem(Trip)` names each row's fault.",
+    "line": "Give one x and y per vertex, all finite, and in starts where each part begins.",
+    "periods": "Give one begin and end per interval, in time order.",
+}
+
+
+class Faults(NamedTuple):
+    """For each row what is wrong (0: nothing), and the number of the vertex or interval (0: not one of them)."""
+
+    code: Ints
+    place: Ints
+    rows: Ints  # offsets of the instants
+    t: Longs
+
+    def text(self, row: int) -> str:
+        """What is wrong with a row, with the vertex and its instant where there is one."""
+        code, place = int(self.code[row]), int(self.place[row])
+        words = f"{self._part(code)} {place}: {_WORDS[code]}" if place else _WORDS[code]
+        return f"{words}{self._when(row)}." if len(self.t) and code in (NOT_FINITE, TWICE, BACK) else f"{words}."
+
+    @staticmethod
+    def _part(code: int) -> str:
+        return "interval" if code in (ENDS, OVERLAPS) else "vertex"
+
+    def _when(self, row: int) -> str:
+        micros = int(self.t[self.rows[row] + self.place[row] - 1])
+        return f", {(EPOCH + timedelta(microseconds=micros)).isoformat()}"
+
+    def refuse(self, kind: str) -> None:
+        """Refuse a column that has a fault, with the first row that has one."""
+        if self.code.any():
+            row = int(np.flatnonzero(self.code)[0])
+            where = f"{kind} in row {row + 1} of {len(self.code)}"
+            raise BadInput(f"{where}: {self.text(row)}", hint=_HINTS.get(kind, _HINTS["periods"]))
+
+
+@compiled
+def _vertex_faults(
+    rows: Ints, t: Longs, x: Floats, y: Floats, parts: Ints, starts: Ints, timed: bool, code: Ints, place: Ints
+) -> None:
+    """Find the first fault of each row that has none yet; ``rows`` are the offsets of t, x and y."""
+    for row in range(len(code)):
+        size, first, last = rows[0, row + 1] - rows[0, row], parts[row], parts[row + 1]
+        if code[row] or size == 0 == last - first:
+            continue
+        if first == last or starts[first] != 0:
+            code[row] = NO_START
+            continue
+        for k in range(first, last):
+            begin, end = starts[k], starts[k + 1] if k + 1 < last else size
+            if begin >= end or end > size:
+                code[row] = STARTS
+                break
+            good = True
+            for i in range(begin, end):
+                u, v = x[rows[1, row] + i], y[rows[2, row] + i]
+                good &= (u - u == 0.0) & (v - v == 0.0)
+            if timed:
+                at = rows[0, row]
+                good &= begin == 0 or t[at + begin] >= t[at + begin - 1]
+                for i in range(begin + 1, end):
+                    good &= t[at + i] > t[at + i - 1]
+            if not good:
+                _name_fault(rows, row, t, x, y, begin, end, code, place)
+                break
+
+
+@compiled
+def _name_fault(
+    rows: Ints, row: int, t: Longs, x: Floats, y: Floats, begin: int, end: int, code: Ints, place: Ints
+) -> None:
+    """The first vertex of a bad sequence that is at fault, and why."""
+    for i in range(begin, end):
+        u, v = x[rows[1, row] + i], y[rows[2, row] + i]
+        step = t[rows[0, row] + i] - t[rows[0, row] + i - 1] if i and len(t) else 1
+        if u - u != 0.0 or v - v != 0.0:
+            code[row] = NOT_FINITE
+        elif step < 0:
+            code[row] = BACK
+        elif step == 0 and i > begin:
+            code[row] = TWICE
+        else:
+            continue
+        place[row] = i + 1
+        return
+
+
+@compiled
+def _interval_faults(rows: Ints, begin: Longs, end: Longs, code: Ints, place: Ints) -> None:
+    """The same for sets of intervals; ``rows`` are the offsets of begin and end."""
+    for row in range(len(code)):
+        if code[row]:
+            continue
+        b, e = rows[0, row], rows[1, row]
+        for i in range(rows[0, row + 1] - b):
+            if end[e + i] < begin[b + i]:
+                code[row] = ENDS
+            elif i and begin[b + i] < end[e + i - 1]:
+                code[row] = OVERLAPS
+            if code[row]:
+                place[row] = i + 1
+                break
+
+
+def _mark(code: Ints, place: Ints, bad: Bools, what: int, where: Ints | int = 0) -> None:
+    fresh = bad & (code == 0)
+    code[fresh] = what
+    place[fresh] = where[fresh] if isinstance(where, np.ndarray) else where
+
+
+def _mark_nulls(array: pa.Array, valid: Bools, code: Ints, place: Ints) -> None:
+    """Rows whose list is null, or holds a null."""
+    if array.null_count:
+        _mark(code, place, valid & array.is_null().to_numpy(zero_copy_only=False), NULL_ARRAY)
+    if array.values.null_count:
+        offsets = array.offsets.to_numpy()
+        nulls = np.flatnonzero(array.values.is_null().to_numpy(zero_copy_only=False))
+        nulls = nulls[(nulls >= offsets[0]) & (nulls < offsets[-1])]
+        rows, firsts = np.unique(np.searchsorted(offsets, nulls, side="right") - 1, return_index=True)
+        bad, where = np.zeros(len(code), np.bool_), np.zeros(len(code), np.int32)
+        bad[rows], where[rows] = True, nulls[firsts] - offsets[rows] + 1
+        _mark(code, place, valid & bad, NULL_VALUE, where)
+
+
+def faults(array: pa.Array, lists: dict[str, pa.Array], values: dict[str, np.ndarray[Any, Any]]) -> Faults:
+    """What is wrong with each row of a struct of lists; null rows have nothing wrong.
+
+    ``lists`` are its fields and ``values`` their flat contents.
+    """
+    valid = ~array.is_null().to_numpy(zero_copy_only=False) if array.null_count else np.ones(len(array), np.bool_)
+    code, place = (np.zeros(len(array), np.int32) for _ in range(2))
+    for field in lists.values():
+        _mark_nulls(field, valid, code, place)
+    offsets = {name: field.offsets.to_numpy() for name, field in lists.items()}
+    t = values.get("t", np.empty(0, np.int64))
+    first, *others = (found for name, found in offsets.items() if name != "starts")
+    for other in others:
+        if first is not other and not np.array_equal(first, other):
+            _mark(code, place, valid & (np.diff(first) != np.diff(other)), LENGTHS)
+    # what is null, and what was found already, is not looked at again
+    code[~valid] = -1
+    if "starts" in lists:
+        rows = np.stack([offsets.get("t", offsets["x"]), offsets["x"], offsets["y"]])
+        parts, starts = offsets["starts"], values["starts"]
+        _vertex_faults(rows, t, values["x"], values["y"], parts, starts, "t" in lists, code, place)
+    else:
+        rows = np.stack([offsets["begin"], offsets["end"]])
+        _interval_faults(rows, values["begin"], values["end"], code, place)
+    code[~valid] = 0
+    return Faults(code, place, first, t)

@@ -1,0 +1,157 @@
+"""One moving point in Python: made from instants, checked, and shown as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream._errors import BadArgument, BadInput
+from slipstream._moving import columns, plane, types
+from slipstream._moving.columns import MPoints
+from slipstream._tools.numba_tools import Floats, Ints, Longs
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO = timedelta(microseconds=1)
+
+
+def micros(instant: datetime) -> int:
+    """Microseconds since 1970; an instant without a time zone is UTC.
+
+    >>> micros(datetime(1970, 1, 1, 0, 0, 2))
+    2000000
+    """
+    aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return (aware - EPOCH) // _MICRO
+
+
+def instant(micros_: int) -> datetime:
+    """The instant that many microseconds after 1970, in UTC."""
+    return EPOCH + int(micros_) * _MICRO
+
+
+@dataclass(frozen=True)
+class MovingPoint:
+    """A moving point: vertices in time order, and where its sequences start.
+
+    >>> day = datetime(2007, 5, 28, tzinfo=UTC)
+    >>> MovingPoint.of([[(day, 0.0, 0.0), (day + timedelta(hours=1), 3.0, 4.0)]]).length
+    5.0
+    """
+
+    t: Longs
+    x: Floats
+    y: Floats
+    starts: Ints
+
+    @classmethod
+    def of(cls, sequences: Iterable[Sequence[tuple[datetime, float, float]]]) -> MovingPoint:
+        """From sequences of (instant, x, y)."""
+        rows = [[(micros(t), x, y) for t, x, y in sequence] for sequence in sequences]
+        sizes = [len(row) for row in rows]
+        flat = [vertex for row in rows for vertex in row]
+        starts = np.concatenate(([0], np.cumsum(sizes)))[: len(rows)].astype(np.int32)
+        t = np.array([v[0] for v in flat], dtype=np.int64)
+        place = np.array([v[1:] for v in flat], dtype=np.float64).reshape(-1, 2)
+        return cls(t, place[:, 0].copy(), place[:, 1].copy(), starts).checked("moving point")
+
+    def checked(self, where: str) -> MovingPoint:
+        """Itself, if nothing is wrong with it."""
+        if problem := self.problem():
+            raise BadInput(
+                f"{where}: {problem}", hint="Sort by time, keep one row per instant, and drop broken places."
+            )
+        return self
+
+    def problem(self) -> str:
+        """What is wrong with it, or nothing."""
+        values = [self.t.view("M8[us]"), self.x, self.y, self.starts]
+        lists = [pa.ListArray.from_arrays(pa.array([0, len(v)], pa.int32()), pa.array(v)) for v in values]
+        found = columns.faults(pa.StructArray.from_arrays(lists, names=["t", "x", "y", "starts"]))
+        return found.text(0) if found.code[0] else ""
+
+    @property
+    def sequences(self) -> list[slice]:
+        """The vertices of each sequence."""
+        stops = [*self.starts[1:].tolist(), len(self.t)]
+        return [slice(a, b) for a, b in zip(self.starts.tolist(), stops[: len(self.starts)], strict=True)]
+
+    @property
+    def length(self) -> float:
+        """The driven distance in metres."""
+        return float(sum(np.hypot(np.diff(self.x[s]), np.diff(self.y[s])).sum() for s in self.sequences))
+
+    def _repr_svg_(self) -> str:
+        """Its path, for a notebook: north is up, a dot where it began."""
+        if not len(self.t):
+            return '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+        x, y = self.x - self.x.min(), self.y.max() - self.y
+        size = max(float(x.max()), float(y.max()), 1.0)
+        paths = [" ".join(f"{a:.2f},{b:.2f}" for a, b in zip(x[s], y[s], strict=True)) for s in self.sequences]
+        style = f'fill="none" stroke="#4878a8" stroke-width="{size / 150:.3f}" stroke-linejoin="round"'
+        lines = "".join(f'<polyline points="{path}" {style}/>' for path in paths)
+        dot = f'<circle cx="{x[0]:.2f}" cy="{y[0]:.2f}" r="{size / 60:.3f}" fill="#c0392b"/>'
+        box = f"{-size / 20:.2f} {-size / 20:.2f} {1.1 * size:.2f} {1.1 * size:.2f}"
+        return f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="300" viewBox="{box}">{lines}{dot}</svg>'
+
+    def column(self) -> MPoints:
+        """As a column of one row."""
+        rows = np.array([0, len(self.t)], dtype=np.int32)
+        parts = np.array([0, len(self.starts)], dtype=np.int32)
+        made = MPoints(rows, self.t, self.x, self.y, parts, self.starts)
+        return MPoints(*(columns.frozen(array) for array in made))
+
+    @classmethod
+    def from_column(cls, m: MPoints, row: int = 0) -> MovingPoint:
+        """Row ``row`` of a column."""
+        low, high = m.rows[row], m.rows[row + 1]
+        return cls(m.t[low:high], m.x[low:high], m.y[low:high], m.starts[m.parts[row] : m.parts[row + 1]])
+
+    @classmethod
+    def from_row(cls, row: Any) -> MovingPoint:
+        """From a collected Spark row or a dict with t, x, y and starts."""
+        t = np.array([micros(i) for i in row["t"]], dtype=np.int64)
+        return cls(t, np.array(row["x"], float), np.array(row["y"], float), np.array(row["starts"], np.int32))
+
+    def to_row(self) -> dict[str, Any]:
+        """As a dict that ``createDataFrame`` takes with ``types.MPOINT.sql``."""
+        t = [instant(i) for i in self.t.tolist()]
+        return {"t": t, "x": self.x.tolist(), "y": self.y.tolist(), "starts": self.starts.tolist()}
+
+
+def column_of(points: Sequence[MovingPoint]) -> MPoints:
+    """Many moving points as one column."""
+    rows = np.concatenate(([0], np.cumsum([len(p.t) for p in points]))).astype(np.int32)
+    parts = np.concatenate(([0], np.cumsum([len(p.starts) for p in points]))).astype(np.int32)
+    empty = MovingPoint(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, np.int32))
+    each = [*points, empty]
+    t, x, y = (np.concatenate([getattr(p, name) for p in each]) for name in "txy")
+    starts = np.concatenate([p.starts for p in each]).astype(np.int32)
+    made = MPoints(rows, t, x, y, parts, starts)
+    return MPoints(*(columns.frozen(array) for array in made))
+
+
+def to_arrow(points: Sequence[MovingPoint]) -> pa.Array:
+    """Many moving points as an Arrow column."""
+    return columns.write(column_of(points), types.MPOINT)
+
+
+#: how to say that coordinates are metres, in a hint
+METRES = 'units="m" if they are metres'
+
+
+def check_metres(points: Iterable[MovingPoint], where: str, what: str, hint: str, units: str | None) -> None:
+    """Refuse moving points that look like degrees (``plane.are_degrees``); units "m" says they are not.
+
+    ``hint`` may name ``{plane}``, one that would fit.
+    """
+    if units not in (None, "m"):
+        raise BadArgument(f"units={units!r}: unknown.", hint='Give units="m", or leave it out.')
+    if units is None and (every := list(points)):
+        m = column_of(every)
+        speed = plane.speeds(m.t, m.x, m.y, np.repeat(np.arange(len(every)), np.diff(m.rows)))
+        plane.refuse_degrees(where, m.x, m.y, speed, columns=what, hint=hint)

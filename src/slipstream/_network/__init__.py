@@ -1,0 +1,61 @@
+"""The stream algebra: networks of boxes over streams of moving things, after Aurora (VLDB Journal 12, 2003).
+
+A network is data (``algebra``), checked before it runs (``schemas``), compiled to one Structured Streaming query
+(``compiler``). All its boxes run in one stateful operator (``superbox``, ``stage``): expressions over columns
+(``vector``), order-sensitive boxes as vectorised kernels (``kernels``).
+
+Stands on ``feeds``, ``runtime`` and what is below them; knows nothing of tolls or trajectories.
+"""
+
+from __future__ import annotations
+
+from slipstream._network.algebra import (
+    TUP,
+    Aggregate,
+    BSort,
+    Builder,
+    Filter,
+    Join,
+    Latest,
+    Map,
+    Network,
+    Order,
+    Resample,
+    Running,
+    Stream,
+    Union,
+)
+from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream._network.boxes.operators import KeyedTable, Operator, require
+from slipstream._network.boxes.window_functions import Windows
+from slipstream._network.flow import Train
+from slipstream._network.functions import ScalarFunction, VectorFunction, WindowFunction, register
+
+__all__ = [
+    "TUP",
+    "Aggregate",
+    "BSort",
+    "Builder",
+    "CuboidLookup",
+    "CuboidQuery",
+    "Filter",
+    "Join",
+    "Keep",
+    "KeyedTable",
+    "Latest",
+    "Map",
+    "Network",
+    "Operator",
+    "Order",
+    "Resample",
+    "Running",
+    "ScalarFunction",
+    "Stream",
+    "Train",
+    "Union",
+    "VectorFunction",
+    "WindowFunction",
+    "Windows",
+    "register",
+    "require",
+]

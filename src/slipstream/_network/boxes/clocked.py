@@ -1,0 +1,191 @@
+"""Aggregate with a clock: windows of all groups that close when a stream says that their time is over.
+
+A group that falls silent need not speak again for its windows to close, and no group waits for its own next tuple. An
+arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
+other boxes made of the same arrival is never late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from slipstream._network.boxes.aggregate import Grid, closing
+from slipstream._network.boxes.kernels import (
+    ARRIVAL,
+    INSTANT,
+    ON,
+    Horizon,
+    Numbers,
+    Released,
+    Results,
+    State,
+    both,
+    horizons,
+    kinds,
+    sort_groups,
+)
+from slipstream._network.boxes.window_functions import Function, Sorted, nulls
+from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, in_groups
+from slipstream._network.state.tables import INTEGER, Table
+from slipstream._tools.numba_tools import Longs
+
+
+class Pool:
+    """Tuples of all groups that wait for the clock, in the order of arrival."""
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self.table = Table({GROUP: INTEGER, ORDINAL: INTEGER, **columns})
+        self._columns = tuple(columns)
+        self._next = 0
+
+    def add(self, codes: Longs, columns: Columns) -> None:
+        """Let tuples wait."""
+        ordinal = np.arange(self._next, self._next + codes.size)
+        self._next += codes.size
+        mine = {name: columns[name] for name in self._columns}
+        self.table.add({GROUP: codes, ORDINAL: ordinal, **mine}, codes.size)
+
+    def slots(self) -> Longs:
+        """All tuples, in the order of arrival."""
+        slots = self.table.slots()
+        ordinal = self.table.take(ORDINAL, slots)
+        return slots if (ordinal[1:] > ordinal[:-1]).all() else slots[np.argsort(ordinal)]
+
+    def remove(self, slots: Longs) -> None:
+        """Forget tuples; the slots that are free are used again from the first on, so that the order is kept."""
+        self.table.remove(np.sort(slots)[::-1].copy())
+
+    def restore(self) -> None:
+        """Go on counting where the tuples that were loaded end."""
+        ordinal = self.table.take(ORDINAL, self.table.slots())
+        self._next = int(ordinal.max(initial=-1)) + 1
+
+
+class _Steps(NamedTuple):
+    """Tuples of the clock with which it moves on."""
+
+    arrival: Longs
+    instant: Longs
+    reached: Numbers
+
+
+class _Rows(NamedTuple):
+    """Tuples that are in windows which close: those that waited, then new ones."""
+
+    slots: Longs
+    new: Longs
+    codes: Longs
+    columns: dict[str, Numbers]
+
+
+@dataclass(frozen=True)
+class ClockedKernel:
+    """Inputs: ``on``, group columns and the functions' arguments; and ``on`` of the clock."""
+
+    types: Mapping[str, str] = field(repr=False)
+    slack: int
+    group_by: tuple[str, ...]
+    size: float
+    advance: float
+    functions: tuple[Function, ...]
+    column: str
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """What is kept of a tuple."""
+        return self._tuples.kept
+
+    @property
+    def _tuples(self) -> Results:
+        return Results(self.group_by, self.column, self.functions)
+
+    @property
+    def _horizon(self) -> Horizon:
+        return Horizon("clock", self.slack, self.types[ON])
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid(self.size, self.advance, 0)
+
+    def fresh(self) -> State:
+        """No windows, and a clock that has not been heard."""
+        clock = Groups({}, self._horizon.columns)
+        return State(Groups(kinds(self.types, self.group_by)), (Pool(kinds(self.types, self._columns)), clock))
+
+    def step(self, state: State, inputs: Sequence[Columns]) -> Released:
+        """Take the new tuples that are not late, and close the windows that the clock has passed."""
+        pool, clock = state.parts
+        assert isinstance(pool, Pool)
+        assert isinstance(clock, Groups)
+        new = inputs[0]
+        passed = self._horizon.of(clock)[:1, 0].copy()
+        steps = self._move(clock, inputs[1])
+        passing = np.append(passed, steps.reached)
+        due = passing[np.searchsorted(steps.instant, new[INSTANT])]
+        taken = np.flatnonzero((new[ON] >= due) & ~nulls(new[ON]))
+        codes = state.groups.codes({name: new[name][taken] for name in self.group_by} | {ON: taken})
+        new = {name: new[name][taken] for name in self._columns}
+        if not self._grid.may_close(passed, passing[-1:])[0]:
+            pool.add(codes, new)
+            return self._nothing(state.groups, new)
+        rows = self._rows(pool, codes, new, passing[-1])
+        found = self._close(state.groups, rows, passed, steps)
+        self._settle(pool, rows, codes, new, passing[-1])
+        return found
+
+    def _move(self, clock: Groups, told: Columns) -> _Steps:
+        """Move the clock on."""
+        zeros = np.zeros(told[ON].size, np.int64)
+        before, after = horizons(zeros, told[ON], self._horizon.of(clock))
+        moved = np.flatnonzero(after > before)
+        clock.table.touch(zeros[:1][: moved.size])
+        return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], after[moved])
+
+    def _rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _Rows:
+        """The tuples that are in windows which end by now."""
+        slots = pool.slots()
+        slots = slots[self._begin_to_end(pool.table.take(ON, slots), passing)]
+        mine = np.flatnonzero(self._begin_to_end(new[ON], passing))
+        columns = {name: both(pool.table, slots, new, name, mine) for name in self._columns}
+        return _Rows(slots, mine, np.concatenate([pool.table.take(GROUP, slots), codes[mine]]), columns)
+
+    def _begin_to_end(self, values: Numbers, passing: Numbers) -> Numbers:
+        first, last = self._grid.range(values)
+        return np.asarray((self._grid.end(first) <= passing) & (first <= last))
+
+    def _close(self, groups: Groups, rows: _Rows, passed: Numbers, steps: _Steps) -> Released:
+        """One tuple a window, in the order of the clock, the windows and the groups."""
+        touched, local = groups.distinct(rows.codes)
+        arrived, starts = in_groups(local, touched.size)
+        order = sort_groups(arrived, starts, rows.columns[ON])
+        first, last = self._grid.range(rows.columns[ON][order])
+        was, now = (np.repeat(value, touched.size) for value in (passed, steps.reached[-1:]))
+        count = order.size
+        group, number, begin, end, _ = closing(
+            starts, first, last, self._grid.ended(was), was, now, arrived, was[:0], count, self._grid.form, False
+        )
+        start, codes = self._grid.start(number), touched[group]
+        trigger = np.searchsorted(steps.reached, self._grid.end(number))
+        result = self._tuples.of(groups, codes, Sorted(rows.columns, order), begin, end, start, steps.arrival[trigger])
+        emitted = np.lexsort((codes, number, trigger))
+        return {name: values[emitted] for name, values in result.items()}
+
+    def _settle(self, pool: Pool, rows: _Rows, codes: Longs, new: Columns, passing: Numbers) -> None:
+        """Keep the tuples that are in windows which end later."""
+        over = self._grid.end(self._grid.range(rows.columns[ON])[1]) <= passing
+        pool.remove(rows.slots[over[: rows.slots.size]])
+        first, last = self._grid.range(new[ON])
+        stay = first <= last
+        stay[rows.new[over[rows.slots.size :]]] = False
+        pool.add(codes[stay], {name: new[name][stay] for name in self._columns})
+
+    def _nothing(self, groups: Groups, new: Columns) -> Released:
+        """No window."""
+        none = np.empty(0, np.int64)
+        start: Numbers = none if self._grid.is_whole else new[ON][:0]
+        rows = Sorted({name: values[:0] for name, values in new.items()}, none)
+        return self._tuples.of(groups, none, rows, none, none, start, none)

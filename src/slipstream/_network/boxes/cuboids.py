@@ -1,0 +1,416 @@
+"""Boxes on cuboids: ``keep`` fills one from a stream, ``query`` asks it at every arrival, ``lookup`` joins with it.
+
+A cuboid is the state of its keep box and of no other: ``query`` and ``lookup`` borrow it. What they see does not depend
+on where the stream is cut. A query sees every tuple that was kept, with the past of its key as it was then. A lookup
+sees the row of its tuple's key as of that tuple's arrival: with everything that this arrival or one before it brought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from slipstream._cuboid import declare
+from slipstream._cuboid.fragment import EMPTY
+from slipstream._cuboid.fragment_state import QUERY, Keeper, no_rows
+from slipstream._cuboid.query import stream_functions
+from slipstream._cuboid.query.access import Ring
+from slipstream._cuboid.query.relations import Arrivals, held_as
+from slipstream._cuboid.query.sql import Part, Query
+from slipstream._cuboid.query.stream_functions import Pattern
+from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._cuboid.snapshots.files import Catalogue
+from slipstream._errors import BadInput
+from slipstream._io.outputs import JOURNAL
+from slipstream._network.boxes import operators
+from slipstream._network.boxes.operators import Operator, require
+from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
+from slipstream._network.flow import LIST, Array, Train
+from slipstream._runtime.store import Store
+from slipstream._tools.numba_tools import Bools, Longs, compiled
+
+NUMBERS = ("integer", "float", "boolean")
+REASON = "reason"
+_CREATE = "CREATE CUBOID car (vid INT KEY, speed AST(6))"
+
+
+# --- the state
+
+
+@dataclass
+class KeptCuboid:
+    """The fragment of a keep box, and during a batch what its tuples made of it."""
+
+    name: str
+    schema: Schema
+    is_read: bool = True  # whether another box borrows it
+    before: npt.NDArray[np.void] | None = None  # the row of each arrival's key before the batch
+    were_there: Bools | None = None
+    stores: ClassVar[tuple[str, ...]] = ("rows",)
+    keeper: Keeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.keeper = Keeper(self.schema)
+
+    def take(self, keys: Longs, columns: dict[str, Array]) -> None:
+        """Take tuples in, in their order."""
+        if self.is_read:
+            fragment = self.keeper.fragment
+            rows = fragment.find(keys)
+            self.were_there = rows != EMPTY
+            self.before = np.zeros(keys.size, self.schema.dtype)
+            self.before[self.were_there] = fragment.parts.rows.take(rows[self.were_there])
+        self.keeper.append(keys, columns, show=self.is_read)
+
+    def arrivals(self, count: int) -> Arrivals | None:
+        """The tuples that were taken last, of which there must be ``count``."""
+        found = self.keeper.arrivals
+        assert (found.size if found else 0) == count
+        return found
+
+    def as_of(self, keys: Longs, moments: Longs, stamps: Longs) -> tuple[Bools, Arrivals]:
+        """Which keys were known at their moments, and how those looked then.
+
+        ``stamps`` are the moments of the tuples that were taken last. Both ascend.
+        """
+        fragment = self.keeper.fragment
+        rows = fragment.find(keys)
+        known, held = rows != EMPTY, fragment.parts.rows
+        arrivals = self.arrivals(stamps.size)
+        if arrivals is None:
+            return known, _shown(self.schema, held, rows[known])
+        assert self.before is not None
+        assert self.were_there is not None
+        latest, first = latest_of(fragment.find(arrivals.plain(KEY)), stamps, rows, moments)
+        known &= (latest >= 0) | (first < 0) | self.were_there[first]
+        rows, latest, first = rows[known], latest[known], first[known]
+        now = _shown(self.schema, held, rows)
+        return known, _put(_put(now, first, _shown(self.schema, self.before)), latest, arrivals)
+
+    def save(self, stores: Sequence[Store], batch: int) -> None:
+        """Write what changed."""
+        self.keeper.arrivals = self.before = self.were_there = None
+        self.keeper.save(batch, stores[0])
+
+    def load(self, stores: Sequence[Store]) -> None:
+        """Become what was saved."""
+        self.keeper = Keeper.load(self.schema, stores[0])
+
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
+        """Write what the batch changed for readers; it is visible when the batch is committed."""
+        self.keeper.publish(snapshot, self.name, number, batch)
+
+
+def latest_of(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
+    """For each row that is wanted at a moment: its latest arrival by then, and its first of all; -1 if there is none.
+
+    >>> latest, first = latest_of(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
+    >>> latest.tolist(), first.tolist()
+    ([0, 0, 1, -1], [0, 0, 1, -1])
+    """
+    _, codes = np.unique(np.concatenate([rows, wanted]), return_inverse=True)
+    codes = codes.reshape(-1)
+    return _latest_of(codes[: rows.size], stamps, codes[rows.size :], moments, int(codes.max(initial=-1)) + 1)
+
+
+@compiled
+def _latest_of(codes: Longs, stamps: Longs, wanted: Longs, moments: Longs, count: int) -> tuple[Longs, Longs]:
+    last, first = np.full(count, -1), np.full(count, -1)
+    for i in range(codes.size - 1, -1, -1):
+        first[codes[i]] = i
+    latest, earliest = np.empty(wanted.size, np.int64), np.empty(wanted.size, np.int64)
+    done = 0
+    for i in range(wanted.size):
+        while done < codes.size and stamps[done] <= moments[i]:
+            last[codes[done]] = done
+            done += 1
+        latest[i], earliest[i] = last[wanted[i]], first[wanted[i]]
+    return latest, earliest
+
+
+def _shown(schema: Schema, held: npt.NDArray[np.void], rows: Array | None = None) -> Arrivals:
+    """Some rows as a query sees them."""
+    taken = held if rows is None else held.take(rows)
+    rings = {a.name: Ring(taken[a.name], taken[a.count]) for a in schema.attributes if isinstance(a, AST)}
+    plains = {a.name: taken[a.name] for a in schema.attributes if not isinstance(a, AST)}
+    return Arrivals({KEY: taken[KEY], **plains}, rings)
+
+
+def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
+    """Rows of another view instead, where there is a place in it."""
+    here = np.flatnonzero(places >= 0)
+    at = places[here]
+    plains = {name: _replaced(column, here, given.plain(name)[at]) for name, column in into.plains.items()}
+    rings = {
+        name: Ring(*(_replaced(old, here, new[at]) for old, new in zip(ring, given.ring(name), strict=True)))
+        for name, ring in into.rings.items()
+    }
+    return Arrivals(plains, rings)
+
+
+def _replaced(column: Array, here: Longs, values: Array) -> Array:
+    column = np.array(column)
+    column[here] = values
+    return column
+
+
+# --- the boxes
+
+
+@lru_cache(maxsize=256)
+def _declared(text: str) -> tuple[str, Schema, dict[str, Pattern]]:
+    script = declare.parse(text)
+    if len(script.cuboids) != 1 or script.queries or script.selects:
+        raise BadInput("a keep box declares one cuboid, and patterns if it needs some.", hint=_CREATE)
+    ((name, schema),) = script.cuboids.items()
+    return name, schema, script.patterns
+
+
+@dataclass(frozen=True)
+class Keep(Operator):
+    """Takes a stream into a cuboid that ``CREATE CUBOID`` declares; tuples that it holds pass, others are rejects."""
+
+    kind: ClassVar[str] = "keep"
+    ports: ClassVar[tuple[str, ...]] = ("kept", "rejects")
+    passes_key: ClassVar[bool] = True
+    cuboid: str
+    ranges: tuple[int, ...] = ()  # partitions by range of the key: the first key of each but the first
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ranges", tuple(self.ranges))
+        if list(self.ranges) != sorted(set(self.ranges)):
+            raise BadInput(f"ranges {self.ranges}: not in increasing order.", hint="Give the first key of each range.")
+
+    @property
+    def cuboid_name(self) -> str:
+        """What queries call it."""
+        return _declared(self.cuboid)[0]
+
+    @property
+    def schema(self) -> Schema:
+        """What it holds."""
+        return _declared(self.cuboid)[1]
+
+    @property
+    def patterns(self) -> dict[str, Pattern]:
+        """The patterns that are declared with it."""
+        return _declared(self.cuboid)[2]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The cuboid's key."""
+        return (self.schema.key,)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Where partitions begin, if they are ranges."""
+        return self.ranges
+
+    def timed(self, state: operators.State, borrower: str) -> AbstractContextManager[None]:
+        """Note what a query takes, for the figures of real-time consistency."""
+        return self._keeper(state).timed(QUERY + borrower)
+
+    @staticmethod
+    def _keeper(state: operators.State) -> Keeper:
+        kept: KeptCuboid = state["cuboid"]
+        return kept.keeper
+
+    def published(self) -> dict[str, Schema]:
+        """The cuboid."""
+        return {self.cuboid_name: self.schema}
+
+    def outputs(self, tuples: operators.Schema) -> dict[str, operators.Schema]:
+        """The tuples as they are; of rejects, also why."""
+        require(tuples, self.schema.key, "integer")
+        for name in self.schema.names:
+            require(tuples, name, *NUMBERS)
+        if REASON in tuples:
+            raise BadInput(f"the column {REASON!r} is for rejects.", hint="Rename it with a map box.")
+        return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
+
+    def fresh(self, tuples: operators.Schema) -> dict[str, KeptCuboid]:  # noqa: ARG002
+        """An empty cuboid."""
+        return {"cuboid": KeptCuboid(self.cuboid_name, self.schema)}
+
+    def unshared(self, state: operators.State) -> None:
+        """Nobody will ask what the tuples of a batch made of it."""
+        state["cuboid"].is_read = False
+
+    def step(self, state: Mapping[str, KeptCuboid], tuples: Train) -> dict[str, Train]:
+        """Take the tuples in."""
+        good, columns, reasons = self._judge(tuples)
+        if not good.all():
+            columns = {name: values[good] for name, values in columns.items()}
+        state["cuboid"].take(columns.pop(KEY), columns)
+        bad = tuples.take(~good).plus(**{REASON: reasons[~good]})
+        return {"kept": tuples if good.all() else tuples.take(good), "rejects": bad}
+
+    def _judge(self, tuples: Train) -> tuple[Bools, dict[str, Array], Array]:
+        """Which tuples can be kept, their columns as the cuboid holds them, and why the others cannot."""
+        good = np.ones(len(tuples), np.bool_)
+        reasons = np.full(len(tuples), None, dtype=object)
+        columns = {}
+        for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
+            given, dtype = tuples[source], self.schema.dtype[name].base
+            missing = nulls(given)
+            columns[name], unfit = held_as(np.where(missing, 0, given), dtype)
+            for bad, reason in ((missing, f"no {source}"), (unfit, f"{source} does not fit into {dtype}")):
+                reasons[bad & good] = reason
+                good &= ~bad
+        return good, columns, reasons
+
+
+@lru_cache(maxsize=256)
+def _parsed(keep: Keep, text: str) -> Query:
+    """A query over the cuboid of a keep box; it may declare patterns of its own."""
+    script = declare.parse(text)
+    if len(script.selects) != 1 or script.queries or script.cuboids:
+        raise BadInput("a query box has one SELECT, after CREATE PATTERN if it needs some.")
+    return Query.parse(script.selects[0], {keep.cuboid_name: keep.schema}, keep.patterns | script.patterns)
+
+
+def _types(query: Query) -> operators.Schema:
+    """The columns of a query's result."""
+    found = {}
+    for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
+        found[name] = LIST if pa.types.is_list(type_) else "float" if pa.types.is_floating(type_) else "integer"
+    if len(found) < len(query.names):
+        raise BadInput("two columns have one name.", hint="Rename one with AS.")
+    return found
+
+
+def _columns(part: Part, types: operators.Schema) -> dict[str, Array]:
+    """What a query found, as it travels between boxes."""
+    return {name: _typed(np.asarray(column), types[name]) for name, column in part.items()}
+
+
+def _typed(column: Array, type_: str) -> Array:
+    if type_ == LIST:
+        return np.fromiter(column.astype(np.float64), object, len(column))
+    if type_ == "integer" and column.dtype.kind == "f":
+        return np.where(np.isnan(column), NULL_INTEGER, column).astype(np.int64)
+    return column
+
+
+class _Asking(Operator):
+    """A box that asks a cuboid: the functions that people added travel with it to wherever it runs."""
+
+    borrows: ClassVar[bool] = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (type(self), vars(self).copy(), stream_functions.added())
+
+
+def _arrived(kind: type[_Asking], parameters: dict[str, Any], added: dict[str, Any]) -> _Asking:
+    stream_functions.add(added)
+    return kind(**parameters)
+
+
+@dataclass(frozen=True)
+class CuboidQuery(_Asking):
+    """A continuous query in Streamonas-SQL over the cuboid of a keep box, asked at every tuple that it keeps."""
+
+    kind: ClassVar[str] = "query"
+    select: str
+
+    def outputs(self, keep: Keep, kept: operators.Schema) -> dict[str, operators.Schema]:  # noqa: ARG002
+        """The columns of the SELECT."""
+        query = _parsed(_is_keep(keep), self.select)
+        query.check_continuous("this query")
+        return {"out": _types(query)}
+
+    def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train) -> dict[str, Train]:
+        """Ask at every arrival."""
+        arrivals = state["cuboid"].arrivals(len(kept))
+        if arrivals is None:
+            return {}
+        query = _parsed(keep, self.select)
+        rows, found = query.selected(arrivals)
+        return {"out": kept.take(rows).with_columns(_columns(found, _types(query)))}
+
+
+@dataclass(frozen=True)
+class CuboidLookup(_Asking):
+    """Joins tuples of the second input with the row of their ``by`` in the cuboid of the keep box before it.
+
+    ``columns`` are expressions of Streamonas-SQL over the row. Tuples whose key is not known are dropped, or with
+    ``outer`` get nulls.
+    """
+
+    kind: ClassVar[str] = "lookup"
+    takes: ClassVar[int] = 2
+    columns: dict[str, str]
+    by: str
+    outer: bool = False
+
+    def _query(self, keep: Keep) -> Query:
+        wanted = ", ".join(f"{text} AS {name}" for name, text in self.columns.items())
+        query = _parsed(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")
+        if not query.keeps_all or query.names != list(self.columns):
+            raise BadInput("its columns are expressions of one key.", hint="mean: avg(speed), last: speed[0]")
+        return query
+
+    def outputs(
+        self,
+        keep: Keep,
+        kept: operators.Schema,  # noqa: ARG002
+        tuples: operators.Schema,
+    ) -> dict[str, operators.Schema]:
+        """The tuple's columns, and those looked up."""
+        require(tuples, self.by, "integer")
+        if not self.columns:
+            raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}")
+        for name in self.columns:
+            if name in tuples:
+                raise BadInput(f"column {name!r}: the tuple has one of that name.", hint="Name the result otherwise.")
+        found = _types(self._query(_is_keep(keep)))
+        for name, type_ in found.items():
+            if type_ == LIST:
+                raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
+        return {"out": tuples | found}
+
+    def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train, tuples: Train) -> dict[str, Train]:
+        """Look rows up as of each tuple's arrival."""
+        known, rows = state["cuboid"].as_of(tuples[self.by], tuples.order[:, 0].copy(), kept.order[:, 0].copy())
+        query = self._query(keep)
+        found = _columns(query.rows(rows), _types(query))
+        if not self.outer:
+            return {"out": tuples.take(known).plus(**found)}
+        return {"out": tuples.plus(**{name: _scattered(column, known) for name, column in found.items()})}
+
+
+def _scattered(column: Array, where: Bools) -> Array:
+    """Values at some places, null at the others."""
+    whole: Array = np.full(where.size, np.nan if column.dtype.kind == "f" else NULL_INTEGER, column.dtype)
+    whole[where] = column
+    return whole
+
+
+def _is_keep(box: Any) -> Keep:
+    if not isinstance(box, Keep):
+        raise BadInput("its first input is no keep box.", hint="Give the name of a keep box first.")
+    return box
+
+
+# --- what a network publishes
+
+
+def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
+    """The cuboids that readers see of a network's boxes; None if there are none."""
+    found: dict[str, Schema] = {}
+    patterns: dict[str, Pattern] = {}
+    for box in boxes:
+        for name, schema in box.published().items() if isinstance(box, Operator) else ():
+            if name in found:
+                raise BadInput(f"two boxes keep a cuboid {name!r}.", hint="Rename one.")
+            found[name] = schema
+        patterns |= box.patterns if isinstance(box, Keep) else {}
+    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None

@@ -1,0 +1,459 @@
+"""Boxes as classes: what an operator must say of itself, and the state it can keep.
+
+An operator is a frozen dataclass. Its fields are its parameters; ``outputs`` derives the schemas of its outputs from
+those of its inputs, ``fresh`` makes its state, and ``step`` takes a train of every input, brings the state up to date
+and returns a train for every output. A tuple that leaves inherits the order key of the tuple it was made from, so an
+operator that looks at nothing but its state and its tuples, in their order, gives the same results however the stream
+is cut into trains.
+
+>>> @register
+... @dataclass(frozen=True)
+... class Changed(Operator):
+...     '''Lets a tuple pass when ``column`` is not what it was in the last tuple with the same ``id``.'''
+...     name = "changed"
+...     id: str
+...     column: str
+...
+...     def outputs(self, tuples):
+...         return {"out": tuples}
+...
+...     def fresh(self, tuples):
+...         return {"last": KeyedTable({self.id: tuples[self.id]}, {"value": ("integer", -1)})}
+...
+...     def step(self, state, tuples):
+...         rows = state["last"].rows(tuples.columns)
+...         before = state["last"].swap("value", rows, tuples[self.column])
+...         return {"out": tuples.take(before != tuples[self.column])}
+>>> find("changed") is Changed
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._cuboid.schema import Schema as CuboidSchema
+from slipstream._errors import BadArgument, BadInput
+from slipstream._network.flow import LIST, Train, sorted_train, tied
+from slipstream._network.state.groups import Groups
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream._runtime.store import Store
+from slipstream._tools.numba_tools import Longs, compiled
+
+Array: TypeAlias = npt.NDArray[Any]
+Schema: TypeAlias = dict[str, str]
+
+#: of an expression, as long as Spark has not been asked
+UNKNOWN = "unknown"
+_ORDINAL = "#"
+_NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object, LIST: object}
+
+
+# --- state
+
+
+@compiled
+def swap(column: Array, rows: Longs, values: Array) -> Array:
+    """Put values in rows, one after the other; returns what each replaced."""
+    before = np.empty_like(values)
+    for i in range(rows.size):
+        before[i] = column[rows[i]]
+        column[rows[i]] = values[i]
+    return before
+
+
+class KeyedTable:
+    """Rows found by a key, with a number in each column; every column has a value to begin with.
+
+    Key columns have any type; other columns are ``integer``, ``float`` or ``boolean``. Rows that were looked up count
+    as changed, and a batch saves just these.
+
+    >>> cars = KeyedTable({"vid": "integer"}, {"pos": ("integer", -1)})
+    >>> rows = cars.rows({"vid": np.array([7, 8, 7])})
+    >>> cars.swap("pos", rows, np.array([10, 20, 30])).tolist()
+    [-1, -1, 10]
+    >>> cars["pos"][rows].tolist()
+    [30, 20, 30]
+    """
+
+    def __init__(self, key: Mapping[str, str], columns: Mapping[str, tuple[str, float]]) -> None:
+        for name, (type_, _) in columns.items():
+            if plain_type(type_) == TEXT:
+                raise BadArgument(f"column {name}: a keyed table has text only in its key.", hint="Keep a number.")
+        known = {name: (_kind(type_), value) for name, (type_, value) in columns.items()}
+        self._groups = Groups({name: _kind(type_) for name, type_ in key.items()}, known)
+
+    def rows(self, columns: Mapping[str, Array]) -> Longs:
+        """The row of each tuple's key, made where there is none. Take columns (``table[name]``) after this, not before:
+        more rows may have moved them."""
+        found = self._groups.codes(columns)
+        self._groups.table.touch(found)
+        return found
+
+    def codes(self, columns: Mapping[str, Array]) -> Longs:
+        """The row of each tuple's key, as a number for the key; rows that were there do not count as changed."""
+        return self._groups.codes(columns)
+
+    def keys(self, column: str, rows: Longs) -> Array:
+        """A column of the key, in some rows."""
+        return self._groups.table.take(column, rows)
+
+    def __getitem__(self, column: str) -> Array:
+        """A column as an array over all rows, to read and write."""
+        return self._groups.table.values(column)
+
+    def swap(self, column: str, rows: Longs, values: Any) -> Array:
+        """Put values in rows, tuple by tuple; returns what was there before each."""
+        held = self[column]
+        return swap(held, rows, np.ascontiguousarray(np.broadcast_to(values, rows.shape), dtype=held.dtype))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def table(self) -> Table:
+        """The rows, to be stored."""
+        return self._groups.table
+
+    def restore(self) -> None:
+        """Make the index for rows that were loaded."""
+        self._groups.restore()
+
+
+class RowTable:
+    """Rows of integers without a key, in the order in which they came: tuples that wait for something.
+
+    >>> waiting = RowTable(("time", "vid"))
+    >>> waiting.add({"time": np.array([1, 2, 3]), "vid": np.array([7, 8, 9])})
+    >>> slots = waiting.slots()
+    >>> waiting.pop(slots[waiting.table.take("time", slots) < 3])["vid"].tolist()
+    [7, 8]
+    >>> len(waiting.table)
+    1
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self.table = Table(dict.fromkeys((_ORDINAL, *columns), INTEGER))
+        self._next = 0
+
+    def add(self, columns: Mapping[str, Array]) -> None:
+        """Add rows behind those that are there."""
+        count = len(next(iter(columns.values())))
+        ordinal = np.arange(self._next, self._next + count)
+        self._next += count
+        self.table.add({_ORDINAL: ordinal, **columns}, count)
+
+    def slots(self) -> Longs:
+        """All rows, in order."""
+        slots = self.table.slots()
+        return slots[np.argsort(self.table.take(_ORDINAL, slots))]
+
+    def pop(self, slots: Longs) -> dict[str, Array]:
+        """Take rows out."""
+        found = {name: self.table.take(name, slots) for name in self.columns}
+        self.table.remove(slots)
+        return found
+
+    def restore(self) -> None:
+        """Number on from rows that were loaded."""
+        self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
+
+
+def plain_type(type_: str) -> str:
+    """A type as networks call it; Spark's names will do.
+
+    >>> plain_type("bigint"), plain_type("integer")
+    ('integer', 'integer')
+    """
+    return {"bigint": INTEGER, "double": FLOAT, "string": TEXT}.get(type_, type_)
+
+
+def _kind(type_: str) -> str:
+    plain = plain_type(type_)
+    return plain if plain in (FLOAT, TEXT) else INTEGER
+
+
+_TABLES = (KeyedTable, RowTable)
+
+
+class Kept(Protocol):
+    """State with a form of its own, such as a cuboid's fragment, that rests in stores of its own."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The names of the stores it needs."""
+
+    def save(self, stores: Sequence[Store], batch: int) -> None:
+        """Write what changed; ``batch`` grows."""
+
+    def load(self, stores: Sequence[Store]) -> None:
+        """Become what was saved."""
+
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
+        """Write what readers see of it, if they see anything; ``number`` is that of the partition."""
+
+
+State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
+
+
+@dataclass
+class OperatorState:
+    """What an operator keeps, by the names it gave."""
+
+    parts: State
+
+    @property
+    def tables(self) -> list[Table]:
+        """What goes into the log that all boxes share."""
+        return [part.table for part in self.parts.values() if isinstance(part, _TABLES)]
+
+    @property
+    def kept(self) -> dict[str, Kept]:
+        """What rests in stores of its own."""
+        return {name: part for name, part in self.parts.items() if not isinstance(part, _TABLES)}
+
+    def restore(self) -> None:
+        """Make again what follows from tables that were loaded."""
+        for part in self.parts.values():
+            if isinstance(part, _TABLES):
+                part.restore()
+
+
+# --- operators
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A box of your own: a frozen dataclass that says which columns leave it and what a batch of tuples becomes.
+
+    ``outputs`` gets the schema of every input and returns those of the outputs, ``fresh`` returns what the box keeps
+    (tables by name), and ``step`` gets that and a train of every input and returns a train for every output.
+
+    >>> @dataclass(frozen=True)
+    ... class Fast(Operator):
+    ...     name = "fast"
+    ...     limit: float
+    ...
+    ...     def outputs(self, tuples):
+    ...         return {"out": tuples}
+    ...
+    ...     def step(self, state, tuples):
+    ...         return {"out": tuples.take(tuples["speed"] > self.limit)}
+    >>> import slipstream as ss
+    >>> ss.read("kafka://broker:9092/cars", {"id": "string", "speed": "double"}).through(Fast(90)).columns
+    ['id', 'speed']
+    """
+
+    kind: ClassVar[str] = "operator"
+    #: by which networks call it
+    name: ClassVar[str] = ""
+    #: how many inputs it takes
+    takes: ClassVar[int] = 1
+    #: its outputs, in the order of their numbers
+    ports: ClassVar[tuple[str, ...]] = ("out",)
+    #: whether it works on the state of the box that its first input comes from; ``outputs`` and ``step`` get that first
+    borrows: ClassVar[bool] = False
+    #: whether the columns of its key leave it unchanged, so that boxes behind it can use its partitions
+    passes_key: ClassVar[bool] = False
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns of every input such that tuples with different values never meet; none if all tuples do."""
+        return ()
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The first key of each partition but the first; none if the hash of a key decides."""
+        return ()
+
+    def timed(self, state: State, borrower: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Note how long a box works that borrows the state, if that is to be known."""
+        return nullcontext()
+
+    def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:
+        """The schema of each output, from those of the inputs; raises ``BadInput`` if these do not fit."""
+        raise NotImplementedError(f"{type(self).__name__}.outputs")
+
+    def fresh(self, *args: Any, **kwargs: Any) -> State:  # noqa: ARG002
+        """The state before the first tuple, from the schemas of the inputs: tables by name."""
+        return {}
+
+    def unshared(self, state: State) -> None:
+        """No other box borrows the state, so nothing has to be kept for one."""
+
+    def step(self, *args: Any, **kwargs: Any) -> Mapping[str, Train]:
+        """Take a train of every input into the state; returns the trains of the outputs that get something."""
+        raise NotImplementedError(f"{type(self).__name__}.step")
+
+    def published(self) -> Mapping[str, CuboidSchema]:
+        """The cuboids that readers see of its state, by name."""
+        return {}
+
+    def finish(self, state: State, width: int) -> Mapping[str, Train]:  # noqa: ARG002
+        """What leaves when all input has come, in trains whose order keys have this width."""
+        return {}
+
+    def port(self, output: str) -> int:
+        """The number of an output."""
+        if output not in self.ports:
+            raise BadInput(
+                f"{self.name or self.kind} has no output {output!r}.", hint=f"It has: {', '.join(self.ports)}."
+            )
+        return self.ports.index(output)
+
+
+def require(schema: Schema, column: str, *types: str) -> None:
+    """Refuse a schema without a column, or where it is of another type; types not known yet pass.
+
+    >>> require({"vid": "text"}, "vid", "integer")
+    Traceback (most recent call last):
+        ...
+    slipstream._errors.BadInput: column 'vid' is text.
+    It must be: integer.
+    """
+    if column not in schema:
+        raise BadInput(f"no column {column!r}.", hint=f"The input has: {', '.join(schema)}.")
+    if types and schema[column] not in (*map(plain_type, types), UNKNOWN):
+        raise BadInput(f"column {column!r} is {schema[column]}.", hint=f"It must be: {', '.join(types)}.")
+
+
+_registered: dict[str, type[Operator]] = {}
+OperatorClass = TypeVar("OperatorClass", bound=type[Operator])
+
+
+def register(operator: OperatorClass) -> OperatorClass:
+    """Make an operator class known under its ``name``."""
+    label = operator.__name__
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", operator.name):
+        raise BadArgument(
+            f"operator {label}: {operator.name!r} cannot be its name.",
+            hint='Give the class name = "..." of lower-case letters, digits and underscores.',
+        )
+    if not dataclasses.is_dataclass(operator) or not operator.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise BadArgument(f"operator {label}: not a frozen dataclass.", hint="Write @dataclass(frozen=True) above it.")
+    if not operator.ports or len(set(operator.ports)) != len(operator.ports):
+        raise BadArgument(f"operator {label}: ports {operator.ports}.", hint="Name each output once.")
+    _registered[operator.name] = operator
+    return operator
+
+
+def find(name: str) -> type[Operator]:
+    """The operator class registered under a name."""
+    if name not in _registered:
+        raise _not_registered(name)
+    return _registered[name]
+
+
+def _not_registered(name: str) -> BadInput:
+    near = difflib.get_close_matches(name, _registered, 1)
+    guess = f"Did you mean {near[0]!r}?" if near else "--functions FILE names the Python file that registers it."
+    return BadInput(f"no operator {name!r}.", hint=guess)
+
+
+def registered() -> list[type[Operator]]:
+    """Return the operator classes that networks can name, in the order in which they were registered."""
+    return list(_registered.values())
+
+
+@dataclass(frozen=True)
+class Unloaded(Operator):
+    """An operator whose class nobody has registered: it can be drawn and written, but not checked or run."""
+
+    given: Mapping[str, Any]
+
+    def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:  # noqa: ARG002
+        """Refuse, as :func:`find` does."""
+        raise _not_registered(self.name)
+
+
+@lru_cache(maxsize=256)
+def unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
+    """Return the class of an unloaded operator: all that is known is how a file uses it.
+
+    >>> unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
+    1
+    """
+    return type("Unloaded", (Unloaded,), {"name": name, "takes": takes, "ports": ("", *named)})
+
+
+# --- running one
+
+
+def run(
+    operator: Operator,
+    state: State,
+    inputs: Sequence[Train],
+    schemas: Sequence[Schema],
+    level: int,
+    lender: Operator | None = None,
+    *,
+    last: bool = False,
+) -> list[Train]:
+    """One step of an operator: the train of each port, checked, in order, with its place at ``level`` in the keys.
+
+    With the ``last`` trains all input has come.
+    """
+    width = inputs[0].order.shape[1]
+    lent = () if lender is None else (lender,)
+    steps = [operator.step(*lent, state, *inputs)] if any(map(len, inputs)) or not last else []
+    steps += [operator.finish(state, width)] if last else []
+    released: dict[str, list[Train]] = {output: [] for output in operator.ports}
+    for output, train in (pair for found in steps for pair in found.items()):
+        schema = schemas[operator.port(output)]
+        released[output].append(_checked(operator, output, train, schema, level))
+    return [
+        Train.concat(trains) if trains else Train.nothing(schema, width)
+        for trains, schema in zip(released.values(), schemas, strict=True)
+    ]
+
+
+def _checked(operator: Operator, output: str, train: Train, schema: Schema, level: int) -> Train:
+    """A train as the boxes behind an operator expect it."""
+    columns = {}
+    for name, type_ in schema.items():
+        values = train.columns.get(name)
+        if values is None or np.shape(values) != (len(train),):
+            got = "is missing" if values is None else f"has the shape {np.shape(values)}, not ({len(train)},)"
+            raise BadInput(
+                f"operator {operator.name or operator.kind}, output {output}: column {name!r} {got}.",
+                hint="step must return what outputs promises.",
+            )
+        columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
+    train = sorted_train(train.with_columns(columns))
+    order = train.order.copy()
+    order[:, level] += tied(train.order)
+    return Train(train.ts, train.shed, order, train.columns)
+
+
+def parameters(operator: Operator) -> dict[str, Any]:
+    """The parameters that differ from their defaults, as plain values."""
+    found = {}
+    for field in dataclasses.fields(operator):
+        value = getattr(operator, field.name)
+        if field.default is dataclasses.MISSING or value != field.default:
+            found[field.name] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def holds_back(box: Any) -> bool:
+    """Whether a box has tuples that leave only when all input has come."""
+    return isinstance(box, Operator) and type(box).finish is not Operator.finish
+
+
+def stores_of(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
+    """The state of boxes that rests in stores of its own, by names for these."""
+    for box, state in states.items():
+        if isinstance(state, OperatorState):
+            yield from ((f"{box}__{name}", part) for name, part in state.kept.items())

@@ -1,0 +1,264 @@
+"""Resample as a kernel: for each left tuple and each group on the right, functions over the right tuples near it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slipstream._network.boxes.kernels import (
+    ARRIVAL,
+    LAST,
+    ON,
+    TS,
+    Horizon,
+    Numbers,
+    Released,
+    Results,
+    State,
+    between,
+    both,
+    exact,
+    kinds,
+    minus,
+    sort_groups,
+    tops,
+)
+from slipstream._network.boxes.window_functions import Function, Sorted, expand, nulls
+from slipstream._network.state.groups import Columns, Groups, Waiting, in_groups
+from slipstream._network.state.tables import NONE, Table
+from slipstream._tools.numba_tools import Bools, Longs
+
+_ALONE: Longs = np.zeros(1, np.int64)
+
+
+class _Side(NamedTuple):
+    """Tuples of a side in some groups: those that waited, then the new ones that are in order."""
+
+    columns: dict[str, Numbers]
+    codes: Longs
+    local: Longs  # the place of each one's group among those
+    slots: Longs  # of those that waited
+    arrival: Longs  # of new ones, -1 of others
+
+
+class _Pairs(NamedTuple):
+    """Left tuples and right groups that are to be answered."""
+
+    left: Longs
+    code: Longs
+    touched: Longs  # the group's place among those that got something, NONE if it got nothing
+    passed: Numbers  # its horizon before the batch
+
+
+class _Answers(NamedTuple):
+    """Pairs in the order in which their answers leave."""
+
+    left: Longs
+    code: Longs
+    trigger: Longs
+
+
+class _Passing(NamedTuple):
+    """The right arrivals of a batch."""
+
+    arrival: Longs
+    local: Longs  # the place of each one's group among those that got something
+    after: Numbers  # the horizon of its group after it
+    groups: int
+    ahead: Numbers  # the largest value before the batch, and after each arrival
+
+
+@dataclass(frozen=True)
+class ResampleKernel:
+    """Inputs: ``on`` on the left; ``on``, group columns and the functions' arguments on the right."""
+
+    types: tuple[Mapping[str, str], Mapping[str, str]] = field(repr=False)
+    slack: tuple[int, int]
+    group_by: tuple[str, ...]
+    size: float
+    lag: float | None
+    functions: tuple[Function, ...]
+    column: str
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """What is kept of a right tuple."""
+        return self._tuples.kept
+
+    @property
+    def _tuples(self) -> Results:
+        return Results(self.group_by, self.column, self.functions)
+
+    @property
+    def _horizons(self) -> tuple[Horizon, Horizon]:
+        left, right = self.types
+        return Horizon("left", self.slack[0], left[ON]), Horizon("right", self.slack[1], right[ON])
+
+    def fresh(self) -> State:
+        """No tuples on either side."""
+        left, right = self.types
+        groups = Groups(kinds(right, self.group_by), self._horizons[1].columns, ("right",))
+        ahead = {"ahead": tops("", 0, right[ON])[" 0"]}
+        whole = Groups({}, self._horizons[0].columns | ahead, ("left",))
+        lefts = Waiting(whole, "left", kinds(left, (TS, ON)))
+        return State(groups, (_Whole(whole), lefts, Waiting(groups, "right", kinds(right, self._columns))))
+
+    def step(self, state: State, inputs: Sequence[Columns]) -> Released:
+        """Give each left tuple its value from every right group that has passed it."""
+        whole, left, right = state.parts
+        assert isinstance(whole, _Whole)
+        assert isinstance(left, Waiting)
+        assert isinstance(right, Waiting)
+        one, two = self._horizons
+        beat, new = inputs
+        alone = np.zeros(beat[ON].size, np.int64)
+        in_order, _ = one.pass_by(whole.groups, alone, beat[ON])
+        lefts = _side(left, _ALONE, beat, alone, alone, in_order, (TS, ON))
+        codes = state.groups.codes(new)
+        touched, local = state.groups.distinct(codes)
+        passed = two.of(state.groups)[touched, 0]
+        in_order, after = two.pass_by(state.groups, codes, new[ON])
+        ahead = self._ahead(whole.groups, new[ON])
+        retired = self._retired(lefts, ahead[-1])
+        horizons = two.of(state.groups)[: len(state.groups), 0]
+        due = self._due(lefts, retired, touched, passed, horizons)
+        answers = self._answers(due, lefts, _Passing(new[ARRIVAL], local, after, touched.size, ahead))
+        wanted, where = state.groups.distinct(np.concatenate([touched, answers.code]))
+        rights = _side(right, wanted, new, codes, where[local], in_order, self._columns)
+        result = self._results(lefts, rights, answers, where[touched.size :], wanted, state.groups)
+        least = self._needed(lefts.columns[ON][~retired], one.of(whole.groups)[0, 0], horizons[wanted])
+        _settle(left, _ALONE, lefts, ~retired)
+        _settle(right, wanted, rights, rights.columns[ON] >= least[rights.local])
+        return result
+
+    @staticmethod
+    def _ahead(whole: Groups, values: Numbers) -> Numbers:
+        """The largest right value so far, before the batch and after each of its right arrivals."""
+        ahead = whole.table.values("ahead")
+        found = np.maximum.accumulate(np.append(ahead[:1], np.where(nulls(values), ahead[0], values)))
+        ahead[0] = found[-1]
+        whole.table.touch(np.zeros(1, np.int64))
+        return np.asarray(found)
+
+    def _retired(self, lefts: _Side, ahead: Any) -> Bools:
+        """Left tuples that wait no longer, so far ahead is the right."""
+        if self.lag is None:
+            return np.zeros(lefts.codes.size, dtype=bool)
+        return np.asarray(lefts.columns[ON] + exact(self.size) + exact(self.lag) < ahead)
+
+    def _due(self, lefts: _Side, retired: Bools, touched: Longs, passed: Numbers, horizons: Numbers) -> _Pairs:
+        """The (left tuple, group) pairs to answer now.
+
+        One that waited gets the groups that have just passed it, and when it retires all that have not. A new one gets
+        all that are beyond it, and the others too if it retires at once.
+        """
+        far = lefts.columns[ON] + exact(self.size)
+        old = lefts.slots.size
+        waiting = np.argsort(far[:old], kind="stable")
+        bounds = (np.searchsorted(far[waiting], limit, "left") for limit in (passed, horizons[touched]))
+        place, which = expand(*bounds)
+        is_new = np.arange(far.size) >= old
+        some = np.flatnonzero(is_new | retired)
+        if not some.size:
+            return _Pairs(waiting[which], touched[place], place, passed[place])
+        left, code = (grid.ravel() for grid in np.indices((some.size, horizons.size)))
+        left = some[left]
+        is_beyond = horizons[code] > far[left]
+        wanted = np.where(is_new[left], is_beyond | retired[left], ~is_beyond)
+        left, code = left[wanted], code[wanted]
+        among, before = np.full(horizons.size, NONE), horizons.copy()
+        among[touched], before[touched] = np.arange(touched.size), passed
+        left, code = np.concatenate([waiting[which], left]), np.concatenate([touched[place], code])
+        return _Pairs(left, code, among[code], before[code])
+
+    def _answers(self, pairs: _Pairs, lefts: _Side, new: _Passing) -> _Answers:
+        """The pairs with the arrival at which each became due, in the order of emission."""
+        far = lefts.columns[ON][pairs.left] + exact(self.size)
+        order, starts = in_groups(new.local, new.groups)
+        when = np.append(new.arrival, LAST)
+        # a group that got nothing is like one more, without arrivals
+        starts = np.append(starts, starts[-1])
+        among = np.where(pairs.touched == NONE, new.groups, pairs.touched)
+        place = between(among, far, far, starts, new.after[order])[1]
+        closed = np.where(place < starts[among + 1], when[np.append(order, order.size)[place]], LAST)
+        closed = np.where(pairs.passed > far, -1, closed)
+        if self.lag is not None:
+            over = np.searchsorted(new.ahead, far + exact(self.lag), "right")
+            closed = np.minimum(closed, np.where(over == 0, -1, when[np.maximum(over, 1) - 1]))
+        trigger = np.maximum(lefts.arrival[pairs.left], closed)
+        emitted = np.lexsort((pairs.code, pairs.left, trigger))
+        return _Answers(pairs.left[emitted], pairs.code[emitted], trigger[emitted])
+
+    def _results(
+        self, lefts: _Side, rights: _Side, pairs: _Answers, where: Longs, wanted: Longs, groups: Groups
+    ) -> Released:
+        """An answer for each pair that has right tuples near enough; ``where`` is its group's place in ``wanted``."""
+        values = rights.columns[ON]
+        order, starts = in_groups(rights.local, wanted.size)
+        order = sort_groups(order, starts, values)
+        at = lefts.columns[ON][pairs.left]
+        low, high = at - exact(self.size), at + exact(self.size)
+        first, last = between(where, low, high, starts, values[order])
+        pair, place = expand(first, last)
+        place = order[place]
+        known = rights.arrival[place] <= pairs.trigger[pair]
+        pair, place = pair[known], place[known]
+        counts = np.bincount(pair, minlength=at.size)
+        last = np.cumsum(counts)
+        some = np.flatnonzero(counts)
+        rows, first, trigger = Sorted(rights.columns, place), (last - counts)[some], pairs.trigger[some]
+        result = self._tuples.of(groups, pairs.code[some], rows, first, last[some], at[some], trigger)
+        result[TS] = np.minimum(result[TS], lefts.columns[TS][pairs.left[some]])
+        return result
+
+    def _needed(self, waiting: Numbers, left: Any, passed: Numbers) -> Numbers:
+        """The least right value of each group that a left tuple to come, or one that waits for it, may still want."""
+        oldest = np.full(len(passed), left, dtype=passed.dtype)
+        values = np.sort(waiting)
+        place = np.searchsorted(values, minus(passed, self.size), "left")
+        some = place < values.size
+        oldest[some] = np.minimum(oldest[some], values[place[some]])
+        return minus(oldest, self.size)
+
+
+@dataclass
+class _Whole:
+    """What is known of a stream as a whole."""
+
+    groups: Groups
+
+    @property
+    def table(self) -> Table:
+        return self.groups.table
+
+    def restore(self) -> None:
+        self.groups.restore()
+
+
+def _side(
+    waiting: Waiting,
+    groups: Longs,
+    new: Columns,
+    codes: Longs,
+    local: Longs,
+    in_order: Bools,
+    names: Sequence[str],
+) -> _Side:
+    """The tuples of a side in some groups, those that waited group by group; new ones are all in these."""
+    slots, owner = waiting.of(groups)
+    taken = np.flatnonzero(in_order)
+    columns = {name: both(waiting.table, slots, new, name, taken) for name in names}
+    arrival = np.concatenate([np.full(slots.size, -1), new[ARRIVAL][taken]])
+    local = np.concatenate([owner, local[taken]])
+    return _Side(columns, np.concatenate([groups[owner], codes[taken]]), local, slots, arrival)
+
+
+def _settle(waiting: Waiting, groups: Longs, side: _Side, kept: Bools) -> None:
+    """Keep some tuples of a side."""
+    old = side.slots.size
+    waiting.keep(groups, side.slots, kept[:old])
+    stay = np.flatnonzero(kept[old:]) + old
+    waiting.add(side.codes[stay], {name: values[stay] for name, values in side.columns.items()})

@@ -1,0 +1,280 @@
+"""The toll box: Linear Road's five answers from a stream of its tuples, beside any other boxes.
+
+It stands on the kernels of the toll engine (``linear_road``): cars, segments and accidents in a ``TollFragment``,
+balances in ``Accounts``. Like the engine it works on whole seconds: a tuple waits until nothing that may still be
+accepted belongs to its second. The answers of a second leave with the arrival that completes it, wherever trains end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from slipstream._cuboid.schema import Schema as CuboidSchema
+from slipstream._cuboid.snapshots import publish
+from slipstream._errors import BadInput
+from slipstream._feeds.intake import rivals
+from slipstream._feeds.parse import GOOD, judge, reason_of
+from slipstream._feeds.trains import REQUEST_FIELDS
+from slipstream._feeds.tuples import FIELDS, MILE, POSITION
+from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers
+from slipstream._linear_road.rules import RULES, Rules
+from slipstream._linear_road.state.accounts import Accounts
+from slipstream._linear_road.state.cars import NOWHERE
+from slipstream._linear_road.state.past_queries import past_of
+from slipstream._linear_road.state.published import CUBOIDS, Seen
+from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
+from slipstream._linear_road.tasks.intake import MOST_LATENESS
+from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
+from slipstream._network.flow import Array, Train
+from slipstream._runtime.store import Store
+from slipstream._tools.numba_tools import Longs
+
+#: a tuple needs these; a missing ``type`` is a position report, a missing ``seg`` follows, other fields do not apply
+NEEDED = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
+TS, LATEST, ARRIVAL = "ts", "latest", "arrival"
+_LEAST = np.iinfo(np.int32).min
+#: a second after all others
+_END = 1 << 40
+
+#: output -> its columns, all integers, and where an answer of the accounts has them
+_COLUMNS = {
+    "notifications": ("vid", "time", "lav", "toll"),
+    "alerts": ("vid", "time", "seg"),
+    "balances": ("qid", "vid", "time", "balance"),
+    "expenditures": ("qid", "vid", "time", "spent"),
+    "travel_times": ("qid", "vid", "time", "seconds", "toll"),
+}
+_ANSWERS = {
+    "balances": (BALANCE, ("qid", "vid", "time", "b")),
+    "expenditures": (EXPENDITURE, ("qid", "vid", "time", "a")),
+    "travel_times": (TRAVEL_TIME, ("qid", "vid", "time", "a", "b")),
+}
+REJECTS, REASON = "rejects", "reason"
+
+
+@dataclass
+class TollState:
+    """Cars, segments and accounts in the engine's own tables."""
+
+    toll: TollFragment
+    accounts: Accounts
+    is_published: bool = False
+    seen: Seen = field(default_factory=Seen)
+    stores: ClassVar[tuple[str, ...]] = ("cars", "visits", "minutes", "notes", "accounts")
+
+    def save(self, stores: Sequence[Store], batch: int) -> None:
+        """Write what changed."""
+        self.toll.save(*stores[:4])
+        self.accounts.save(batch, stores[4])
+
+    def load(self, stores: Sequence[Store]) -> None:
+        """Become what was saved."""
+        self.toll = TollFragment.load(self.toll.rules, *stores[:4], keeps_past=self.is_published)
+        self.accounts = Accounts.load(self.accounts.rules, self.accounts.past, stores[4])
+
+    def publish(self, snapshot: Path, number: int, batch: int) -> None:
+        """Write the cuboids for readers, if they are to see them."""
+        if self.is_published:
+            self.seen.publish(self.toll, snapshot, number, batch)
+            publish.publish(snapshot, "account", number, batch, self.accounts.accounts)
+
+
+class Whole(NamedTuple):
+    """Tuples of whole seconds, in the order of time, and when each arrived."""
+
+    tuples: dict[str, Array]
+    ts: Longs
+
+
+@dataclass(frozen=True)
+class Toll(Operator):
+    """Tolls by a rule set; a tuple may be ``lateness`` seconds late. ``past`` is a run with history, for requests."""
+
+    kind: ClassVar[str] = "toll"
+    ports: ClassVar[tuple[str, ...]] = (*_COLUMNS, REJECTS)
+    rules: str | Rules = "2004"
+    lateness: int = 0
+    past: str = ""
+    publish: bool = False
+
+    def __post_init__(self) -> None:
+        # a user's own function (module:function) would be loaded because a file names it
+        if not isinstance(self.rules, Rules) and self.rules not in RULES:
+            raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(RULES)}.")
+        if not 0 <= self.lateness <= MOST_LATENESS:
+            raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
+
+    def outputs(self, tuples: Schema) -> dict[str, Schema]:
+        """The five answers, and what cannot be tolled."""
+        for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
+            require(tuples, name, "integer")
+        answers = {output: dict.fromkeys(columns, "integer") for output, columns in _COLUMNS.items()}
+        return {**answers, REJECTS: {**dict.fromkeys(FIELDS, "integer"), REASON: "text"}}
+
+    def published(self) -> dict[str, CuboidSchema]:
+        """Cars, segments, accidents and accounts."""
+        return CUBOIDS if self.publish else {}
+
+    def fresh(self, tuples: Schema) -> State:  # noqa: ARG002
+        """An empty road."""
+        rules = RULES[self.rules] if isinstance(self.rules, str) else self.rules
+        return {
+            "clock": KeyedTable({}, {LATEST: ("integer", -1), ARRIVAL: ("integer", 0)}),
+            "waiting": RowTable((*FIELDS, TS)),
+            "road": TollState(
+                TollFragment(rules, keeps_past=self.publish),
+                Accounts(rules, past_of(self.past or None)),
+                self.publish,
+            ),
+        }
+
+    def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:
+        """Take tuples in; the seconds that they complete are answered."""
+        given, verdicts = _judged(tuples)
+        good = np.flatnonzero(verdicts == GOOD)
+        clock = state["clock"]
+        row = clock.rows({"": np.zeros(1)})
+        clock[ARRIVAL][row] = tuples.order[:, 0].max(initial=int(clock[ARRIVAL][row[0]]))
+        # the newest second by each arrival
+        newest = np.maximum.accumulate(np.maximum(given["time"][good], clock[LATEST][row[0]]))
+        late = given["time"][good] < newest - self.lateness
+        bad = np.ones(len(tuples), np.bool_)
+        bad[good[~late]] = False
+        rejects = [_rejected(tuples.take(bad), given, bad, [*_reasons(verdicts[bad])])]
+        if good.size:
+            clock[LATEST][row] = newest[-1]
+            whole = self._whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
+            triggers = tuples.take(good)
+            made = self._answered(state["road"], whole, triggers, newest)
+            return {**made, REJECTS: Train.concat([*rejects, made[REJECTS]])}
+        return {REJECTS: rejects[0]}
+
+    def finish(self, state: Mapping[str, Any], width: int) -> dict[str, Train]:
+        """Answer the seconds that nothing more can belong to; the answers leave after the last tuple."""
+        clock, waiting = state["clock"], state["waiting"]
+        slots = waiting.slots()
+        if not slots.size:
+            return {}
+        order = np.zeros((1, width), np.int64)
+        order[:, 0] = clock[ARRIVAL][0]
+        nothing = np.zeros(1, np.int64)
+        whole = _in_order_of_time(waiting.pop(slots))
+        return self._answered(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
+
+    def _answered(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
+        """The answers to tuples of whole seconds, and those that are refused."""
+        whole, refused = _sifted(whole, triggers, newest, self.lateness)
+        answers = self._answers(road, whole)
+        made = {name: _train(name, *part, triggers, newest, self.lateness) for name, part in answers.items()}
+        return {**made, REJECTS: refused}
+
+    def _whole(self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int) -> Whole:
+        """The tuples of seconds before ``until``; those of later ones wait."""
+        slots = waiting.slots()
+        old = waiting.pop(slots[waiting.table.take("time", slots) < until])
+        new = {**{name: given[name][accepted] for name in FIELDS}, TS: tuples.ts[accepted]}
+        now = new["time"] < until
+        if not now.all():
+            waiting.add({name: values[~now].astype(np.int64) for name, values in new.items()})
+        return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
+
+    def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
+        """Of each output: the second and the arrival time behind every answer, and its columns."""
+        entries, charges = _tolled(road.toll, whole)
+        told = {"vid": entries.vid, "time": entries.time, "lav": entries.lav, "toll": entries.toll}
+        alerted = entries.alert != NOWHERE
+        warned = {"vid": entries.vid[alerted], "time": entries.time[alerted], "seg": entries.alert[alerted]}
+        found = {
+            "notifications": (entries.time, entries.arrived, told),
+            "alerts": (entries.time[alerted], entries.arrived[alerted], warned),
+        }
+        asks = whole.tuples["type"] != POSITION
+        requests = {name: whole.tuples[name][asks] for name in ("time", *REQUEST_FIELDS)}
+        answers = road.accounts.take(charges, {**requests, "arrived": whole.ts[asks]})
+        return found | {output: _of_kind(answers, output) for output in _ANSWERS}
+
+
+def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
+    order = np.argsort(columns["time"], kind="stable")
+    return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
+
+
+def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
+    """The fifteen fields of each tuple, and what is to be said of it."""
+    implied: dict[str, Any] = {"type": POSITION, "seg": tuples["pos"] // MILE}
+    given = {}
+    for name in FIELDS:
+        values = np.broadcast_to(tuples.columns.get(name, implied.get(name, -1)), len(tuples))
+        # what 32 bits do not hold is out of every range, and so is a null
+        given[name] = np.where((values > _LEAST) & (values < -_LEAST), values, _LEAST).astype(np.int32)
+    return given, judge(given)
+
+
+def _reasons(verdicts: Array) -> list[str]:
+    return [reason_of(int(verdict)) or "late" for verdict in verdicts]
+
+
+def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
+    columns = {name: np.asarray(bad.columns.get(name, given[name][which]), np.int64) for name in FIELDS}
+    return bad.with_columns({**columns, REASON: np.array(reasons, dtype=object)})
+
+
+def _sifted(whole: Whole, triggers: Train, newest: Longs, lateness: int) -> tuple[Whole, Train]:
+    """Tuples without duplicates and conflicts, and those as rejects."""
+    duplicate, conflict = rivals(whole.tuples)
+    bad = duplicate | conflict
+    columns = {name: values[bad].astype(np.int64) for name, values in whole.tuples.items()}
+    columns[REASON] = np.where(duplicate[bad], "duplicate", "conflict").astype(object)
+    refused = _train(REJECTS, whole.tuples["time"][bad], whole.ts[bad], columns, triggers, newest, lateness)
+    if not bad.any():
+        return whole, refused
+    return Whole({name: values[~bad] for name, values in whole.tuples.items()}, whole.ts[~bad]), refused
+
+
+def _tolled(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
+    """Take position reports into the road, minute by minute."""
+    reports = whole.tuples["type"] == POSITION
+    time, vid, xway, pos = (whole.tuples[name][reports] for name in ("time", "vid", "xway", "pos"))
+    spd = whole.tuples["spd"][reports].astype(np.uint8)
+    lane_dir = (whole.tuples["lane"][reports] + 8 * whole.tuples["dir"][reports]).astype(np.uint8)
+    columns = (time, vid, xway, spd, lane_dir, pos, whole.ts[reports])
+    cuts = np.flatnonzero(np.diff(time // 60)) + 1
+    parts = [(NO_ENTRIES, NO_CHARGES)]
+    for first, last in zip([0, *cuts], [*cuts, time.size], strict=True):
+        if last > first:
+            parts.append(toll.take_minute(*(column[first:last] for column in columns)))
+    entries, charges = zip(*parts, strict=True)
+    toll.irregular_reports()
+    return (
+        Entries(*map(np.concatenate, zip(*entries, strict=True))),
+        Charges(*map(np.concatenate, zip(*charges, strict=True))),
+    )
+
+
+def _of_kind(answers: Answers, output: str) -> tuple[Longs, Longs, dict[str, Array]]:
+    kind, names = _ANSWERS[output]
+    mine = answers[answers["kind"] == kind]
+    columns = {column: mine[name] for column, name in zip(_COLUMNS[output], names, strict=True)}
+    return mine["time"], mine["arrived"], columns
+
+
+def _train(
+    output: str, second: Array, ts: Array, columns: dict[str, Array], triggers: Train, newest: Longs, lateness: int
+) -> Train:
+    """Tuples that leave with the arrival that completes their second."""
+    by = np.searchsorted(newest, second.astype(np.int64) + lateness + 1)
+    names = [name for name in columns if name != REASON] if output == REJECTS else list(columns)
+    # within a second by vehicle and request: whatever the order in which they were computed
+    order = np.lexsort([np.asarray(columns[name]) for name in (*names[::-1], "vid")] + [second, by])
+    by = by[order]
+    return Train(
+        np.asarray(ts, np.int64)[order],
+        triggers.shed[by],
+        triggers.order[by],
+        {name: np.asarray(values)[order] for name, values in columns.items()},
+    )

@@ -1,0 +1,1 @@
+"""From a network to stages, and from stages to one Structured Streaming query."""

@@ -1,0 +1,178 @@
+"""From a plan to one Structured Streaming query.
+
+    sources --> [carrier] --> stage 1 --> [projection] --> stage 2 --> ... --> files, and words about them
+
+A stage is one stateful operator, in which trains pass all boxes of the stage (``superbox``). Before the first one,
+tasks do what needs no state where tuples were read; a network of one partition that is read by one task does without.
+Between stages Spark exchanges rows of parcels (``parcels``) and computes what only it can (``projection``).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from slipstream._errors import BadArgument, BadInput
+from slipstream._network.algebra import TYPES, Arc
+from slipstream._network.boxes.window_functions import encoded
+from slipstream._network.functions import DELIVERED_TYPES
+from slipstream._network.planning.plan import Plan, plan
+from slipstream._network.planning.stages import Stages
+from slipstream._network.quality.shedding import Marker
+from slipstream._network.schemas import Checked
+from slipstream._network.sql.projection import projected
+from slipstream._network.state.stored import StoredTable, store
+from slipstream._network.tasks import intake
+from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, Unpacker
+from slipstream._network.tasks.parcels import COLUMNS
+from slipstream._network.tasks.sink import COLUMNS as WORDS
+from slipstream._network.tasks.sink import Sink
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._runtime import state_cache
+from slipstream._spark.session import keeping_state, using
+from slipstream._tools import temporary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+#: code that is generated for a projection pays for more rows than pass between stages
+_WHOLE_STAGE = "spark.sql.codegen.wholeStage"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A network as a DataFrame.
+
+    With a folder to deliver into, a row stands for each file in which a batch left what an output, a point or a tap
+    gets. Without one it is a delivered tuple, with the output's name, its values in a struct of that name, ``ts`` (the
+    QoS timestamp) and the order key ``q0``, ``q1``...
+    """
+
+    plan: Plan
+    stages: Stages
+    rows: DataFrame
+    warm: ExitStack
+
+    def output(self, name: str) -> DataFrame:
+        """One output's tuples with their own columns, and the hidden ones."""
+        return self.rows.where(f"output = '{name}'").select("ts", *self.plan.keys, f"{name}.*")
+
+    def start(
+        self, deliver: Callable[[DataFrame, int], None], checkpoint: Path, *, available_now: bool = False
+    ) -> StreamingQuery:
+        """Start the query: ``deliver`` gets each batch and its number."""
+        writer = self.rows.writeStream.foreachBatch(deliver).option("checkpointLocation", str(checkpoint))
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        with self._settings():
+            query = writer.queryName(self.plan.checked.network.name).start()
+        # a query is stopped by whoever started it; its warm state is of no use to any other
+        weakref.finalize(query, self.warm.close)
+        return query
+
+    @contextmanager
+    def _settings(self) -> Iterator[None]:
+        """The session's settings while a query starts, which keeps them; they are put back at once."""
+        spark = self.rows.sparkSession
+        with keeping_state(spark, self.stages.parallel), using(spark, {_WHOLE_STAGE: "false"}):
+            yield
+
+
+def compile_network(
+    checked: Checked,
+    inputs: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame] | None = None,
+    *,
+    folder: Path | None = None,
+    parallel: int = 1,
+) -> Compiled:
+    """Compile a checked network over its input streams, any DataFrames with the sources' columns.
+
+    A stream may bring arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples count
+    as they come. With a ``folder`` its tasks write what it delivers there. Its boxes run in ``parallel`` partitions.
+    """
+    rows = {}
+    for place, source in enumerate(checked.network.sources):
+        if source.name not in inputs:
+            raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame for each source.")
+        rows[place] = intake.packed(inputs[source.name], source.name, source.schema, place)
+    return compile_rows(checked, rows, tables, folder=folder, parallel=parallel)
+
+
+def compile_rows(
+    checked: Checked,
+    inputs: Mapping[int, DataFrame],
+    tables: Mapping[str, DataFrame] | None = None,
+    *,
+    folder: Path | None = None,
+    parallel: int = 1,
+    taps: dict[str, Arc] | None = None,
+    drops: Mapping[tuple[str, int, bool], int] | None = None,
+    shared: bool = False,
+) -> Compiled:
+    """Compile a checked network over rows that carry the trains of its sources (``intake``), by the sources' numbers.
+
+    Its boxes run in ``parallel`` partitions. ``drops`` gives a bit to a side of a box or (True) to an output: tuples
+    that have it in ``_shed`` go no further. When reading is ``shared`` by several tasks, each does its part of what
+    needs no state.
+    """
+    rows = intake.all_rows(inputs)
+    # without a folder of its own the tables of a network lie where this process keeps what is temporary
+    stored = _stored(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
+    superbox = Superbox(plan(checked, taps), stored, dict(drops or {}), parallel)
+    warm = ExitStack()
+    sink = Sink(str(folder.absolute()), checked.network) if folder else None
+    made = _assembled(rows, superbox, sink, warm.enter_context(state_cache.engine()), shared)
+    return Compiled(superbox.plan, superbox.stages, made, warm)
+
+
+def _assembled(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: str, shared: bool) -> DataFrame:
+    """The stages behind the sources."""
+    stages = superbox.stages
+    if stages.parallel == 1 and not shared:
+        # one task from the source to the sink: an exchange would cost a small batch more than it gains
+        rows = rows.coalesce(1)
+    if stages.is_read_apart or shared:
+        rows = rows.mapInArrow(Carrier(superbox, Marker(sink.folder, sink.network) if sink else None), COLUMNS)
+    for number in range(1, stages.count + 1):
+        for _ in range(stages.rounds[number - 1]):
+            rows = projected(rows, superbox, number)
+        stage = SuperboxStage(engine, superbox, sink, number)
+        schema = WORDS if sink and number == stages.count else COLUMNS
+        rows = rows.groupBy("key").transformWithStateInPandas(stage, schema, "Append", "None")
+    return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered(superbox.plan))
+
+
+def _delivered(plan: Plan) -> str:
+    """The Spark columns of a delivered tuple."""
+    columns = {"output": "string", "ts": "bigint", **dict.fromkeys(plan.keys, "bigint")}
+    for name, delivery in plan.outputs.items():
+        columns[name] = f"struct<{', '.join(f'`{c}`: {DELIVERED_TYPES[t]}' for c, t in delivery.layout.types.items())}>"
+    return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
+
+
+def _stored(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
+    """The stored tables, as files that tasks map into memory."""
+    found = {}
+    for table in checked.network.tables:
+        arrow = _table(checked, tables, table.name).orderBy(*table.schema).toArrow()
+        found[table.name] = {name: encoded(arrow[name], type_) for name, type_ in table.schema.items()}
+    return store(folder, found)
+
+
+def _table(checked: Checked, tables: Mapping[str, DataFrame], name: str) -> DataFrame:
+    if name not in tables:
+        raise BadArgument(f"no data for the table {name}.", hint="Give one DataFrame for each stored table.")
+    schema = next(table.schema for table in checked.network.tables if table.name == name)
+    frame = tables[name]
+    missing = [column for column in schema if column not in frame.columns]
+    if missing:
+        raise BadInput(f"table {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
+    return frame.selectExpr(*(f"cast({c} as {TYPES[t]}) as {c}" for c, t in schema.items()))

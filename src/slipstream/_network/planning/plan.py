@@ -1,0 +1,359 @@
+"""The plan of a network: its order-sensitive boxes, and the ways on which tuples get from one to the next.
+
+Order-sensitive boxes and look-ups in stored tables have *levels*: one runs after all of a lower level that it hears
+of, and has a place of its own in the order key. The order-agnostic boxes between them are *ways* of plain expressions.
+Which boxes share a stateful operator is for ``stages`` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from slipstream._network import functions
+from slipstream._network.algebra import (
+    TUP,
+    Aggregate,
+    Arc,
+    BSort,
+    Filter,
+    Join,
+    Latest,
+    Map,
+    Node,
+    Order,
+    Resample,
+    Running,
+    Schema,
+    Union,
+)
+from slipstream._network.boxes.aggregate import AggregateKernel
+from slipstream._network.boxes.clocked import ClockedKernel
+from slipstream._network.boxes.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream._network.boxes.latest import LatestKernel
+from slipstream._network.boxes.operators import Operator
+from slipstream._network.boxes.resample import ResampleKernel
+from slipstream._network.boxes.running import RunningKernel
+from slipstream._network.boxes.window_functions import Function
+from slipstream._network.schemas import Checked, beside, joined
+from slipstream._network.sql import expressions
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the tuples of one place travel: each column's expression and type."""
+
+    id: int
+    columns: dict[str, str]
+    types: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of order-agnostic boxes from an origin: the arcs passed, the origin's first."""
+
+    arcs: tuple[Arc, ...]
+
+    @property
+    def origin(self) -> Arc:
+        """Where it starts."""
+        return self.arcs[0]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A place that takes tuples: a side of a box or an output, with the paths that lead to it."""
+
+    layout: Layout
+    level: int
+    paths: tuple[Way, ...]
+    name: str
+    group_by: tuple[str, ...] = ()
+    side: int = 0
+    is_output: bool = False
+
+
+@dataclass(frozen=True)
+class Runner:
+    """An order-sensitive box: its kernel, its sides and the columns of its results, by the kernel's names.
+
+    Where one side alone releases tuples, it is ``leading``: the kernel goes by the numbers of arrivals, and the sides
+    need not be brought into one order.
+    """
+
+    node: Node
+    kernel: Kernel | None
+    sides: tuple[Delivery, ...]
+    origin: Layout
+    results: tuple[str, ...]
+    leading: int | None = None
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether it keeps something; a look-up in a stored table does not."""
+        return self.kernel is not None or isinstance(self.node.box, Operator)
+
+
+@dataclass
+class Plan:
+    """Everything the compiler needs to know."""
+
+    checked: Checked
+    levels: dict[str, int]
+    origins: dict[Arc, Layout] = field(default_factory=dict)
+    runners: list[Runner] = field(default_factory=list)
+    outputs: dict[str, Delivery] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """The highest level."""
+        return max(self.levels.values(), default=0)
+
+    @property
+    def deliveries(self) -> Iterable[Delivery]:
+        """All places that take tuples."""
+        return [*(side for runner in self.runners for side in runner.sides), *self.outputs.values()]
+
+    @property
+    def keys(self) -> list[str]:
+        """The order key: arrival number, one place a level, one for the outputs."""
+        return [f"q{i}" for i in range(self.depth + 2)]
+
+
+def plan(checked: Checked, taps: dict[str, Arc] | None = None) -> Plan:
+    """Plan a network; ``taps`` are further arcs to deliver beside its outputs."""
+    return _Planner(checked).plan(taps or {})
+
+
+def is_agnostic(node: Node) -> bool:
+    """Whether a box needs no order, and so no state."""
+    return isinstance(node.box, Filter | Map | Union)
+
+
+class _Planner:
+    def __init__(self, checked: Checked) -> None:
+        self._checked = checked
+        self._nodes = {node.name: node for node in checked.nodes}
+        self._ids = 0
+        self._plan = Plan(checked, self._levels())
+
+    def plan(self, taps: dict[str, Arc]) -> Plan:
+        for source in self._checked.network.sources:
+            self._origin(Arc(source.name))
+        for node in self._checked.nodes:
+            if not is_agnostic(node):
+                for arc in self._checked.ports[node.name]:
+                    self._origin(arc)
+        for node in self._checked.nodes:
+            if not is_agnostic(node):
+                self._plan.runners.append(self._runner(node))
+        ends = {output.name: output.arc for output in self._checked.network.outputs} | taps
+        for name, arc in ends.items():
+            schema = self._checked.schemas[arc]
+            delivery = self._delivery(arc, name, dict.fromkeys(schema), self._plan.depth + 1, ())
+            self._plan.outputs[name] = replace(delivery, is_output=True)
+        return self._plan
+
+    def _levels(self) -> dict[str, int]:
+        """A source is at 0, an order-sensitive box one above the highest it hears of."""
+        levels = {source.name: 0 for source in self._checked.network.sources}
+        for node in self._checked.nodes:
+            below = max(levels.get(arc.origin, 0) for arc in node.inputs)
+            levels[node.name] = below + (not is_agnostic(node))
+        return levels
+
+    def _next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def _origin(self, arc: Arc) -> None:
+        schema = self._checked.schemas[arc]
+        self._plan.origins[arc] = Layout(self._next_id(), {name: name for name in schema}, schema)
+
+    def _paths(self, arc: Arc) -> tuple[Way, ...]:
+        """All ways to an arc, in the order in which Union lets them go first."""
+        node = self._nodes.get(arc.origin)
+        if node is None or not is_agnostic(node):
+            return (Way((arc,)),)
+        return tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
+
+    def _delivery(
+        self, arc: Arc, name: str, columns: dict[str, str | None], level: int, group_by: tuple[str, ...]
+    ) -> Delivery:
+        """``columns``: name -> expression, None when it is the column of that name."""
+        schema = self._checked.schemas[arc]
+        texts = {name: name if text is None else text for name, text in columns.items()}
+        types = {name: schema.get(text) or self._type(text, schema) for name, text in texts.items()}
+        return Delivery(Layout(self._next_id(), texts, types), level, self._paths(arc), name, group_by)
+
+    def _type(self, text: str, schema: Schema) -> str:
+        return self._checked.type_of(text, schema)
+
+    def _runner(self, node: Node) -> Runner:
+        origin = self._plan.origins[Arc(node.name)]
+        match node.box:
+            case Aggregate():
+                make = self._aggregate if len(node.inputs) == 1 else self._clocked
+                return make(node, node.box, origin)
+            case Join() if self._checked.is_lookup(node):
+                return self._lookup(node, origin)
+            case Operator():
+                return self._operator(node, origin)
+        made: dict[type[Any], Callable[[Node, Any, Layout], Runner]] = {
+            BSort: self._bsort,
+            Join: self._join,
+            Resample: self._resample,
+            Latest: self._latest,
+            Running: self._running,
+        }
+        return made[type(node.box)](node, node.box, origin)
+
+    def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
+        delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
+        return replace(delivery, side=side)
+
+    def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
+        payload = {f"p_{name}": name for name in origin.columns}
+        columns: dict[str, str | None] = {**_ordered(box.order), **payload}
+        side = self._side(node, 0, columns, box.order.group_by)
+        kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
+        return Runner(node, kernel, (side,), origin, tuple(payload))
+
+    def _aggregate(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        by_tuple = box.order.on == TUP
+        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        kernel = AggregateKernel(
+            _types(side),
+            box.order.slack,
+            _groups(box.order),
+            by_tuple,
+            box.size,
+            box.advance,
+            box.timeout,
+            bound,
+            "start",
+        )
+        return Runner(node, kernel, (side,), origin, (*_groups(box.order), "start", *(f.name for f in bound)))
+
+    def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        # the clock closes windows of all groups, so they are in one partition
+        side, clock = (
+            self._side(node, 0, _ordered(box.order) | arguments, ()),
+            self._side(node, 1, {ON: box.order.on}, ()),
+        )
+        groups = _groups(box.order)
+        kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
+        return Runner(node, kernel, (side, clock), origin, (*groups, "start", *(f.name for f in bound)), leading=1)
+
+    def _latest(self, node: Node, box: Latest, origin: Layout) -> Runner:
+        payload: tuple[list[str], list[str]] = ([], [])
+        sides = []
+        for side in (0, 1):
+            sources = beside(box, *self._checked.inputs(node))
+            mine = {f"p{side}_{out}": column for out, (where, column) in sources.items() if where == side}
+            payload[side].extend(mine)
+            keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.on)}
+            sides.append(self._side(node, side, {**keys, **mine}, box.on))
+        names = tuple(f"g{i}" for i in range(len(box.on)))
+        types = (_types(sides[0]), _types(sides[1]))
+        kernel = LatestKernel(types, names, box.before, (tuple(payload[0]), tuple(payload[1])))
+        return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]), leading=0)
+
+    def _running(self, node: Node, box: Running, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        payload = {f"p_{name}": name for name in self._checked.inputs(node)[0]}
+        keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.group_by)}
+        side = self._side(node, 0, {**keys, **arguments, **payload}, box.group_by)
+        kernel = RunningKernel(_types(side), tuple(keys), tuple(payload), bound)
+        return Runner(node, kernel, (side,), origin, (*payload, *(f.name for f in bound)))
+
+    def _join(self, node: Node, box: Join, origin: Layout) -> Runner:
+        assert box.left is not None
+        assert box.right is not None
+        assert box.size is not None
+        names = joined(*self._checked.inputs(node))
+        equal = expressions.equalities(box.predicate)
+        payload: tuple[list[str], list[str]] = ([], [])
+        sides = []
+        for side, order in enumerate((box.left, box.right)):
+            mine = {f"p{side}_{out}": column for out, (where, column) in names.items() if where == side}
+            payload[side].extend(mine)
+            keys = {f"k{i}": pair[side] for i, pair in enumerate(equal)}
+            columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
+            sides.append(self._side(node, side, columns, order.group_by))
+        kernel = JoinKernel(
+            (_types(sides[0]), _types(sides[1])),
+            (box.left.slack, box.right.slack),
+            _groups(box.left),
+            tuple(f"k{i}" for i in range(len(equal))),
+            box.size,
+            (tuple(payload[0]), tuple(payload[1])),
+        )
+        return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]))
+
+    def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
+        bound, arguments = _bound(box.functions)
+        sides = (
+            self._side(node, 0, _ordered(box.left), ()),
+            self._side(node, 1, _ordered(box.right) | arguments, ()),
+        )
+        types = (_types(sides[0]), _types(sides[1]))
+        slack = (box.left.slack, box.right.slack)
+        kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
+        return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+
+    def _operator(self, node: Node, origin: Layout) -> Runner:
+        key = self._key(node)
+        sides = tuple(
+            self._side(node, side, dict.fromkeys(schema), key) for side, schema in enumerate(self._checked.inputs(node))
+        )
+        return Runner(node, None, sides, origin, ())
+
+    def _key(self, node: Node) -> tuple[str, ...]:
+        """The columns by which the input of an operator may be spread: those of the box whose state it works on.
+
+        A box that looks things up in that state may ask for any key from anywhere, so all of it must be in one place.
+        """
+        lender = self._nodes[node.inputs[0].origin] if _borrows(node) else node
+        takers = self._checked.network.consumers(lender.name)
+        if not isinstance(lender.box, Operator) or any(_borrows(taker) and len(taker.inputs) > 1 for taker in takers):
+            return ()
+        return lender.box.key
+
+    def _lookup(self, node: Node, origin: Layout) -> Runner:
+        stream = 1 - (self._checked.table_side(node) or 0)
+        columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[stream])
+        return Runner(node, None, (self._side(node, stream, columns, ()),), origin, ())
+
+
+def _borrows(node: Node) -> bool:
+    return isinstance(node.box, Operator) and node.box.borrows
+
+
+def _types(side: Delivery) -> dict[str, str]:
+    """The types of what a kernel gets on a side."""
+    return {TS: "integer", **side.layout.types}
+
+
+def _groups(order: Order) -> tuple[str, ...]:
+    return tuple(f"g{i}" for i in range(len(order.group_by)))
+
+
+def _ordered(order: Order) -> dict[str, str | None]:
+    """The columns every ordered input brings: the order attribute and its groups, by the kernels' names."""
+    columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else order.on}
+    return columns | dict(zip(_groups(order), order.group_by, strict=True))
+
+
+def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:
+    """The window functions, and the columns in which their arguments come; an argument of two comes once."""
+    bound: list[Function] = []
+    names: dict[str, str] = {}
+    for place, text in enumerate(wanted.values()):
+        call = expressions.call(text)
+        mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
+        bound.append(Function(f"f{place}", call.function, mine, functions.registered(call.function)))
+    return tuple(bound), {name: argument for argument, name in names.items()}

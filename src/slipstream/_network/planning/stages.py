@@ -1,0 +1,260 @@
+"""The stages of a network: which boxes run in one stateful operator, and by which key it is partitioned.
+
+A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
+many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
+stage. Otherwise, tuples are exchanged between two stages. Boxes whose answers depend on all tuples (a sort without
+groups, any resample, windows that a clock closes, operators without a key) run in one partition. Filter, Map, Union and
+look-ups in stored tables run wherever tuples are.
+
+With parallelism 1 all boxes run in one stage, unless an expression between two of them needs Spark (``translation``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from slipstream._errors import BadArgument
+from slipstream._network.algebra import Aggregate, Join, Latest, Map
+from slipstream._network.boxes.operators import Operator
+from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
+from slipstream._network.schemas import beside, joined
+from slipstream._network.sql.translation import Translations
+
+#: ways that follow each other, with a look-up in a stored table between two of them
+Chain: TypeAlias = tuple[Way, ...]
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where tuples for a side of a box or for an output go.
+
+    ``keys`` are the columns whose hash says to which partition; without any, all go to the first. With ``bounds``
+    partitions are ranges of the one key, and these the first of each but the first. An output that is ``anywhere``
+    takes its tuples in whatever stage and partition they are.
+    """
+
+    stage: int
+    keys: tuple[str, ...] = ()
+    anywhere: bool = False
+    bounds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stateful operator: the boxes in it, the columns by which it is partitioned, and into how many parts.
+
+    Boxes of one stage that do not hear of each other may have different keys.
+    """
+
+    stage: int
+    boxes: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    partitions: int
+
+    @property
+    def said(self) -> str:
+        """For people.
+
+        >>> Stage(1, ("by_car",), (("vid",),), 4).said
+        'stage 1: 4 partitions by vid'
+        """
+        by = " or ".join(", ".join(key) for key in self.keys)
+        parts = "1 partition" if self.partitions == 1 else f"{self.partitions} partitions"
+        return f"stage {self.stage}: {parts}{f' by {by}' if by and self.partitions > 1 else ''}"
+
+
+@dataclass
+class Stages:
+    """How a network is laid out over Spark."""
+
+    parallel: int
+    count: int = 1
+    homes: dict[int, Home] = field(default_factory=dict)  # of deliveries, by the numbers of their layouts
+    of: dict[str, int] = field(default_factory=dict)  # the stage of each stateful box
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that spread its input
+    places: dict[str, int] = field(default_factory=dict)  # the stage in which any box runs; 0 where tuples are read
+    rounds: list[int] = field(default_factory=list)  # how often tuples pass Spark before the first stage, after it...
+
+    @property
+    def is_read_apart(self) -> bool:
+        """Whether tuples are exchanged, or pass Spark, between where they are read and the first stage."""
+        return self.parallel > 1 or bool(self.rounds[0])
+
+    @property
+    def listed(self) -> list[Stage]:
+        """The stages in their order, for people."""
+        return [self._stage(number) for number in range(1, self.count + 1)]
+
+    def _stage(self, number: int) -> Stage:
+        boxes = tuple(name for name, stage in self.places.items() if stage == number)
+        keyed = [self.keys[name] for name in boxes if name in self.keys]
+        keys = tuple(dict.fromkeys(key for key in keyed if key and self.parallel > 1))
+        # a stage without boxes that keep something only writes what comes to it
+        return Stage(number, boxes, keys, self.parallel if keys or not keyed else 1)
+
+
+def stages_of(plan: Plan, translations: Translations, parallel: int) -> Stages:
+    """Lay a plan out over so many partitions."""
+    return _Planner(plan, translations, parallel).stages()
+
+
+class _Planner:
+    def __init__(self, plan: Plan, translations: Translations, parallel: int) -> None:
+        self._plan = plan
+        self._translations = translations
+        self._nodes = {node.name: node for node in plan.checked.nodes}
+        self._runners = {runner.node.name: runner for runner in plan.runners}
+        self._made = Stages(parallel)
+        self._places: dict[str, tuple[int, ...]] = {}  # which of its groups spread the input of each stateful box
+
+    def stages(self) -> Stages:
+        for runner in sorted(self._plan.runners, key=lambda runner: self._plan.levels[runner.node.name]):
+            if runner.is_stateful:
+                self._settle(runner)
+        kept = {point.name for point in self._plan.checked.network.kept}
+        for name, delivery in self._plan.outputs.items():
+            self._made.homes[delivery.layout.id] = self._gathered(delivery) if name in kept else Home(0, anywhere=True)
+        ends = [self._after(chain, d) for d in self._plan.outputs.values() for chain in self._chains(d)]
+        self._made.count = max([1, *ends, *(home.stage for home in self._made.homes.values())])
+        self._made.rounds = self._rounds()
+        self._place_all()
+        return self._made
+
+    def _place_all(self) -> None:
+        """Say of every box where it runs: without state, where its input comes from."""
+        reads = int(not self._made.is_read_apart)
+        for node in self._plan.checked.nodes:
+            before = [self._made.places.get(arc.origin, reads) for arc in node.inputs]
+            self._made.places[node.name] = self._made.of.get(node.name, max(before))
+
+    # --- what is upstream
+
+    def _chains(self, delivery: Delivery) -> Iterator[Chain]:
+        """All ways to a delivery from sources and stateful boxes."""
+        for way in delivery.paths:
+            origin = self._runners.get(way.origin.origin)
+            if origin is None or origin.is_stateful:
+                yield (way,)
+            else:
+                yield from ((*chain, way) for chain in self._chains(origin.sides[0]))
+
+    def _stage_before(self, chain: Chain) -> int:
+        """The stage from which tuples come; of sources 0."""
+        return self._made.of.get(chain[0].origin.origin, 0)
+
+    def _cuts(self, chain: Chain, delivery: Delivery) -> int:
+        """How often tuples pass Spark on a chain."""
+        ends = [self._runners[way.origin.origin].sides[0] for way in chain[1:]]
+        return sum(len(self._translations.cuts(end, way)) for way, end in zip(chain, [*ends, delivery], strict=True))
+
+    def _after(self, chain: Chain, delivery: Delivery) -> int:
+        """The first stage in which tuples that come along a chain can be taken."""
+        return max(self._stage_before(chain) + (self._cuts(chain, delivery) > 0), 1)
+
+    def _rounds(self) -> list[int]:
+        rounds = [0] * (self._made.count + 1)
+        for delivery in self._plan.deliveries:
+            for chain in self._chains(delivery):
+                before = self._stage_before(chain)
+                rounds[before] = max(rounds[before], self._cuts(chain, delivery))
+        return rounds
+
+    # --- where a box goes
+
+    def _settle(self, runner: Runner) -> None:
+        """Put a stateful box into the stage of the boxes before it, or into the next if it needs another key."""
+        chains = [(chain, side) for side in runner.sides for chain in self._chains(side)]
+        stage = max(self._after(chain, side) for chain, side in chains)
+        inside = [
+            (chain, side)
+            for chain, side in chains
+            if self._stage_before(chain) == stage and not self._cuts(chain, side)
+        ]
+        groups = runner.sides[0].group_by
+        wanted = tuple(range(len(groups)))
+        places = self._places_inside(inside) if inside else wanted
+        if places is None:
+            stage, places = stage + 1, wanted
+        name = runner.node.name
+        self._check_lender(runner, stage)
+        self._made.of[name], self._places[name] = stage, places
+        self._made.keys[name] = tuple(groups[place] for place in places)
+        for side in runner.sides:
+            names = side.group_by if runner.kernel is None else [f"g{place}" for place in wanted]
+            keys = tuple(names[place] for place in places)
+            self._made.homes[side.layout.id] = Home(stage, keys, bounds=_bounds(runner) if keys else ())
+
+    def _check_lender(self, runner: Runner, stage: int) -> None:
+        """A box that works on the state of another must be where that is."""
+        box, lender = runner.node.box, runner.node.inputs[0].origin
+        if isinstance(box, Operator) and box.borrows and self._made.of.get(lender) != stage:
+            raise BadArgument(
+                f"box {runner.node.name} ({box.name}) works on the state of {lender}, and its other inputs come from a "
+                "later stage.",
+                hint="Run the network with --parallel 1, and without expressions that only Spark can compute there.",
+            )
+
+    def _places_inside(self, inside: list[tuple[Chain, Delivery]]) -> tuple[int, ...] | None:
+        """Which groups of a box are the key of the boxes before it in their stage; None if there is no such key."""
+        if self._made.parallel == 1:
+            return ()
+        found = {self._places_on(chain, side) for chain, side in inside}
+        return found.pop() if len(found) == 1 else None
+
+    def _places_on(self, chain: Chain, side: Delivery) -> tuple[int, ...] | None:
+        before = self._runners[chain[0].origin.origin]
+        if not self._places[before.node.name]:
+            return None if side.group_by else ()
+        at = {self._origin_place(group, chain, before): place for place, group in enumerate(side.group_by)}
+        places = [at.get(place) for place in self._places[before.node.name]]
+        return None if None in places else tuple(place for place in places if place is not None)
+
+    def _origin_place(self, column: str, chain: Chain, before: Runner) -> int | None:
+        """Which group of the box at the beginning of a chain a column at its end is, if it is one unchanged."""
+        name: str | None = column
+        for number, way in reversed(list(enumerate(chain))):
+            name = self._at_origin(name, way) if name is not None else None
+            if number and name is not None:
+                name = self._before_look_up(name, self._runners[way.origin.origin])
+        return None if name is None else _place_of(name, before, self._plan)
+
+    def _at_origin(self, name: str, way: Way) -> str | None:
+        """The column at the beginning of a way that a column at its end is, if it is one unchanged."""
+        for place in range(len(way.arcs) - 1, 0, -1):
+            box = self._nodes[way.arcs[place].origin].box
+            if isinstance(box, Map):
+                name = box.columns[name].strip()
+                if name not in self._plan.checked.schemas[way.arcs[place - 1]]:
+                    return None
+        return name
+
+    def _before_look_up(self, name: str, runner: Runner) -> str | None:
+        side, column = joined(*self._plan.checked.inputs(runner.node))[name]
+        return column if side == runner.sides[0].side else None
+
+    def _gathered(self, delivery: Delivery) -> Home:
+        """Where an output goes whose tuples are numbered as they leave: into one partition."""
+        chains = list(self._chains(delivery))
+        stage = max(self._after(chain, delivery) for chain in chains)
+        spread = any(self._stage_before(chain) == stage and self._places[chain[0].origin.origin] for chain in chains)
+        return Home(stage + 1 if spread and self._made.parallel > 1 else stage)
+
+
+def _bounds(runner: Runner) -> tuple[int, ...]:
+    return runner.node.box.bounds if isinstance(runner.node.box, Operator) else ()
+
+
+def _place_of(name: str, runner: Runner, plan: Plan) -> int | None:
+    """Which group of a box its output column is."""
+    groups, side = [side.group_by for side in runner.sides], 0
+    if isinstance(runner.node.box, Operator) and not runner.node.box.passes_key:
+        return None
+    if isinstance(runner.node.box, Aggregate):
+        place = list(runner.origin.columns).index(name)
+        return place if place < len(groups[0]) else None
+    box, inputs = runner.node.box, plan.checked.inputs(runner.node)
+    if isinstance(box, Join | Latest):
+        side, name = (joined(*inputs) if isinstance(box, Join) else beside(box, *inputs))[name]
+    return groups[side].index(name) if name in groups[side] else None

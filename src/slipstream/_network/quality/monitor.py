@@ -1,0 +1,161 @@
+"""The QoS monitor: what each batch delivered to each output, how late, and what that was worth.
+
+Its figures are part of the journal (``io.outputs``), one line per batch. For an output they tell the tuples, their mean
+and worst delay (seconds from the arrival of the oldest tuple behind a result to its delivery), the share in the good
+zone, the share that load shedding left, and the utility: that of the delays, times that of the share delivered, times
+that of the values, each also by itself. For a tapped arc or a connection point they tell tuples and delays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from slipstream._io.outputs import Batch, journal
+from slipstream._network.algebra import Output
+from slipstream._network.quality.qos import Graph
+
+#: what is averaged over a run
+_MEANS = ("delay", "good", "delivered", "utility")
+#: so many quantiles stand for a distribution; the driver need not see every tuple
+QUANTILES = 21
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a batch brought an output or a point: so many tuples, when they arrived, and what values they have."""
+
+    tuples: int
+    arrival: float  # the mean, in microseconds
+    oldest: int
+    arrivals: list[int]  # quantiles
+    values: list[float]  # quantiles of what is worth something, if something is
+
+    @classmethod
+    def of(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
+        """Measure tuples that arrived at ``ts``."""
+        worth = np.empty(0) if values is None else values.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
+        return cls(len(ts), float(ts.mean()), int(ts.min()), _quantiles(ts), _quantiles(worth))
+
+    @classmethod
+    def together(cls, parts: list[Measured]) -> Measured:
+        """What several tasks measured, as one; of quantiles each stands for its share of the tuples."""
+        if len(parts) == 1:
+            return parts[0]
+        total = sum(part.tuples for part in parts)
+        mean = sum(part.arrival * part.tuples for part in parts) / total
+        arrivals = _merged([(part.arrivals, part.tuples) for part in parts])
+        values = _merged([(part.values, part.tuples) for part in parts])
+        return cls(total, mean, min(part.oldest for part in parts), arrivals, values)
+
+
+def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
+    if not values.size:
+        return []
+    found: list[Any] = np.quantile(values, np.linspace(0, 1, QUANTILES), method="inverted_cdf").tolist()
+    return found
+
+
+def _merged(parts: list[tuple[list[Any], int]]) -> list[Any]:
+    """Quantiles of everything from those of the parts, weighted by their sizes."""
+    known = [(values, tuples) for values, tuples in parts if values]
+    if not known:
+        return []
+    weights = np.concatenate([np.full(len(values), tuples / len(values)) for values, tuples in known])
+    values = np.concatenate([np.asarray(values) for values, _ in known])
+    steps = np.linspace(0, 1, QUANTILES)
+    found: list[Any] = np.quantile(values, steps, method="inverted_cdf", weights=weights).tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """The monitor of one run, in its folder."""
+
+    folder: Path
+    outputs: tuple[Output, ...]
+
+    def line(
+        self,
+        measured: Mapping[str, Measured],
+        delivered: Mapping[str, float],
+        taken: Mapping[str, int],
+        committed_ms: int,
+    ) -> dict[str, Any]:
+        """Return what the journal is to say of a batch.
+
+        ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples that sources brought.
+        """
+        now = committed_ms * 1000
+        wanted = {output.name: output for output in self.outputs}
+        return {
+            "taken": dict(taken),
+            "outputs": {n: _line(wanted[n], one, now, delivered[n]) for n, one in measured.items() if n in wanted},
+            "arcs": {name: _counts(one, now) for name, one in measured.items() if name not in wanted},
+        }
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The batches so far that brought something, each with its number and the microsecond of its commit."""
+        return entries_of(journal(self.folder))
+
+    def rejected(self) -> tuple[int, int]:
+        """How many lines of feeds and tuples were rejected, and how many there were in all."""
+        batches = journal(self.folder)
+        taken = (sum(batch.detail.get("taken", {}).values()) for batch in batches)
+        return sum(batch.rejects for batch in batches), sum(taken)
+
+    def totals(self) -> dict[str, dict[str, float]]:
+        """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""
+        nothing: dict[str, float] = dict.fromkeys(("tuples", *_MEANS, "worst"), 0)
+        totals = {output.name: nothing for output in self.outputs}
+        for entry in self.entries():
+            for name, line in entry["outputs"].items():
+                totals[name] = _added(totals[name], line)
+        return totals
+
+
+def entries_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
+    """What the monitor says of those batches that brought something."""
+    return [
+        {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
+        for line in batches
+        if "outputs" in line.detail
+    ]
+
+
+def _counts(measured: Measured, now: int) -> dict[str, Any]:
+    seconds = {"delay": now - measured.arrival, "worst": now - measured.oldest}
+    return {"tuples": measured.tuples} | {name: micros / 1e6 for name, micros in seconds.items()}
+
+
+def _line(output: Output, measured: Measured, now: int, delivered: float) -> dict[str, Any]:
+    quality, delays = output.quality, [(now - arrival) / 1e6 for arrival in measured.arrivals]
+    utilities = {"delay": _mean(quality.delay, delays), "drop": quality.drop.at(delivered)}
+    if quality.value and measured.values:
+        utilities["value"] = _mean(quality.value, measured.values)
+    utility = 1.0
+    for one in utilities.values():
+        utility *= one
+    good = sum(delay <= quality.delay.good_until for delay in delays) / len(delays)
+    return _counts(measured, now) | {
+        "good": good,
+        "delivered": delivered,
+        "utility": utility,
+        "utilities": utilities,
+    }
+
+
+def _mean(graph: Graph, quantiles: list[float]) -> float:
+    return float(graph.over(quantiles).mean())
+
+
+def _added(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:
+    count = total["tuples"] + line["tuples"]
+    means = {key: (total[key] * total["tuples"] + line[key] * line["tuples"]) / count for key in _MEANS}
+    return {"tuples": count, **means, "worst": max(total["worst"], line["worst"])}

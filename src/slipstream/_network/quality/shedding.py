@@ -1,0 +1,294 @@
+"""Load shedding: which tuples to lose when the machine does not hold the load, so that little utility goes with them.
+
+A drop can stand in front of each output's own branch (as far upstream as the branch is its own, that is, at the split
+point) and at each source. ``plan`` walks the drop graphs in small steps: each time where the least utility is lost for
+the capacity gained, until the load fits.
+
+Which tuples go is decided when a train is released, and written into it: bit i of a tuple's ``_shed`` says that it
+is to be dropped at place i. So a restart drops the same tuples again, the shares can change with every train without
+touching the query, and with no shares nothing is dropped. Tuples of feeds are marked as they enter the boxes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream._network.algebra import Arc, Network
+from slipstream._network.boxes.operators import Operator
+from slipstream._network.quality.analysis import Analysis, analyse, takers
+from slipstream._network.quality.qos import Graph
+from slipstream._network.quality.statistics import Statistics
+from slipstream._network.running.trains import SEQ, SHED
+from slipstream._network.schemas import Checked
+from slipstream._tools.numba_tools import Bools, Longs, uniform
+
+#: in a folder: how much to drop where
+SHARES = "shed.json"
+STEP = 0.02
+#: an output is late when less than GOOD of it is in its good zone, and in time when more than ALL_GOOD is
+GOOD, ALL_GOOD = 0.9, 0.99
+#: how the controller changes its mind about the capacity, and how much more than nominal it may come to believe in
+FASTER_DOWN, SLOWLY_UP, TRUST = 0.7, 1.1, 10.0
+#: bits in a tuple's mask
+MOST = 62
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a drop stands: on the arc into one side of a box, or into an output."""
+
+    arc: Arc
+    taker: str
+    side: int = 0
+    is_output: bool = False
+
+    def __str__(self) -> str:
+        side = f" ({self.side + 1})" if self.side else ""
+        return f"{self.arc} -> {'output ' * self.is_output}{self.taker}{side}"
+
+
+@dataclass(frozen=True)
+class Shedding:
+    """How much to drop where, and what that leaves of each output."""
+
+    shares: dict[Place, float]
+    delivered: dict[str, float]
+    utility: float
+    analysis: Analysis
+
+
+def places(network: Network) -> tuple[Place, ...]:
+    """Every place a drop can stand at: the head of each output's own branch, then the arcs out of the sources."""
+    found = [place for output in network.outputs for place in own_branches(network, output.name)]
+    for source in network.sources:
+        for node in network.consumers(source.name):
+            for side, arc in enumerate(node.inputs):
+                if arc.origin == source.name:
+                    found.append(Place(arc, node.name, side))
+    # a box that borrows the state of the one before it must hear of all that this one took
+    borrows = {node.name for node in network.nodes if isinstance(node.box, Operator) and node.box.borrows}
+    found = [place for place in found if place.is_output or place.side or place.taker not in borrows]
+    return tuple(dict.fromkeys(found))[:MOST]
+
+
+def own_branches(network: Network, output: str) -> tuple[Place, ...]:
+    """The furthest places upstream of an output behind which everything is for that output alone."""
+    nodes = {node.name: node for node in network.nodes}
+    tables = {table.name for table in network.tables}
+
+    def climb(place: Place) -> Iterator[Place]:
+        node = nodes.get(place.arc.origin)
+        if node is None or _audience(network, node.name) != {output}:
+            yield place
+            return
+        for side, arc in enumerate(node.inputs):
+            if arc.origin not in tables:
+                yield from climb(Place(arc, node.name, side))
+
+    end = next(o for o in network.outputs if o.name == output)
+    return tuple(dict.fromkeys(climb(Place(end.arc, output, is_output=True))))
+
+
+def _audience(network: Network, origin: str) -> set[str]:
+    """The outputs and connection points that hear of a box."""
+    heard = {end.name for end in network.ends if end.arc.origin == origin}
+    return heard.union(*(_audience(network, node.name) for node in network.consumers(origin)))
+
+
+def plan(
+    checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
+) -> Shedding:
+    """The drops that make the load fit at little loss of utility; none when it fits.
+
+    A graph with a cliff would mislead a walk that looks one step ahead, so it walks along the graphs' concave
+    envelopes; should dropping evenly still be better, that is the plan.
+    """
+    shares = dict.fromkeys(places(checked.network), 0.0)
+    full = analyse(checked, statistics, rates, cores=math.inf)
+
+    def tried(wanted: Mapping[Place, float]) -> Shedding:
+        dropped = {(place.taker, place.side, place.is_output): share for place, share in wanted.items()}
+        found = analyse(checked, statistics, rates, cores=cores, headroom=headroom, dropped=dropped)
+        delivered = {name: found.outputs[name] / rate if rate else 1.0 for name, rate in full.outputs.items()}
+        return Shedding(dict(wanted), delivered, worth(checked.network, delivered), found)
+
+    now = tried(shares)
+    while not now.analysis.holds:
+        options = [tried({**now.shares, p: min(s + STEP, 1.0)}) for p, s in now.shares.items() if s < 1]
+        useful = [option for option in options if option.analysis.min_cap < now.analysis.min_cap - 1e-12]
+        if not useful:
+            break
+        now = min(useful, key=lambda option: _price(checked.network, now, option))
+    even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
+    return even if even.utility > now.utility else now
+
+
+def _price(network: Network, now: Shedding, then: Shedding) -> float:
+    """The utility that a step loses for the capacity it gains."""
+    lost = sum(
+        graph.at(now.delivered[name]) - graph.at(then.delivered[name])
+        for name, graph in ((output.name, output.quality.drop.envelope()) for output in network.outputs)
+    )
+    return lost / (now.analysis.min_cap - then.analysis.min_cap)
+
+
+def evenly(
+    checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
+) -> Shedding:
+    """What dropping the same share of everything would leave, to compare with."""
+    # on a machine without limits, since what a saturated box does not pass on would hide load from those behind it
+    full = analyse(checked, statistics, rates, cores=math.inf)
+    share = max(0.0, 1 - cores * headroom / full.min_cap) if full.min_cap else 0.0
+    delivered = dict.fromkeys(full.outputs, 1 - share)
+    fits = analyse(
+        checked, statistics, {name: rate * (1 - share) for name, rate in rates.items()}, cores=cores, headroom=headroom
+    )
+    everywhere = {p: share for p in places(checked.network) if p.arc.origin in rates}
+    return Shedding(everywhere, delivered, worth(checked.network, delivered), fits)
+
+
+def delivered(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
+    """The share of each output that drops at places (by their text) leave, as far as the network alone can tell."""
+    rates = {source.name: 1.0 for source in checked.network.sources}
+    dropped = {(p.taker, p.side, p.is_output): shares.get(str(p), 0.0) for p in wanted}
+    full, left = (analyse(checked, Statistics(), rates, cores=1.0, dropped=d).outputs for d in (None, dropped))
+    return {name: left[name] / rate if rate else 1.0 for name, rate in full.items()}
+
+
+def worth(network: Network, delivered: Mapping[str, float]) -> float:
+    """The utility of all outputs together when so much of each is delivered."""
+    return sum(output.quality.drop.at(delivered[output.name]) for output in network.outputs)
+
+
+def stamp(train: pa.Table, wanted: Sequence[Place], shares: Mapping[str, float], values: Mapping[str, Any]) -> pa.Table:
+    """Write into a train which of its tuples are to be dropped where.
+
+    ``wanted`` numbers the places, ``shares`` says how much to drop at each, by its text. ``values`` names, for places
+    that shed by value, a column of the train and the graph of what its values are worth: the least worthy go first.
+    """
+    mask = np.zeros(train.num_rows, dtype=np.int64)
+    for bit, place in enumerate(wanted):
+        share = shares.get(str(place), 0.0)
+        if share > 0:
+            mask |= np.where(_chosen(train, share, values.get(str(place))), np.int64(1) << bit, 0)
+    kept = train.drop_columns([SHED]) if SHED in train.column_names else train
+    return kept.append_column(SHED, pa.array(mask))
+
+
+def _chosen(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> Bools:
+    """Which tuples go: a share of them by lot, or those whose values are worth least.
+
+    A tuple has one lot for all places, so what is dropped everywhere need not even enter the network.
+    """
+    numbers: Longs = train[SEQ].to_numpy().astype(np.int64)
+    lot = uniform(numbers.astype(np.uint64))
+    if value is None:
+        return np.asarray(lot < share)
+    column, graph = value
+    utility = graph.over(train[column].to_numpy())
+    order = np.lexsort((lot, utility))
+    chosen = np.zeros(numbers.size, dtype=bool)
+    chosen[order[: round(share * numbers.size)]] = True
+    return chosen
+
+
+def entering(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
+    """The tuples of a stamped train that somebody will take: those dropped on every way need not enter."""
+    ways = takers(network, source)
+    bits = [bit for bit, place in enumerate(wanted) if (place.taker, place.side, place.is_output) in ways]
+    if len(bits) < len(ways):
+        return stamped
+    everywhere = sum(1 << bit for bit in bits)
+    return stamped.filter(pa.array((stamped[SHED].to_numpy() & everywhere) != everywhere))
+
+
+def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
+    """The places at which values can be looked at: their output has a value graph, and their arc is a source's."""
+    found = {}
+    sources = {source.name: source for source in network.sources}
+    for output in network.outputs:
+        value, column = output.quality.value, output.quality.value_column
+        for place in own_branches(network, output.name) if value else ():
+            source = sources.get(place.arc.origin)
+            if value and place in wanted and source and column in source.schema:
+                found[str(place)] = (column, value)
+    return found
+
+
+def read_shares(folder: Path) -> dict[str, float]:
+    """How much of the tuples to come is dropped at each place of the network in a folder; nothing unless told."""
+    place = folder / SHARES
+    return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Marks the tuples of feeds that are to be dropped, by the shares that hold when a batch begins."""
+
+    folder: str
+    network: Network
+
+    def mark(self, tuples: pa.Table) -> tuple[pa.Table, dict[str, int]]:
+        """Tuples with their marks, and how many go at each place."""
+        shares = read_shares(Path(self.folder))
+        if not shares:
+            return tuples, {}
+        wanted = places(self.network)
+        marked = stamp(tuples, wanted, shares, by_value(self.network, wanted))
+        return marked, counted(marked, wanted)
+
+
+def counted(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
+    """How many tuples of a stamped train go at each place."""
+    mask = stamped[SHED].to_numpy()
+    lost = {str(place): int(((mask >> bit) & 1).sum()) for bit, place in enumerate(wanted)}
+    return {place: count for place, count in lost.items() if count}
+
+
+def rates_of(
+    monitor: Sequence[Mapping[str, Any]], rates: Mapping[str, float], seconds: float = 10.0
+) -> dict[str, float]:
+    """The tuples per second that each source of ``rates`` brought lately."""
+    entries = [entry for entry in monitor if monitor[-1]["at"] - entry["at"] <= seconds * 1e6]
+    span = (entries[-1]["at"] - entries[0]["at"]) / 1e6 if len(entries) > 1 else 0.0
+    if not span:
+        return dict(rates)
+    return {name: sum(entry["taken"].get(name, 0) for entry in entries[1:]) / span for name in rates}
+
+
+@dataclass
+class Controller:
+    """Dynamic shedding: believes in less capacity when outputs are late, in more when they are not.
+
+    ``level`` is the share of the machine's cores that it counts on. Once that is enough for the rates, the plan drops
+    nothing: shedding ends when the overload does.
+    """
+
+    checked: Checked
+    statistics: Statistics
+    rates: Mapping[str, float]
+    cores: float
+    level: float = 1.0
+    seen: int = -1
+
+    def adjust(self, monitor: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
+        """New shares after new lines of the monitor; None when there is nothing new to judge by."""
+        new = [entry for entry in monitor if entry["batch"] > self.seen]
+        good = [line["good"] for entry in new[-1:] for line in entry["outputs"].values()]
+        if not good:
+            return None
+        self.seen = new[-1]["batch"]
+        if min(good) < GOOD:
+            self.level *= FASTER_DOWN
+        elif min(good) > ALL_GOOD:
+            self.level = min(self.level * SLOWLY_UP, TRUST)
+        shed = plan(self.checked, self.statistics, self.rates, cores=self.cores, headroom=self.level)
+        return {str(place): round(share, 4) for place, share in shed.shares.items() if share > 0}

@@ -1,0 +1,244 @@
+"""What the boxes of a network cost and let through, measured on a sample of its inputs.
+
+The cost c(b) of a box is seconds of one core a tuple, its selectivity s(b) output tuples an input tuple. Expressions
+are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to read a tuple and to carry
+it from one to the other is found by a rehearsal of the whole network (``rehearsal``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from slipstream._network import functions
+from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
+from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
+from slipstream._network.boxes.operators import Operator, State, run
+from slipstream._network.boxes.window_functions import Values, encoded, nulls
+from slipstream._network.flow import Train
+from slipstream._network.planning.plan import Runner, plan
+from slipstream._network.schemas import joined
+from slipstream._network.state.groups import Columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from slipstream._network.schemas import Checked
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One box: seconds of a core a tuple, and tuples out of each output a tuple in."""
+
+    cost: float
+    shares: tuple[float, ...]
+
+    @property
+    def selectivity(self) -> float:
+        """The share of the first output, a filter's own."""
+        return self.shares[0]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Figures of boxes by name; what was not measured costs a microsecond and lets everything through.
+
+    ``carrying`` is seconds of a core to carry one tuple to an order-sensitive box or out of the network, ``reading`` to
+    take one in.
+    """
+
+    figures: Mapping[str, Figures] = field(default_factory=dict)
+    carrying: float = 0.0
+    reading: float = 0.0
+
+    def of(self, name: str) -> Figures:
+        """The figures of a box."""
+        return self.figures.get(name, Figures(1e-6, (1.0,)))
+
+    def worth(self, name: str) -> float:
+        """(1 - s) / c: how much work a box saves those behind it for its own."""
+        found = self.of(name)
+        return (1 - found.selectivity) / max(found.cost, 1e-12)
+
+
+def measure(
+    spark: SparkSession,
+    checked: Checked,
+    samples: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame] | None = None,
+) -> Statistics:
+    """Run every box once over the sample that reaches it; sources' samples have ``_seq`` and ``_ts``."""
+    return _Meter(spark, checked, dict(tables or {})).measure(samples)
+
+
+def best_of(work: Any, times: int = 3) -> float:
+    """The shortest of a few runs, which is the least disturbed one."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+class _Meter:
+    def __init__(self, spark: SparkSession, checked: Checked, tables: dict[str, DataFrame]) -> None:
+        self._spark = spark
+        self._checked = checked
+        self._tables = tables
+        self._runners = {runner.node.name: runner for runner in plan(checked).runners}
+        functions.install(spark, functions.with_tables(), self._stored())
+        self._arcs: dict[Arc, pa.Table] = {}
+        self._states: dict[str, State] = {}
+
+    def _stored(self) -> functions.Stored:
+        """The tables that functions of the user's look things up in."""
+        wanted = {name for function in functions.with_tables() for name in functions.tables_of(function)}
+        found: dict[str, dict[str, Any]] = {}
+        for table in self._checked.network.tables:
+            if table.name in wanted and table.name in self._tables:
+                rows = self._tables[table.name].orderBy(*table.schema).toArrow()
+                found[table.name] = {name: encoded(rows[name], type_) for name, type_ in table.schema.items()}
+        return found
+
+    def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
+        for name, frame in samples.items():
+            self._arcs[Arc(name)] = frame.toArrow()
+        figures = {}
+        for node in self._checked.nodes:
+            runner = self._runners.get(node.name)
+            if isinstance(node.box, Operator):
+                figures[node.name] = self._operator(node, node.box)
+            else:
+                figures[node.name] = self._stateful(runner) if runner and runner.kernel else self._expression(node)
+        return Statistics(figures)
+
+    def _operator(self, node: Node, box: Operator) -> Figures:
+        """One step over the whole sample; a second would begin with the state that the first left."""
+        checked = self._checked
+        inputs = [_train(self._arcs[arc], checked.schemas[arc]) for arc in node.inputs]
+        schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
+        lender: Any = checked.network.node(node.inputs[0].origin).box if box.borrows else None
+        self._states[node.name] = (
+            self._states[node.inputs[0].origin] if box.borrows else box.fresh(*checked.inputs(node))
+        )
+        begin = time.perf_counter()
+        released = run(box, self._states[node.name], inputs, schemas, 1, lender)
+        taken = time.perf_counter() - begin
+        count = max(sum(map(len, inputs)), 1)
+        for arc, train, schema in zip(checked.ports[node.name], released, schemas, strict=True):
+            self._arcs[arc] = _table(train, schema)
+        return Figures(taken / count, tuple(len(train) / count for train in released))
+
+    def _expression(self, node: Node) -> Figures:
+        """Time the box in Spark beside a pass that does nothing."""
+        frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
+        count = max(frame.count(), 1)
+        outputs = self._outputs(node, frame)
+        first = outputs[Arc(node.name)]
+        idle = best_of(lambda: frame.write.format("noop").mode("overwrite").save())
+        busy = best_of(lambda: first.write.format("noop").mode("overwrite").save())
+        for arc, output in outputs.items():
+            self._arcs[arc] = output.toArrow()
+        cores = self._spark.sparkContext.defaultParallelism
+        frame.unpersist()
+        taken = count if not isinstance(node.box, Union) else sum(len(self._arcs[arc]) for arc in node.inputs)
+        shares = tuple(len(self._arcs[arc]) / max(taken, 1) for arc in outputs)
+        return Figures(max(busy - idle, 0.0) * cores / count, shares)
+
+    def _outputs(self, node: Node, frame: DataFrame) -> dict[Arc, DataFrame]:
+        hidden = ["_seq", "_ts"]
+        box = node.box
+        if isinstance(box, Filter):
+            outputs, rest = {}, frame
+            for port, predicate in enumerate(box.predicates):
+                outputs[Arc(node.name, port)] = rest.where(predicate)
+                rest = rest.where(f"not coalesce({predicate}, false)")
+            return outputs | {Arc(node.name, len(box.predicates)): rest}
+        if isinstance(box, Map):
+            return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as {n}" for n, t in box.columns.items()))}
+        if isinstance(box, Join):
+            return {Arc(node.name): self._looked_up(node, box, frame)}
+        merged = frame
+        for arc in node.inputs[1:]:
+            merged = merged.unionByName(self._frame(arc))
+        return {Arc(node.name): merged}
+
+    def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
+        """A stream beside its matches in a stored table."""
+        stored = self._checked.table_side(node) or 0
+        names = ("right", "left") if stored == 0 else ("left", "right")
+        table, how = self._tables[node.inputs[stored].origin].alias(names[1]), "left" if box.outer else "inner"
+        met = frame.alias(names[0]).join(table, _expr(box.predicate), how)
+        columns = (
+            f"{('left', 'right')[side]}.{column} as {out}"
+            for out, (side, column) in joined(*self._checked.inputs(node)).items()
+        )
+        return met.selectExpr("_seq", "_ts", *columns)
+
+    def _frame(self, arc: Arc) -> DataFrame:
+        types = {"_seq": "bigint", "_ts": "bigint"} | {n: TYPES[t] for n, t in self._checked.schemas[arc].items()}
+        ddl = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        return self._spark.createDataFrame(self._arcs[arc], ddl)
+
+    def _stateful(self, runner: Runner) -> Figures:
+        inputs = self._inputs(runner)
+        count = max(sum(part[TS].size for part in inputs), 1)
+        assert runner.kernel is not None
+        kernel = runner.kernel
+        released = kernel.step(kernel.fresh(), inputs)
+        taken = best_of(lambda: kernel.step(kernel.fresh(), inputs), 2)
+        self._arcs[Arc(runner.node.name)] = self._released(runner, released)
+        return Figures(taken / count, (released[TS].size / count,))
+
+    def _inputs(self, runner: Runner) -> list[Columns]:
+        order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in runner.node.inputs]))
+        arrival = np.empty(order.size, np.int64)
+        arrival[order] = np.arange(order.size)
+        inputs: list[Columns] = []
+        taken = 0
+        for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
+            wanted = (f"{text} as {name}" for name, text in side.layout.columns.items())
+            columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
+            here = arrival[taken : taken + columns.num_rows]
+            taken += columns.num_rows
+            typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
+            sorted_ = np.argsort(here)
+            part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, INSTANT: columns["_seq"].to_numpy(), **typed}
+            inputs.append({name: values[sorted_] for name, values in part.items()})
+        return inputs
+
+    def _released(self, runner: Runner, released: Released) -> pa.Table:
+        names = dict(zip(runner.results, runner.origin.columns, strict=True))
+        columns = {"_seq": pa.array(np.arange(released[TS].size)), "_ts": pa.array(released[TS])}
+        return pa.table(columns | {new: _arrow(released[old], runner.origin.types[new]) for old, new in names.items()})
+
+
+def _arrow(values: Values, type_: str) -> pa.Array:
+    plain = pa.array(values, mask=nulls(values))
+    return plain.cast(pa.bool_()) if type_ == "boolean" else plain
+
+
+def _train(table: pa.Table, schema: Schema) -> Train:
+    """A sample as an operator gets it; its arrivals have no more than a number."""
+    table = table.sort_by("_seq")
+    order = np.zeros((table.num_rows, 2), np.int64)
+    order[:, 0] = table["_seq"].to_numpy()
+    columns = {name: encoded(table[name], type_) for name, type_ in schema.items()}
+    return Train(table["_ts"].to_numpy(), np.zeros(table.num_rows, np.int64), order, columns)
+
+
+def _table(train: Train, schema: Schema) -> pa.Table:
+    columns = {"_seq": pa.array(train.order[:, 0]), "_ts": pa.array(train.ts)}
+    return pa.table(columns | {name: _arrow(train[name], type_) for name, type_ in schema.items()})
+
+
+def _expr(predicate: str) -> Any:
+    from pyspark.sql import functions as sf
+
+    return sf.expr(predicate)

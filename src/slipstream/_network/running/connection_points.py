@@ -1,0 +1,177 @@
+"""Connection points: the memory of an arc, kept as trains on disk, and the ad hoc queries that hang on it.
+
+    points/NAME/train-LAST.parquet                what passed in one batch
+    points/NAME/train-LAST-since-FIRST.parquet    what passed in some older batches, compacted
+    points/NAME/attached.json                     the folders of the queries that want what is to come
+
+A query attached to a point gets a link to every train of the history and, from then on, to every new train. Both
+happen under one lock, so there is neither gap nor double at the seam; and because it has links of its own, what the
+point forgets or compacts later does not trouble it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from slipstream._network.algebra import ConnectionPoint
+from slipstream._network.running.trains import last_arrival, stamp_time
+
+_NAME = re.compile(r"train-(?P<last>\d{8})(?:-since-(?P<first>\d{8}))?\.parquet")
+#: so many of the oldest single batches become one file as soon as there are twice as many
+COMPACTED = 16
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """One file of a history: the batches it holds."""
+
+    last: int
+    first: int
+    path: Path
+
+    @classmethod
+    def of(cls, path: Path) -> Span | None:
+        """What a file's name says; None for other files."""
+        found = _NAME.fullmatch(path.name)
+        return found and cls(int(found["last"]), int(found["first"] or found["last"]), path)
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples it holds."""
+        return int(pq.read_metadata(self.path).num_rows)
+
+
+@dataclass(frozen=True)
+class History:
+    """The memory of one connection point, in its folder."""
+
+    folder: Path
+    point: ConnectionPoint
+    compacted: int = COMPACTED
+
+    def spans(self) -> list[Span]:
+        """The files that count, oldest first; what a compacted file holds does not count again."""
+        found = sorted(filter(None, map(Span.of, self.folder.glob("train-*.parquet"))))
+        merged = [span for span in found if span.first < span.last]
+        return [s for s in found if not any(m.first <= s.first and s.last <= m.last and m != s for m in merged)]
+
+    def add(self, number: int, write: Callable[[Path], int]) -> None:
+        """Remember a batch: ``write`` puts it into a file and says how many tuples it has.
+
+        A batch that is repeated after a crash is not remembered twice, but queries get it if they have not yet.
+        """
+        path = self.folder / f"train-{number:08d}.parquet"
+        with self._alone():
+            if all(span.last < number for span in self.spans()):
+                self._put(path, number, write)
+            if path.exists():
+                self._send([path])
+            self._forget()
+            self._compact()
+
+    def attach(self, folder: Path) -> None:
+        """Give a query the history now, and every train to come."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            for span in self.spans():
+                _link(span.path, folder)
+            self._write_attached([*self.attached(), folder.resolve()])
+
+    def detach(self, folder: Path) -> None:
+        """Give a query nothing more."""
+        with self._alone():
+            self._write_attached([known for known in self.attached() if known != folder.resolve()])
+
+    def attached(self) -> list[Path]:
+        """The folders of the queries that get what is to come."""
+        place = self.folder / "attached.json"
+        return [Path(text) for text in json.loads(place.read_text(encoding="utf-8"))] if place.exists() else []
+
+    # --- under the lock
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _put(self, path: Path, number: int, write: Callable[[Path], int]) -> None:
+        stage = self.folder / f".{path.name}.partial"
+        if write(stage):
+            stamp_time(stage, number)
+            stage.rename(path)
+        else:
+            stage.unlink(missing_ok=True)
+
+    def _send(self, trains: list[Path]) -> None:
+        """Link trains into every query's folder; a query whose folder is gone has detached itself."""
+        here = [folder for folder in self.attached() if folder.is_dir()]
+        for folder in here:
+            for train in trains:
+                _link(train, folder)
+        if here != self.attached():
+            self._write_attached(here)
+
+    def _write_attached(self, folders: list[Path]) -> None:
+        stage = self.folder / ".attached"
+        stage.write_text(json.dumps([str(folder) for folder in dict.fromkeys(folders)]), encoding="utf-8")
+        stage.rename(self.folder / "attached.json")
+
+    def _forget(self) -> None:
+        """Drop the oldest files that the point need not keep."""
+        spans = self.spans()
+        beyond = sum(span.tuples for span in spans)
+        for span in spans:
+            beyond -= span.tuples
+            enough = self.point.keep_tuples is not None and beyond >= self.point.keep_tuples
+            if not enough and not self._expired(span):
+                return
+            span.path.unlink()
+
+    def _expired(self, span: Span) -> bool:
+        seconds = self.point.keep_seconds
+        return seconds is not None and last_arrival(span.path) < (time.time() - seconds) * 1e6
+
+    def _compact(self) -> None:
+        """Make one file of the oldest single batches, once there are many; row group by row group."""
+        for gone in {*filter(None, map(Span.of, self.folder.glob("train-*.parquet")))} - {*self.spans()}:
+            gone.path.unlink()  # left over when a compaction was interrupted
+        single = [span for span in self.spans() if span.first == span.last]
+        if len(single) < 2 * self.compacted:
+            return
+        parts = single[: self.compacted]
+        name = f"train-{parts[-1].last:08d}-since-{parts[0].first:08d}.parquet"
+        stage = self.folder / f".{name}.partial"
+        with pq.ParquetWriter(stage, pq.read_schema(parts[0].path)) as writer:
+            for part in parts:
+                writer.write_table(pq.read_table(part.path))
+        stamp_time(stage, parts[-1].last)
+        stage.rename(self.folder / name)
+        for part in parts:
+            part.path.unlink()
+
+
+def _link(train: Path, folder: Path) -> None:
+    """The same file under a query's folder; a copy where the file system has no links. Twice is once."""
+    target = folder / train.name
+    with suppress(FileExistsError):
+        try:
+            os.link(train, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            stage = folder / f".{train.name}.partial"
+            shutil.copy2(train, stage)
+            stage.rename(target)

@@ -1,0 +1,125 @@
+"""A network from its start to the end of its input: Spark first, then the tuples, with people in control throughout."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipstream._io.outputs import COMPACT_EVERY, Tail
+from slipstream._network.quality import shedding
+from slipstream._network.quality.monitor import entries_of
+from slipstream._network.running.failures import query_errors
+from slipstream._network.running.run_folder import ALL, Execution
+from slipstream._runtime import job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: batches by which load is judged at most
+_RECENT = 1000
+
+
+def _pause() -> bool:
+    time.sleep(0.05)
+    return False
+
+
+def drive(
+    spark: SparkSession,
+    execution: Execution,
+    tables: Mapping[str, DataFrame] | None = None,
+    *,
+    controller: shedding.Controller | None = None,
+    trains: int = ALL,
+    watch: Callable[[int], None] = lambda _: None,
+    rest: Callable[[], bool] = _pause,
+    compact_every: int = COMPACT_EVERY,
+    again: str = "",
+) -> None:
+    """Run a network until its input ends: a recording at its own pace, feeds as they come.
+
+    A batch takes at most ``trains`` of each recorded source. ``watch`` is called with the number of each batch that was
+    delivered, ``rest`` between two looks: it says whether to leave now. With a ``controller`` load is shed while
+    outputs are late. ``again`` tells people how to resume it, if `network run` is not the way.
+    """
+    execution.watch = watch
+    life = _NetworkLife(execution, controller, rest, again)
+    start = partial(execution.start, spark, tables, trains=trains)
+    job.run(execution.folder, life, start, compact_every=compact_every)
+
+
+def follow(spark: SparkSession, execution: Execution, tables: Mapping[str, DataFrame] | None = None) -> None:
+    """Run an attached query on what passes its connection point, until somebody stops it."""
+    job.run(execution.folder, _AttachedLife(execution), lambda: execution.start(spark, tables, trains=ALL))
+
+
+class _NetworkLife(job.Life):
+    """What a network reads: feeds that are connected when it is warm, or trains that are let in one after another."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        controller: shedding.Controller | None,
+        rest: Callable[[], bool],
+        again: str = "",
+    ) -> None:
+        self._execution, self._controller, self._rest, self._again = execution, controller, rest, again
+        self._journal = Tail(execution.folder, from_now_on=True)
+        self._recent = deque[dict[str, Any]](maxlen=_RECENT)
+        self.source, self.doing = execution.source, execution.network.name
+
+    def is_warm(self, query: StreamingQuery) -> bool:
+        """Whether the openings are over."""
+        return self._execution.is_warm(query)
+
+    def connect(self, query: StreamingQuery) -> None:
+        """Let the feeds come."""
+        self._execution.connect(query)
+
+    def has_ended(self, query: StreamingQuery) -> bool:
+        """Whether nothing is to come; trains that may arrive are let in."""
+        return not self._execution.is_coming(query)
+
+    def look(self, query: StreamingQuery) -> None:  # noqa: ARG002
+        """Shed load, by what the batches since the last look say."""
+        if self._controller and (fresh := entries_of(self._journal.batches())):
+            self._recent.extend(fresh)
+            _shed(self._execution, self._controller, list(self._recent))
+
+    def finish(self, query: StreamingQuery) -> None:
+        """Wait for what was let in, and for what boxes held back."""
+        self._execution.end()
+        query.processAllAvailable()
+
+    def wants_to_leave(self) -> bool:
+        """Wait a moment."""
+        return self._rest()
+
+    def errors(self, folder: Path) -> AbstractContextManager[None]:
+        """Say whether the network, its tuples or the machine is to blame."""
+        return query_errors(self._execution.network, folder, self._again)
+
+
+class _AttachedLife(_NetworkLife):
+    """What an ad hoc query reads has no end."""
+
+    def __init__(self, execution: Execution) -> None:
+        super().__init__(execution, None, _pause)
+
+    def has_ended(self, query: StreamingQuery) -> bool:  # noqa: ARG002
+        """Never."""
+        return False
+
+
+def _shed(execution: Execution, controller: shedding.Controller, entries: list[dict[str, Any]]) -> None:
+    if execution.feeds:
+        controller.rates = shedding.rates_of(entries, controller.rates)
+    shares = controller.adjust(entries)
+    if shares is not None:
+        execution.shares = shares

@@ -1,0 +1,54 @@
+"""A query that failed: whether the network, its tuples or the machine is to blame, without Spark's stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from slipstream._errors import BadInput, SlipstreamError, Unavailable
+from slipstream._network.algebra import Network
+from slipstream._spark import session
+
+_RESUMES = "`slipstream network run FILE --out {}` without --input resumes"
+
+
+@contextmanager
+def query_errors(network: Network, folder: Path | None = None, again: str = "") -> Iterator[None]:
+    """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
+
+    ``folder`` is where what it delivered is kept, if it is; ``again`` says how to resume, unless `network run` does.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    again = again or _again(folder)
+    try:
+        yield
+    except StreamingQueryException as error:
+        raise _failure(network, folder, error, again) from error
+    except Exception as error:
+        if (found := session.for_people(error, again, folder and folder / "checkpoint")) is None:
+            raise
+        raise found from error
+
+
+def _failure(network: Network, folder: Path | None, error: Exception, again: str) -> SlipstreamError:
+    found = session.for_people(error, again, folder and folder / "checkpoint")
+    if isinstance(found, BadInput):
+        return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
+    if found is not None and not found.message.startswith(session.TASK_FAILED):
+        return found
+    causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
+    if not causes:
+        what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
+        return Unavailable(f"network {network.name} stopped: {what}", hint=again)
+    fixed = f" After a fix of --functions: {again}" if folder else ""
+    return BadInput(
+        f"network {network.name} stopped: {causes[-1][:300]}",
+        hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
+    )
+
+
+def _again(folder: Path | None) -> str:
+    return f"What was committed is kept: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT

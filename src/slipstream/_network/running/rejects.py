@@ -1,0 +1,61 @@
+"""What boxes refuse: tuples that leave by a port ``rejects`` which nothing takes join the job's output of that name.
+
+There they have the form of a feed's rejected lines: where they were refused, why, and the tuple itself as JSON. So no
+tuple is lost because nobody connected a port.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from slipstream._io.outputs import REJECTS
+from slipstream._network.algebra import Arc, Network
+from slipstream._network.boxes.operators import Operator
+from slipstream._network.flow import Train
+from slipstream._network.planning.plan import Plan
+from slipstream._network.tasks.intake import REJECT_TYPES
+from slipstream._network.tasks.sink import Tuples
+
+REASON = "reason"
+
+
+def unclaimed(network: Network) -> dict[str, Arc]:
+    """Return the arcs of rejects that nothing takes, by names that no output has.
+
+    >>> from slipstream._network import Builder, Keep
+    >>> net = Builder("n")
+    >>> kept = net.source("s", vid="integer").through(Keep("CREATE CUBOID car (vid INT KEY)"), name="car")
+    >>> kept.to("kept")
+    >>> unclaimed(net.build())
+    {'car.rejects': Arc(origin='car', port=1)}
+    """
+    if any(end.name == REJECTS for end in network.ends):
+        return {}  # the network has rejects of its own
+    taken = {arc for node in network.nodes for arc in node.inputs} | {end.arc for end in network.ends}
+    found = {}
+    for node in network.nodes:
+        if isinstance(node.box, Operator) and REJECTS in node.box.ports:
+            found[f"{node.name}.{REJECTS}"] = Arc(node.name, node.box.ports.index(REJECTS))
+    return {name: arc for name, arc in found.items() if arc not in taken}
+
+
+def are(name: str) -> bool:
+    """Whether this is how :func:`unclaimed` calls rejects; names of outputs have no dots."""
+    return name.endswith(f".{REJECTS}")
+
+
+def of_box(name: str, train: Train, plan: Plan) -> Tuples:
+    """Return what a box refused as rows of the output."""
+    types = {column: type_ for column, type_ in plan.outputs[name].layout.types.items() if column != REASON}
+    tuples = Tuples(train.ts, {}, {column: train.columns[column] for column in types}, types)
+    values = {column: array.to_pylist() for column, array in tuples.arrays().items()}
+    lines = [json.dumps(dict(zip(values, row, strict=True))) for row in zip(*values.values(), strict=True)]
+    columns = {
+        "source": np.full(len(train), name.removesuffix(f".{REJECTS}"), object),
+        REASON: train.columns[REASON],
+        "line": np.array(lines, object),
+    }
+    keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
+    return Tuples(train.ts, keys, columns, REJECT_TYPES)

@@ -1,0 +1,580 @@
+"""Does a network make sense? Names, arcs, loops, columns and types, before anything runs.
+
+Which columns an expression uses is read from its text; of what type it is, Spark says, since Spark will run it.
+Without Spark everything else is checked, in a fraction of a second, so commands do that first. Every complaint names
+the network, the box and the column.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from slipstream._errors import BadInput, SlipstreamError
+from slipstream._network import functions
+from slipstream._network.algebra import (
+    TUP,
+    TYPES,
+    Aggregate,
+    Arc,
+    BSort,
+    Filter,
+    Join,
+    Latest,
+    Map,
+    Network,
+    Node,
+    Order,
+    Resample,
+    Running,
+    Schema,
+    Union,
+)
+from slipstream._network.boxes.cuboids import CuboidQuery, cuboids_of
+from slipstream._network.boxes.operators import UNKNOWN, Operator, plain_type
+from slipstream._network.flow import LIST
+from slipstream._network.sql import expressions
+from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.vector import translate
+from slipstream._sql.allowed import MOST_GROWTH, growth
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Spark's types -> ours
+_OURS = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
+    **dict.fromkeys(("float", "double"), "float"),
+    "string": "text",
+    "boolean": "boolean",
+}
+_NUMBERS = ("integer", "float")
+Read = TypeVar("Read")
+
+
+@dataclass
+class Checked:
+    """A network that makes sense: its boxes in the order data meets them, and the schema of every arc."""
+
+    network: Network
+    nodes: list[Node]
+    schemas: dict[Arc, Schema]
+    warnings: list[str] = field(default_factory=list)
+    types: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @cached_property
+    def ports(self) -> dict[str, list[Arc]]:
+        """The arcs that start at each place."""
+        found: dict[str, list[Arc]] = {}
+        for arc in self.schemas:
+            found.setdefault(arc.origin, []).append(arc)
+        return found
+
+    def type_of(self, text: str, schema: Schema) -> str:
+        """The type of an expression that was checked over this schema."""
+        return self.types[text, _shown(schema)]
+
+    def inputs(self, node: Node) -> list[Schema]:
+        """The schemas a box's inputs have."""
+        return [self.schemas[arc] for arc in node.inputs]
+
+    def is_lookup(self, node: Node) -> bool:
+        """Whether the box joins with a stored table."""
+        return self.table_side(node) is not None
+
+    def table_side(self, node: Node) -> int | None:
+        """Which side of a join is a stored table, if one is."""
+        tables = {table.name for table in self.network.tables}
+        sides = [side for side, arc in enumerate(node.inputs) if arc.origin in tables]
+        return sides[-1] if sides and isinstance(node.box, Join) else None
+
+
+def check(network: Network, spark: SparkSession | None) -> Checked:
+    """Infer every schema or say what is wrong; without Spark, as far as that can be known without."""
+    _check_names(network)
+    checked = Checked(network, _in_order(network), {})
+    for name, schema in {p.name: p.schema for p in network.places if not isinstance(p, Node)}.items():
+        _check_types(f"network {network.name}, {name}", schema)
+        checked.schemas[Arc(name)] = schema
+    checker = _Checker(checked, spark)
+    for node in checked.nodes:
+        checker.check(node)
+    cuboids_of(node.box for node in network.nodes)
+    _check_ends(checked)
+    return checked
+
+
+def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+    """Where each column of t ++ u comes from; a right column whose name is taken gets ``right_`` before it.
+
+    >>> joined({"a": "integer", "b": "text"}, {"b": "text"})
+    {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
+    """
+    names = {name: (0, name) for name in left}
+    for name in right:
+        names[f"right_{name}" if name in left else name] = (1, name)
+    return names
+
+
+def beside(box: Latest, left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+    """Where each column of a latest box comes from: ``joined``, with the columns it goes by from the left alone.
+
+    >>> beside(Latest(("a",)), {"a": "integer", "b": "text"}, {"a": "integer", "b": "text"})
+    {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
+    """
+    return joined(left, {name: type_ for name, type_ in right.items() if name not in box.on})
+
+
+def _check_names(network: Network) -> None:
+    names = [place.name for place in network.places]
+    for kind, group in (("box", names), ("output", [end.name for end in network.ends])):
+        for name in group:
+            if group.count(name) > 1:
+                raise BadInput(f"network {network.name}: the {kind} name {name!r} is used twice.", hint="Rename one.")
+            if not name.isidentifier():
+                raise BadInput(
+                    f"network {network.name}: {name!r} cannot be a name.", hint="Use letters, digits and underscores."
+                )
+    known = set(names)
+    for node in network.nodes:
+        for arc in node.inputs:
+            _known(f"network {network.name}, box {node.name}: input", arc.origin, known)
+    for end in network.ends:
+        _known(f"network {network.name}, output {end.name}: arc", end.arc.origin, known)
+
+
+def _known(what: str, name: str, names: Iterable[str]) -> None:
+    """Refuse a name that is not there, with the nearest that is."""
+    if name in names:
+        return
+    near = difflib.get_close_matches(name, names, 1)
+    guess = f"Did you mean {near[0]!r}? " if near else ""
+    raise BadInput(f"{what} {name!r} is not there.", hint=f"{guess}There is: {', '.join(sorted(names))}.")
+
+
+def _in_order(network: Network) -> list[Node]:
+    nodes = {node.name: node for node in network.nodes}
+    graph = {node.name: [arc.origin for arc in node.inputs if arc.origin in nodes] for node in network.nodes}
+    try:
+        return [nodes[name] for name in TopologicalSorter(graph).static_order()]
+    except CycleError as error:
+        loop = " -> ".join(reversed(error.args[1]))
+        raise BadInput(f"network {network.name}: boxes in a loop: {loop}.", hint="Cut one of these arcs.") from error
+
+
+def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None:
+    if not schema:
+        raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
+    for name, type_ in schema.items():
+        if type_ not in (*TYPES, *more, UNKNOWN):
+            raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=f"There is: {', '.join(TYPES)}.")
+        if not name.isidentifier() or not expressions.is_column(name):
+            raise BadInput(
+                f"{where}: {name!r} cannot be a column.",
+                hint="Use letters, digits and underscores, and no word of SQL.",
+            )
+
+
+def _check_ends(checked: Checked) -> None:
+    network = checked.network
+    published = [node for node in network.nodes if isinstance(node.box, Operator) and node.box.published()]
+    if not network.outputs and not published:
+        raise BadInput(f"network {network.name}: no output.", hint="Let a stream leave it.")
+    for output in network.outputs:
+        where = f"network {network.name}, output {output.name}"
+        _check_arc(checked, where, output.arc)
+        if output.quality.value and output.quality.value_column not in checked.schemas[output.arc]:
+            raise BadInput(
+                f"{where}: the value graph is on column {output.quality.value_column!r}, which is not there.",
+                hint=f"There is: {', '.join(checked.schemas[output.arc])}.",
+            )
+        if output.view:
+            _check_has_no_lists(where, output.arc, checked.schemas[output.arc])
+        if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
+            raise BadInput(f"{where}: only a view is kept.", hint="Add view: true, or leave keep_... out.")
+    for point in network.points:
+        where = f"network {network.name}, connection point {point.name}"
+        _check_arc(checked, where, point.arc)
+        _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
+        if point.key:
+            _known(f"{where}: key", point.key, checked.schemas[point.arc])
+    used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
+    for place in network.places:
+        if place.name not in used:
+            checked.warnings.append(f"{place.name}: nothing takes its output")
+
+
+def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
+    for name, type_ in schema.items():
+        if type_ == LIST:
+            raise BadInput(
+                f"{where}: column {name!r} of {arc} is an atomic stream.",
+                hint=f"Only an output takes it whole. Write {name}[0], or a function of it.",
+            )
+
+
+def _check_arc(checked: Checked, where: str, arc: Arc) -> None:
+    if arc not in checked.schemas:
+        ports = sum(other.origin == arc.origin for other in checked.schemas)
+        raise BadInput(f"{where}: {arc.origin} has no output {arc.port}.", hint=f"It has 0 to {ports - 1}.")
+    if arc.origin in {table.name for table in checked.network.tables}:
+        raise BadInput(f"{where}: {arc.origin} is a stored table.", hint="A table can only be joined with.")
+
+
+class _Checker:
+    """Checks one box after the other and notes the schemas of its outputs."""
+
+    def __init__(self, checked: Checked, spark: SparkSession | None) -> None:
+        self._checked = checked
+        self._spark = spark
+        #: how many times as long as those that came in the texts are that leave a place
+        self._growth: dict[str, float] = {}
+        self._longest = 1.0
+
+    def check(self, node: Node) -> None:
+        where = f"network {self._checked.network.name}, box {node.name} ({node.box.kind})"
+        self._check_inputs(where, node)
+        self._longest = 1.0
+        outputs = self._outputs(where, node, self._checked.inputs(node))
+        self._check_growth(where, node)
+        for port, schema in enumerate(outputs):
+            _check_types(where, schema, (LIST,) if isinstance(node.box, CuboidQuery) else ())
+            self._checked.schemas[Arc(node.name, port)] = schema
+
+    def _check_growth(self, where: str, node: Node) -> None:
+        """Texts that double in each of forty boxes would fill any memory."""
+        before = max(self._growth.get(arc.origin, 1.0) for arc in node.inputs)
+        self._growth[node.name] = before * self._longest
+        if self._growth[node.name] > MOST_GROWTH:
+            raise BadInput(
+                f"{where}: its texts may be {self._growth[node.name]:,.0f} times as long as those that came in.",
+                hint=f"At most {MOST_GROWTH:,} times: repeat or replace less.",
+            )
+
+    def _outputs(self, where: str, node: Node, inputs: list[Schema]) -> list[Schema]:
+        match node.box:
+            case Filter():
+                outputs = self._filter(where, node.box, inputs[0])
+            case Map():
+                outputs = [self._types(where, inputs[0], node.box.columns)]
+            case Union():
+                outputs = [self._union(where, node, inputs)]
+            case BSort():
+                self._order(where, node.box.order, inputs[0])
+                if node.box.order.on == TUP:
+                    raise BadInput(f"{where}: tuples come in the order of {TUP}.", hint="Name a column to sort on.")
+                outputs = [inputs[0]]
+            case Aggregate():
+                outputs = [self._aggregate(where, node.box, inputs[0])]
+                if len(inputs) > 1:
+                    self._clock(where, node.box, inputs)
+            case Latest():
+                outputs = [self._latest(where, node.box, inputs)]
+            case Running():
+                outputs = [self._running(where, node.box, inputs[0])]
+            case Join():
+                outputs = [self._join(where, node, node.box, inputs)]
+            case Resample():
+                outputs = [self._resample(where, node, node.box, inputs)]
+            case Operator():
+                outputs = self._operator(where, node, node.box, inputs)
+        return outputs
+
+    def _check_inputs(self, where: str, node: Node) -> None:
+        two = dict.fromkeys(("join", "resample", "latest"), (2, 2))
+        wanted = {"union": (2, 99), "aggregate": (1, 2), **two}.get(node.box.kind, (1, 1))
+        if isinstance(node.box, Operator):
+            wanted = (node.box.takes, node.box.takes)
+        if not wanted[0] <= len(node.inputs) <= wanted[1]:
+            raise BadInput(f"{where}: {len(node.inputs)} inputs.", hint=f"It takes {wanted[0]}.")
+        for side, arc in enumerate(node.inputs):
+            if side == self._checked.table_side(node):
+                continue
+            _check_arc(self._checked, where, arc)
+            _check_has_no_lists(where, arc, self._checked.schemas[arc])
+
+    def _operator(self, where: str, node: Node, box: Operator, inputs: list[Schema]) -> list[Schema]:
+        """What an operator says of its outputs, which is a stranger's code."""
+        try:
+            lender = [self._lender(node)] if box.borrows else []
+            found = box.outputs(*lender, *(dict(schema) for schema in inputs))
+            schemas = [{name: plain_type(type_) for name, type_ in found[port].items()} for port in box.ports]
+        except SlipstreamError as error:
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        except Exception as error:
+            raise BadInput(
+                f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
+                hint=f"Correct {type(box).__name__}.outputs: it must give a schema for each of {', '.join(box.ports)}.",
+            ) from error
+        for schema in inputs:
+            for column in box.key:
+                _known(f"{where}: key column", column, schema)
+        return schemas
+
+    def _lender(self, node: Node) -> Any:
+        """The box on whose state another works: that of its first input."""
+        arc = node.inputs[0]
+        origin = next((other for other in self._checked.nodes if other.name == arc.origin), None)
+        lends = isinstance(origin, Node) and isinstance(origin.box, Operator) and not origin.box.borrows
+        if not lends or arc.port:
+            raise BadInput(f"its first input {arc} is no keep box.", hint="Give the name of a keep box first.")
+        assert origin is not None
+        return origin.box
+
+    def _filter(self, where: str, box: Filter, schema: Schema) -> list[Schema]:
+        if not box.predicates:
+            raise BadInput(f"{where}: no predicate.", hint="Give at least one.")
+        for predicate in box.predicates:
+            self._predicate(where, schema, predicate)
+        return [schema] * (len(box.predicates) + 1)
+
+    def _predicate(self, where: str, schema: Schema, predicate: str) -> None:
+        found = self._types(where, schema, {"predicate": predicate})["predicate"]
+        if found not in ("boolean", UNKNOWN):
+            raise BadInput(
+                f"{where}: {predicate!r} is {found}, not a condition.", hint="Write one that is true or not."
+            )
+
+    def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
+        for arc, schema in zip(node.inputs[1:], inputs[1:], strict=True):
+            if not _alike(schema, inputs[0]):
+                raise BadInput(
+                    f"{where}: {arc} has {_shown(schema)}, {node.inputs[0]} has {_shown(inputs[0])}.",
+                    hint="Bring them to one schema with a map box.",
+                )
+        return inputs[0]
+
+    def _order(self, where: str, order: Order, schema: Schema) -> None:
+        if order.slack < 0:
+            raise BadInput(f"{where}: slack {order.slack}.", hint="Slack counts tuples: 0 or more.")
+        for name in order.group_by:
+            _known(f"{where}: group_by column", name, schema)
+        self._checked.types["0L", _shown(schema)] = "integer"
+        if order.on == TUP:
+            return
+        _known(f"{where}: order column", order.on, schema)
+        if schema[order.on] not in (*_NUMBERS, UNKNOWN):
+            raise BadInput(f"{where}: order column {order.on!r} is {schema[order.on]}.", hint="It must be a number.")
+
+    def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
+        self._order(where, box.order, schema)
+        if box.size <= 0 or box.advance <= 0 or (box.timeout is not None and box.timeout <= 0):
+            raise BadInput(f"{where}: size, advance and timeout must be above 0.", hint="Correct the box.")
+        on = "integer" if box.order.on == TUP else schema[box.order.on]
+        if on == "integer" and (box.size % 1 or box.advance % 1):
+            raise BadInput(f"{where}: size or advance is not whole, {box.order.on} is.", hint="Use whole numbers.")
+        keys = {name: schema[name] for name in box.order.group_by} | {box.order.column: on}
+        return keys | self._functions(where, box.functions, schema, keys)
+
+    def _clock(self, where: str, box: Aggregate, inputs: list[Schema]) -> None:
+        """A clock must have the order attribute; what numbers its own tuples needs none."""
+        on, (mine, clock) = box.order.on, inputs
+        if on == TUP or box.timeout is not None:
+            raise BadInput(f"{where}: a clock goes with neither {TUP} nor a timeout.", hint="Leave one of them out.")
+        _known(f"{where}: the clock's column", on, clock)
+        if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
+            raise BadInput(
+                f"{where}: {on!r} is {mine[on]} in the input and {clock[on]} in the clock.",
+                hint="Bring them to one type with a map box.",
+            )
+
+    def _latest(self, where: str, box: Latest, inputs: list[Schema]) -> Schema:
+        left, right = inputs
+        for name in box.on:
+            for schema in inputs:
+                _known(f"{where}: column", name, schema)
+            if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
+                raise BadInput(
+                    f"{where}: {name!r} is {left[name]} on the left and {right[name]} on the right.",
+                    hint="Bring them to one type with a map box.",
+                )
+        return {out: inputs[side][name] for out, (side, name) in beside(box, *inputs).items()}
+
+    def _running(self, where: str, box: Running, schema: Schema) -> Schema:
+        for name in box.group_by:
+            _known(f"{where}: group_by column", name, schema)
+        for name, text in box.functions.items():
+            function = _named(where, expressions.call, text).function
+            if function not in functions.RUNNING:
+                raise BadInput(
+                    f"{where}, column {name}: {function} of all tuples so far would have to keep them.",
+                    hint=f"Use one of: {', '.join(functions.RUNNING)}.",
+                )
+        found = self._functions(where, box.functions, schema, schema)
+        for name, type_ in found.items():
+            if type_ not in (*_NUMBERS, UNKNOWN):
+                raise BadInput(f"{where}, column {name}: it is {type_}.", hint="A running value is a number.")
+        return schema | found
+
+    def _functions(self, where: str, wanted: dict[str, str], schema: Schema, keys: Schema) -> Schema:
+        if not wanted:
+            raise BadInput(f"{where}: no window function.", hint='Give at least one, such as n: "count(*)".')
+        found = {}
+        for name, text in wanted.items():
+            if name in keys:
+                raise BadInput(f"{where}: there is a column {name!r} already.", hint="Name the result otherwise.")
+            found[name] = self._function(f"{where}, column {name}", text, schema)
+        return found
+
+    def _function(self, where: str, text: str, schema: Schema) -> str:
+        call = _named(where, expressions.call, text)
+        user = functions.registered(call.function)
+        if not user:
+            _known(f"{where}: window function", call.function, functions.known())
+        types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
+        if user:
+            return user.returns
+        if len(call.arguments) != 1 and not (call.function == "count" and not call.arguments):
+            raise BadInput(f"{where}: {text!r} takes one argument.", hint="Write it as in SQL: avg(speed).")
+        if not call.arguments:
+            return "integer"
+        (argument,) = types.values()
+        allowed = {
+            "sum": _NUMBERS,
+            "avg": _NUMBERS,
+            "stddev": _NUMBERS,
+            "bool_and": ("boolean",),
+            "bool_or": ("boolean",),
+        }
+        if argument not in (*allowed.get(call.function, tuple(TYPES)), UNKNOWN):
+            raise BadInput(
+                f"{where}: {text!r} of a {argument}.", hint=f"It takes: {', '.join(allowed[call.function])}."
+            )
+        return functions.SQL_AGGREGATES[call.function] or argument
+
+    def _join(self, where: str, node: Node, box: Join, inputs: list[Schema]) -> Schema:
+        names = joined(*inputs)
+        flat = {f"{('left', 'right')[side]}_{name}": inputs[side][name] for side, name in names.values()}
+        for qualifier, name in _named(where, expressions.columns, box.predicate):
+            if qualifier not in ("left", "right"):
+                raise BadInput(f"{where}: {name!r} of which side?", hint=f"Write left.{name} or right.{name}.")
+            _known(f"{where}: column", name, inputs[qualifier == "right"])
+        self._predicate(where, flat, expressions.renamed(box.predicate, lambda q, c: f"{q}_{c}"))
+        if box.outer and not self._checked.is_lookup(node):
+            raise BadInput(f"{where}: outer is for stored tables.", hint="Leave it out, or use a latest box.")
+        if self._checked.is_lookup(node):
+            if box.size is not None or box.left or box.right:
+                raise BadInput(f"{where}: a stored table has no window.", hint="Leave out size, left and right.")
+        else:
+            self._window(where, box, inputs)
+        return {out: inputs[side][name] for out, (side, name) in names.items()}
+
+    def _window(self, where: str, box: Join, inputs: list[Schema]) -> None:
+        if box.size is None or box.size < 0 or box.left is None or box.right is None:
+            raise BadInput(
+                f"{where}: a join of streams needs size, left and right.", hint="Give an order to each side."
+            )
+        for order, schema in zip((box.left, box.right), inputs, strict=True):
+            self._order(where, order, schema)
+        pairs = list(zip(box.left.group_by, box.right.group_by, strict=False))
+        same = len(box.left.group_by) == len(box.right.group_by) and set(pairs) <= set(
+            expressions.equalities(box.predicate)
+        )
+        if not same:
+            raise BadInput(
+                f"{where}: it could never forget a tuple, a new group may always bring older ones.",
+                hint="Leave out group_by, or group both sides by columns that the predicate equates.",
+            )
+
+    def _resample(self, where: str, node: Node, box: Resample, inputs: list[Schema]) -> Schema:
+        self._order(where, box.left, inputs[0])
+        self._order(where, box.right, inputs[1])
+        if box.size < 0 or (box.lag is not None and box.lag < 0):
+            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Correct the box.")
+        if box.left.group_by or TUP in (box.left.on, box.right.on):
+            raise BadInput(f"{where}: the left order takes no group_by, and neither side {TUP}.", hint="Name a column.")
+        if box.lag is None:
+            self._checked.warnings.append(f"{node.name}: keeps every left tuple for groups yet to come; give a lag")
+        keys = {name: inputs[1][name] for name in box.right.group_by} | {box.left.on: inputs[0][box.left.on]}
+        return keys | self._functions(where, box.functions, inputs[1], keys)
+
+    def _types(self, where: str, schema: Schema, wanted: dict[str, str]) -> Schema:
+        """The types of some expressions over a schema."""
+        for text in wanted.values():
+            for qualifier, column in _named(where, expressions.columns, text):
+                _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
+            self._stored_tables(where, text)
+        asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
+        types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
+        found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
+        for name, text in wanted.items():
+            self._checked.types[text, _shown(schema)] = found[name]
+            if found[name] == "text":
+                self._longest = max(self._longest, growth(text, schema))
+        return found
+
+    def _stored_tables(self, where: str, text: str) -> None:
+        """What functions of the user's look things up in must be among the network's tables."""
+        stored = [table.name for table in self._checked.network.tables]
+        for name in expressions.calls(text) & functions.with_tables():
+            for table in functions.tables_of(name):
+                _known(f"{where}: {name} looks things up in the stored table", table, stored)
+
+    def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
+        """What Spark says, asked once for all; when it refuses, one by one to learn which."""
+        if self._spark is None:
+            return [_type_without_spark(text, schema) for text in texts]
+        from pyspark.errors import PySparkException
+
+        functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
+        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
+        try:
+            asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
+            found = asked.schema
+        except PySparkException as error:
+            if len(texts) == 1:
+                hint = str(error).splitlines()[0]
+                raise BadInput(f"{where}: {texts[0]!r} is refused by Spark.", hint=hint) from error
+            return [self._spark_types(where, schema, [text])[0] for text in texts]
+        if not _is_deterministic(asked):
+            raise BadInput(
+                f"{where}: {', '.join(map(repr, texts))}: not the same result for the same tuple.",
+                hint="A network must give the same results when it runs again.",
+            )
+        types = [column.dataType.simpleString() for column in found]
+        return [_ours(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
+
+
+def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
+    """What is read from an expression; what is wrong with it is said of the box."""
+    try:
+        return read(text)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _type_without_spark(text: str, schema: Schema) -> str:
+    """The type of an expression that needs no Spark to be computed; unknown otherwise."""
+    if UNKNOWN in schema.values():
+        schema = {name: type_ for name, type_ in schema.items() if type_ != UNKNOWN}
+    try:
+        return translate(text, schema).type
+    except (Untranslatable, BadInput):
+        return UNKNOWN
+
+
+def _is_deterministic(frame: Any) -> bool:
+    """Spark's own word, of the plan that it read: a second lock, should a text mean something else to Spark."""
+    return bool(frame._jdf.queryExecution().analyzed().deterministic())
+
+
+def _ours(where: str, spark_type: str) -> str:
+    """Our name of one of Spark's types."""
+    plain = "double" if spark_type.startswith("decimal") else spark_type
+    if plain not in _OURS:
+        raise BadInput(f"{where} is of type {plain}.", hint=f"A column is one of: {', '.join(TYPES)}.")
+    return _OURS[plain]
+
+
+def _alike(one: Schema, other: Schema) -> bool:
+    """Whether two schemas are the same, as far as their types are known."""
+    pairs = zip(one.values(), other.values(), strict=False)
+    return list(one) == list(other) and all(a == b or UNKNOWN in (a, b) for a, b in pairs)
+
+
+def _shown(schema: Schema) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in schema.items())

@@ -1,0 +1,158 @@
+"""The SQL in boxes: checked against the list of what it may be made of, run by Spark as it was written.
+
+Every function here reads an expression through that check (``sqlallowed``). Text is never regenerated: names are
+replaced in place, so Spark sees what the user wrote. Nothing is ever evaluated as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from slipstream._errors import BadInput
+from slipstream._network import functions
+from slipstream._sql import allowed
+from slipstream._sql.parsing import MOST_CHARACTERS, NAME, closing, shown, split, words
+
+
+def parse(text: str) -> exp.Expr:
+    """The syntax tree of one expression that may be run."""
+    return allowed.read(text, functions.scalars())
+
+
+def fits(text: str) -> bool:
+    """Whether an expression made of others is still one that is read.
+
+    >>> fits("a > 3"), fits(" and ".join(["a > 3"] * 1000))
+    (True, False)
+    """
+    try:
+        parse(text)
+    except BadInput:
+        return False
+    return len(text) <= MOST_CHARACTERS
+
+
+def columns(text: str) -> list[tuple[str, str]]:
+    """The (qualifier, column) pairs an expression uses, sorted.
+
+    >>> columns("left.pos = right.pos and speed > 3")
+    [('', 'speed'), ('left', 'pos'), ('right', 'pos')]
+    """
+    return sorted({(column.table, column.name) for column in parse(text).find_all(exp.Column)})
+
+
+def calls(text: str) -> set[str]:
+    """The functions of the user's own that an expression calls.
+
+    >>> own = functions.register(functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
+    >>> calls("near_school(lon, lat) and abs(speed) > 3")
+    {'near_school'}
+    """
+    parse(text)
+    return allowed.called(text) - allowed.FUNCTIONS
+
+
+def is_column(name: str) -> bool:
+    """Whether SQL takes a name as that of a column.
+
+    >>> is_column("speed"), is_column("case")
+    (True, False)
+    """
+    try:
+        return columns(name) == [("", name)]
+    except BadInput:
+        return False
+
+
+def mentions(text: str) -> list[str]:
+    """The columns of an expression, one entry for each time it names one.
+
+    >>> mentions("a + a * b")
+    ['a', 'a', 'b']
+    """
+    return sorted(column.name for column in parse(text).find_all(exp.Column))
+
+
+def substituted(text: str, texts: Mapping[str, str]) -> str:
+    """The expression with each column replaced by the text given for it.
+
+    >>> substituted("a + b", {"a": "(x * 2)", "b": "y"})
+    '(x * 2) + y'
+    """
+    return renamed(text, lambda _, name: texts[name])
+
+
+def renamed(text: str, rename: Callable[[str, str], str]) -> str:
+    """The same expression with each column replaced by what ``rename(qualifier, column)`` says.
+
+    >>> renamed("a + abs(x.b) * 2", lambda q, c: f"`{c}_{q}`")
+    '`a_` + abs(`b_x`) * 2'
+    """
+    spots = []
+    for column in parse(text).find_all(exp.Column):
+        marks = [part.meta for part in column.find_all(exp.Identifier)]
+        if not all("start" in mark and "end" in mark for mark in marks):
+            raise BadInput(
+                f"{text[:200]!r}: {column.sql()} is no column's name.", hint="Quote names that SQL uses itself."
+            )
+        start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
+        spots.append((start, end, rename(column.table, column.name)))
+    for start, end, new in sorted(spots, reverse=True):
+        text = text[:start] + new + text[end + 1 :]
+    return text
+
+
+@dataclass(frozen=True)
+class Call:
+    """A window function called on expressions: ``avg(price)``."""
+
+    function: str
+    arguments: tuple[str, ...]
+
+
+def call(text: str) -> Call:
+    """Read one window function call; ``count(*)`` counts tuples.
+
+    >>> call("avg(price * 2)")
+    Call(function='avg', arguments=('price * 2',))
+    >>> call("count(distinct vid)")
+    Call(function='count_distinct', arguments=('vid',))
+    >>> call("count(*)")
+    Call(function='count', arguments=())
+    """
+    found = words(text)
+    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing(found, 1) != len(found) - 1:
+        raise BadInput(
+            f"{shown(text)} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b)."
+        )
+    name, inner = found[0].lower, found[2:-1]
+    if name == "mean":
+        name = "avg"
+    if inner and inner[0].lower == "distinct":
+        name, inner = f"{name}_distinct", inner[1:]
+    if [word.text for word in inner] == ["*"]:
+        inner = []
+    arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in split(inner))
+    for argument in arguments:
+        parse(argument)
+    return Call(name, arguments)
+
+
+def equalities(predicate: str) -> list[tuple[str, str]]:
+    """The (left column, right column) pairs that a join predicate equates.
+
+    >>> equalities("left.pos = right.place and left.time > 3")
+    [('pos', 'place')]
+    """
+    tree = parse(predicate)
+    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
+    found = []
+    for part in parts:
+        ends = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+        sides = {end.table: end.name for end in ends if isinstance(end, exp.Column)}
+        if sides.keys() == {"left", "right"}:
+            found.append((sides["left"], sides["right"]))
+    return found

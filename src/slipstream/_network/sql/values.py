@@ -1,0 +1,196 @@
+"""Columns of values with Spark's types and meaning: nulls, what failed, exact whole numbers and decimals.
+
+What ``vector`` computes with. Between boxes a column is one array, in which null is a value of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
+from slipstream._network.flow import LIST
+from slipstream._tools.numba_tools import Bools
+
+Array: TypeAlias = npt.NDArray[Any]
+
+LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+#: digits of a decimal that Spark keeps exactly
+_MOST_DIGITS = 38
+NONE = np.zeros((), dtype=bool)
+
+
+class Untranslatable(Exception):
+    """An expression that only Spark can compute."""
+
+
+class Type(NamedTuple):
+    """A type of Spark's: of an integer its bits, of a decimal its digits before and behind the point."""
+
+    kind: str
+    size: int = 0
+    scale: int = 0
+
+
+LONG, INT, DOUBLE, BOOLEAN = Type("integer", 64), Type("integer", 32), Type("float"), Type("boolean")
+TEXT, NULL = Type("text"), Type("null")
+OF_COLUMN = {"integer": LONG, "float": DOUBLE, "boolean": BOOLEAN, "text": TEXT, LIST: Type(LIST)}
+
+
+class Column(NamedTuple):
+    """Values, where they are null, and where computing them failed; arrays of one length, or of none for constants."""
+
+    values: Array
+    null: Bools
+    bad: Bools
+
+
+Function: TypeAlias = Callable[[Mapping[str, Column]], Column]
+
+
+def dtype_of(kind: str) -> np.dtype[Any]:
+    """How values of a kind lie in an array; decimals as whole numbers of their last digit."""
+    return np.dtype({"float": np.float64, "text": object, "boolean": bool}.get(kind, np.int64))
+
+
+def decode(values: Array) -> Column:
+    """A column as it travels between boxes: null is the lowest integer, NaN or None."""
+    null = nulls(values)
+    if values.dtype.kind != "f" and null.any():
+        values = np.where(null, "" if values.dtype == object else 0, values)
+    return Column(values, null, NONE)
+
+
+def encode(column: Column, type_: str, count: int) -> Array:
+    """A column as it travels between boxes; truth values are integers there."""
+    dtype = np.dtype(np.int64) if type_ == "boolean" else dtype_of(type_)
+    values = np.broadcast_to(column.values, (count,)).astype(dtype, copy=False)
+    if not column.null.any():
+        return values
+    missing: Any = {"float": np.nan, "text": None}.get(type_, NULL_INTEGER)
+    return np.where(np.broadcast_to(column.null, (count,)), missing, values).astype(dtype, copy=False)
+
+
+def wider(a: Type, b: Type) -> Type:
+    """The type in which Spark compares or adds values of two types."""
+    if b in (a, NULL):
+        return a
+    if a == NULL:
+        return b
+    kinds = {a.kind, b.kind}
+    if not kinds <= {"integer", "float", "decimal"}:
+        raise Untranslatable(f"{a.kind} and {b.kind}")
+    if "float" in kinds:
+        return DOUBLE
+    if kinds == {"integer"}:
+        return LONG
+    one, two = as_decimal(a), as_decimal(b)
+    scale = max(one.scale, two.scale)
+    return bounded(max(one.size - one.scale, two.size - two.scale) + scale, scale)
+
+
+def as_decimal(type_: Type) -> Type:
+    """The decimal type that holds a type's numbers."""
+    if type_.kind == "integer":
+        return Type("decimal", 20 if type_.size == 64 else 10, 0)
+    return type_
+
+
+def bounded(size: int, scale: int) -> Type:
+    """A decimal type; larger ones are rounded by Spark, which only Spark does."""
+    if size > _MOST_DIGITS:
+        raise Untranslatable(f"decimal({size}, {scale})")
+    return Type("decimal", size, scale)
+
+
+def brought_to(wanted: Type, have: Type, compute: Function) -> Function:
+    """A value brought to a wider type."""
+    if have == wanted or (have.kind, wanted.kind) == ("integer", "integer"):
+        return compute
+    if have == NULL:
+        zero: Any = "" if wanted.kind == "text" else 0
+        dtype = dtype_of(wanted.kind)
+        return lambda _: Column(np.array(zero, dtype), np.ones((), dtype=bool), NONE)
+    if wanted.kind == "float":
+        return lambda columns: mapped(compute(columns), lambda values: _to_double(values, have.scale))
+    if wanted.kind == "decimal":
+        factor = 10 ** (wanted.scale - as_decimal(have).scale)
+        return lambda columns: mapped(compute(columns), lambda values: product(values, np.array(factor, object)))
+    raise Untranslatable(f"{have.kind} as {wanted.kind}")
+
+
+def _to_double(values: Array, scale: int) -> Array:
+    if values.dtype != object:
+        return values.astype(np.float64) / 10.0**scale if scale else values.astype(np.float64)
+    return np.array([int(value) / 10**scale for value in values.ravel()], np.float64).reshape(values.shape)
+
+
+def mapped(column: Column, function: Callable[[Array], Array]) -> Column:
+    """A function of the values alone."""
+    return column._replace(values=np.asarray(function(column.values)))
+
+
+def strict(parts: Sequence[Column], values: Array) -> Column:
+    """Null where a part is; what comes behind a part that is null is not computed, so it cannot fail."""
+    null, bad = parts[0].null, parts[0].bad
+    for part in parts[1:]:
+        bad = bad | (part.bad & ~null)
+        null = null | part.null
+    return Column(values, null, bad)
+
+
+def failing(column: Column, where: Bools) -> Column:
+    """The column, failed where ``where`` says so and it is not null anyway."""
+    return column._replace(bad=column.bad | (where & ~column.null))
+
+
+# --- arithmetic
+
+
+def product(a: Array, b: Array) -> Array:
+    """Products of whole numbers, as wide as they need to be."""
+    return _exact(operator.mul, a, b, _largest(a) * _largest(b))
+
+
+def total(a: Array, b: Array) -> Array:
+    """Sums of whole numbers, as wide as they need to be."""
+    return _exact(operator.add, a, b, _largest(a) + _largest(b))
+
+
+def difference(a: Array, b: Array) -> Array:
+    """Differences of whole numbers, as wide as they need to be."""
+    return _exact(operator.sub, a, b, _largest(a) + _largest(b))
+
+
+def _exact(operation: Callable[[Array, Array], Array], a: Array, b: Array, largest: int) -> Array:
+    """In 64 bits if nothing can be larger than they hold, else in numbers of any size."""
+    if object in (a.dtype, b.dtype) or largest > HIGHEST:
+        return _narrow(operation(a.astype(object), b.astype(object)))
+    return np.asarray(operation(a, b))
+
+
+def _largest(values: Array) -> int:
+    """The largest amount among whole numbers."""
+    return max(abs(int(values.max())), abs(int(values.min()))) if values.size else 0
+
+
+def _narrow(values: Any) -> Array:
+    """Whole numbers of any size as 64-bit ones, if they are."""
+    array = np.asarray(values, object)
+    if array.size and (max(array.ravel()) > HIGHEST or min(array.ravel()) < LOWEST):
+        return array
+    return array.astype(np.int64)
+
+
+def fit(column: Column, size: int) -> Column:
+    """Integers of so many bits: those that are larger have failed."""
+    low, high = -(1 << (size - 1)), (1 << (size - 1)) - 1
+    values = column.values
+    if values.dtype != object and size == 64:
+        return column
+    over = (values > high) | (values < low)
+    return failing(column, np.asarray(over, bool))._replace(values=np.where(over, 0, values).astype(np.int64))

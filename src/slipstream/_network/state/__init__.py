@@ -1,0 +1,1 @@
+"""What boxes remember: groups, waiting partners, tables that know what changed."""

@@ -1,0 +1,61 @@
+"""A streaming DataFrame as the feed of a network: whatever Spark can stream, a network can read.
+
+Its offsets are the stream's own. So it has neither openings nor an end that the job knows of, and it cannot be paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipstream._io.sources import Feed
+from slipstream._network.tasks.intake import chunks_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from slipstream._io.chunks import Packing
+
+
+@dataclass(frozen=True)
+class FrameFeed(Feed):
+    """A streaming DataFrame, with the columns of a source."""
+
+    frame: DataFrame | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_frame(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def has_no_end(self) -> bool:
+        """None that is known."""
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, for people: the DataFrame is given again when the job is resumed."""
+        return Feed(self.where, self.encoding, follow=True).to_dict()
+
+    def check(self) -> None:
+        """Spark has checked it."""
+
+    def open(
+        self,
+        spark: SparkSession,  # noqa: ARG002
+        folder: Path,  # noqa: ARG002
+        *,
+        openings: int = 0,  # noqa: ARG002
+        alone: bool = False,  # noqa: ARG002
+        control: str = "",  # noqa: ARG002
+        packing: Packing | None = None,  # noqa: ARG002
+    ) -> DataFrame:
+        """A stream of chunks."""
+        assert self.frame is not None
+        return chunks_of(self.frame, self.where, dict(self.types))
+
+    def connect(self, folder: Path) -> None:
+        """It comes by itself."""

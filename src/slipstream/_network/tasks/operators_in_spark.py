@@ -1,0 +1,257 @@
+"""Boxes as stateful operators of Structured Streaming, and what tasks do before the first of them.
+
+An operator is keyed by partition, not by group: a call takes all tuples of a partition's groups in one batch, so its
+cost is spread over many tuples. The boxes in it write what changed in their tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from slipstream._cuboid.snapshots.files import FOLDER
+from slipstream._io import outputs
+from slipstream._io.chunks import CHUNK, LAST, OPENING
+from slipstream._io.outputs import REJECTS, Written
+from slipstream._network.boxes.kernels import State
+from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, stores_of
+from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
+from slipstream._network.flow import Train
+from slipstream._network.planning.plan import Plan
+from slipstream._network.quality.shedding import Marker
+from slipstream._network.running import rejects
+from slipstream._network.state.tables import Log
+from slipstream._network.tasks import intake
+from slipstream._network.tasks.intake import Arrived
+from slipstream._network.tasks.parcels import (
+    DELIVERED,
+    PARCELS,
+    WORD,
+    Load,
+    Row,
+    Sorter,
+    frame,
+    record_batch,
+    rows_in,
+)
+from slipstream._network.tasks.sink import Sink, Tuples
+from slipstream._network.tasks.superbox import Cargo, Parcel, Released, Superbox
+from slipstream._runtime.partitions import labels
+from slipstream._runtime.stage import FrameStage, batch_number
+from slipstream._runtime.store import Store
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Takes tuples to the first stage: what needs no state is done where they were read, before they are exchanged."""
+
+    superbox: Superbox
+    marker: Marker | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a task."""
+        return (record_batch(self._carried(row)) for row in rows_in(batches))
+
+    def _carried(self, row: Row) -> Iterator[Row]:
+        """Every partition hears of every row, so that all number tuples alike."""
+        keys = labels(self.superbox.parallel)
+        if row.what == CHUNK:
+            train, load = intake.load_of(self.superbox.plan, row, self.marker)
+            source = self.superbox.plan.checked.network.sources[row.source].name
+            parcels = self.superbox.carry(1, Cargo(sources={source: train}))
+            sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
+            for key, mine in zip(keys, sorter.sort(parcels, row.seq % len(keys)), strict=True):
+                said = load.with_parcels(mine, dropped=load.dropped)
+                yield row._replace(key=key, what=PARCELS, chunk=said.to_bytes())
+        elif row.what in (LAST, OPENING):
+            yield from (row._replace(key=key) for key in keys)
+        else:
+            yield row._replace(key=keys[0])
+
+
+@dataclass
+class Boxes:
+    """What the boxes of a stage keep, and the log in which it rests."""
+
+    states: dict[str, State | OperatorState]
+    log: Log
+    ended: KeyedTable  # the sources that have no more
+
+    @classmethod
+    def fresh(cls, superbox: Superbox, stage: int = 1) -> Boxes:
+        """Empty boxes."""
+        states, ended = superbox.fresh(stage), KeyedTable({"source": "integer"}, {})
+        return cls(states, Log([ended.table, *(table for state in states.values() for table in state.tables)]), ended)
+
+    @classmethod
+    def load(cls, superbox: Superbox, stores: Sequence[Store], stage: int = 1) -> Boxes:
+        """The boxes as they were saved."""
+        boxes = cls.fresh(superbox, stage)
+        boxes.log.load(stores[0])
+        boxes.ended.restore()
+        for state in boxes.states.values():
+            state.restore()
+        for kept, mine in boxes._kept(stores):
+            kept.load(mine)
+        return boxes
+
+    def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None, number: int = 0) -> None:
+        """Write what changed, and what readers see of it; ``number`` is that of the partition."""
+        self.log.save(stores[0])
+        for kept, mine in self._kept(stores):
+            kept.save(mine, batch)
+            if snapshot is not None:
+                kept.publish(snapshot, number, batch)
+
+    def end(self, sources: Sequence[int], of: int) -> bool:
+        """Note that sources have ended; whether they are the last ``of`` all."""
+        if not sources:
+            return False
+        self.ended.rows({"source": np.array(sources, np.int64)})
+        return len(self.ended) == of
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The names of the stores: one for all tables, and those of state with a form of its own."""
+        return ("boxes", *(f"{name}__{store}" for name, kept in stores_of(self.states) for store in kept.stores))
+
+    def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
+        rest = iter(stores[1:])
+        for _, kept in stores_of(self.states):
+            yield kept, [next(rest) for _ in kept.stores]
+
+
+class SuperboxStage(FrameStage[Boxes]):
+    """The boxes of a network that run in one operator."""
+
+    def __init__(self, engine: str, superbox: Superbox, sink: Sink | None, number: int) -> None:
+        super().__init__(engine)
+        self.name = f"network-{number}"
+        self.maps = Boxes.fresh(superbox, number).stores
+        self._superbox = superbox
+        self._sink = sink
+        self._number = number
+        self._snapshot = Path(sink.folder) / FOLDER if sink else None
+        self._marker = Marker(sink.folder, sink.network) if sink else None
+
+    def fresh(self) -> Boxes:
+        """Empty boxes."""
+        return Boxes.fresh(self._superbox, self._number)
+
+    def load(self, stores: list[Store]) -> Boxes:
+        """The boxes as they were saved."""
+        return Boxes.load(self._superbox, stores, self._number)
+
+    def save(self, state: Boxes, stores: list[Store]) -> None:
+        """Write what changed."""
+        state.save(stores, batch_number(), self._snapshot, self._keys.index(self.key))
+
+    def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Tuples in; what outputs get is passed on, or written, and then a word of it passed on."""
+        came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
+        passing = [row for row in came if row.what in (WORD, DELIVERED)]
+        arrived = self._arrived(came)
+        if arrived.is_opening:
+            passing += [row for row in came if row.what == OPENING]
+        else:
+            passing += self._passed_on(state, arrived)
+        if passing:
+            yield from self._out(passing)
+
+    @property
+    def _keys(self) -> Sequence[int]:
+        return labels(self._superbox.parallel)
+
+    def _arrived(self, rows: list[Row]) -> Arrived:
+        if self._number == 1:
+            return intake.take(self._superbox.plan, rows, batch_number(), self._marker)
+        loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
+        keys = len(self._superbox.plan.keys)
+        parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]
+        ended = [row.source for row in rows if row.what == LAST]
+        return Arrived(parcels=parcels, is_opening=any(row.what == OPENING for row in rows), ended=ended)
+
+    def _passed_on(self, state: Boxes, arrived: Arrived) -> Iterator[Row]:
+        inboxes: dict[int, list[Train]] = {}
+        for parcel in arrived.parcels:
+            if parcel.stage == self._number:
+                inboxes.setdefault(parcel.address, []).append(parcel.train)
+        if self._number == 1:
+            # of one feed they come in their order, so that nothing need be merged
+            inboxes = {address: [Train.concat(trains)] for address, trains in inboxes.items()}
+        last = state.end(arrived.ended, len(self._superbox.plan.checked.network.sources))
+        released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
+        yield from (Row(self.key, source, 0, LAST, 0, b"") for source in arrived.ended)
+        yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
+        yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
+
+    def _parcels(self, parcels: list[Parcel]) -> Iterator[Row]:
+        """What goes to later stages."""
+        here = self._keys.index(self.key)
+        sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel)
+        # what was on its way to a later stage is in its partition already
+        for key, mine in zip(self._keys, sorter.sort(parcels, here), strict=True):
+            if mine:
+                yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
+
+    def _delivered(self, released: Released) -> Iterator[Row]:
+        for name, train in released.outputs:
+            parcel = Parcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
+            yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
+
+    def _written(self, released: Released, arrived: Arrived, sink: Sink) -> Iterator[Row]:
+        """Write what outputs get; the first partition also says what the batch took."""
+        batch = batch_number()
+        written = [self._write(name, train, sink, batch) for name, train in released.outputs]
+        if arrived.rejects is not None:
+            written.append(sink.write(REJECTS, arrived.rejects, batch))
+        if self._number == 1 and self.key == self._keys[0]:
+            written.append(outputs.note(arrived.counts))
+        yield from (Row(self.key, 0, 0, WORD, 0, json.dumps(one.row).encode()) for one in written)
+
+    def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
+        plan = self._superbox.plan
+        if rejects.are(name):
+            return sink.write(REJECTS, rejects.of_box(name, train, plan), batch)
+        keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
+        return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
+
+    def _out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
+        if self._number < self._superbox.stages.count or self._sink is None:
+            yield frame(rows)
+        elif words := [json.loads(row.chunk) for row in rows if row.what == WORD]:
+            yield pd.DataFrame(words, columns=list(outputs.Row._fields))
+
+
+@dataclass(frozen=True)
+class Unpacker:
+    """Makes rows of tuples from what the stages deliver."""
+
+    plan: Plan
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a task."""
+        names = {delivery.layout.id: name for name, delivery in self.plan.outputs.items()}
+        for row in rows_in(batches):
+            if row.what == DELIVERED:
+                for parcel in Load.from_bytes(row.chunk, len(self.plan.keys)).parcels:
+                    yield self._tuples(names[parcel.address], parcel.train)
+
+    def _tuples(self, output: str, train: Train) -> pa.RecordBatch:
+        columns: dict[str, Any] = {"output": pa.array([output] * len(train)), "ts": train.ts}
+        columns |= {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(self.plan.keys)}
+        for name, delivery in self.plan.outputs.items():
+            types = delivery.layout.types
+            fields = pa.struct([(column, ARROW_TYPES[type_]) for column, type_ in types.items()])
+            columns[name] = pa.nulls(len(train), fields)
+            if name == output:
+                arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]
+                columns[name] = pa.StructArray.from_arrays(arrays, fields=list(fields))
+        return pa.record_batch(columns)

@@ -1,0 +1,187 @@
+"""Tuples between stages: a Spark row carries all parcels that one task has for one partition.
+
+A row that stems from a feed also says how many tuples the feed's own row had, whether or not they are in it: every
+partition hears of all rows of a batch, so that all number its tuples alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from slipstream._io.chunks import as_stream, from_stream
+from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
+from slipstream._network.flow import LIST, Array, Train
+from slipstream._network.planning.stages import Home
+from slipstream._network.state.groups import hashes
+from slipstream._network.tasks.superbox import SPARK, Parcel
+from slipstream._tools.numba_tools import Longs
+
+#: what a row is, besides what a source gives (``io.chunks``): parcels, the word of a file that was written, an output's
+#: tuples, one tuple on its way through Spark's projection
+PARCELS, WORD, DELIVERED, TUPLE_ROW = range(100, 104)
+#: the Spark columns of a row
+COLUMNS = "key int, source int, seq long, what int, arrived long, chunk binary"
+ARROW = pa.schema(
+    [
+        ("key", pa.int32()),
+        ("source", pa.int32()),
+        ("seq", pa.int64()),
+        ("what", pa.int32()),
+        ("arrived", pa.int64()),
+        ("chunk", pa.binary()),
+    ]
+)
+_TS, _SHED, _ORDER, _COLUMN = "ts", "shed", "q", "column "
+
+
+class Row(NamedTuple):
+    """One row between stages."""
+
+    key: int
+    source: int
+    seq: int
+    what: int
+    arrived: int
+    chunk: bytes
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a row of parcels carries, and what it says of the row of a feed that it stems from."""
+
+    parcels: list[Parcel]
+    count: int = 0  # the tuples of that row
+    is_numbered: bool = True  # whether tuples have their arrival numbers already
+    dropped: dict[str, int] = field(default_factory=dict)  # how many of them are to be dropped where
+
+    def with_parcels(self, parcels: list[Parcel], dropped: Mapping[str, int] | None = None) -> Load:
+        """Other parcels that stem from the same row; one of them says what is dropped."""
+        return Load(parcels, self.count, self.is_numbered, dict(dropped or {}))
+
+    def to_bytes(self) -> bytes:
+        """As a row carries it."""
+        streams = [_stream(parcel.train) for parcel in self.parcels]
+        parts = [(p.stage, p.address, len(s)) for p, s in zip(self.parcels, streams, strict=True)]
+        head = json.dumps([parts, self.count, self.is_numbered, self.dropped]).encode()
+        return b"".join([len(head).to_bytes(4, "little"), head, *streams])
+
+    @classmethod
+    def from_bytes(cls, data: bytes, keys: int) -> Load:
+        """Read what ``to_bytes`` wrote; an order key has so many places."""
+        begin = 4 + int.from_bytes(data[:4], "little")
+        parts, *said = json.loads(data[4:begin])
+        parcels = []
+        for stage, address, length in parts:
+            parcels.append(Parcel(stage, address, _train(data[begin : begin + length], keys)))
+            begin += length
+        return cls(parcels, *said)
+
+
+def _stream(train: Train) -> bytes:
+    """A train as an Arrow stream; of order keys and marks just what is not zero."""
+    columns: dict[str, Any] = {_TS: train.ts}
+    if train.shed.any():
+        columns[_SHED] = train.shed
+    for place in range(train.order.shape[1]):
+        key = train.order[:, place]
+        if key.any():
+            columns[f"{_ORDER}{place}"] = np.ascontiguousarray(key)
+    columns |= {f"{_COLUMN}{name}": _arrow(values) for name, values in train.columns.items()}
+    return as_stream(pa.table(columns))
+
+
+def _arrow(values: Array) -> Any:
+    if values.dtype == object and values.size and isinstance(values[0], np.ndarray):
+        return pa.array(list(values), ARROW_TYPES[LIST])
+    return pa.array(values, pa.large_string(), mask=nulls(values)) if values.dtype == object else values
+
+
+def _train(data: bytes, keys: int) -> Train:
+    table = from_stream(data)
+    columns = {name: _numpy(table[name]) for name in table.column_names}
+    ts = columns[_TS]
+    order = np.zeros((ts.size, keys), np.int64)
+    for place in range(keys):
+        if f"{_ORDER}{place}" in columns:
+            order[:, place] = columns[f"{_ORDER}{place}"]
+    shed = columns.get(_SHED, np.zeros(ts.size, np.int64))
+    own = {name[len(_COLUMN) :]: values for name, values in columns.items() if name.startswith(_COLUMN)}
+    return Train(ts, shed, order, own)
+
+
+def _numpy(column: pa.ChunkedArray) -> Array:
+    if pa.types.is_large_string(column.type):
+        return np.asarray(column.to_pandas().to_numpy(dtype=object))
+    if pa.types.is_list(column.type):
+        return np.fromiter((np.asarray(value) for value in column.to_pylist()), object, len(column))
+    return np.asarray(column.to_numpy())
+
+
+@dataclass(frozen=True)
+class Sorter:
+    """Puts parcels into rows for the partitions of the next stages."""
+
+    homes: Mapping[int, Home]
+    parallel: int
+
+    def sort(self, parcels: Iterable[Parcel], here: int = 0) -> list[list[Parcel]]:
+        """The parcels for each partition; what can be taken anywhere stays in the partition ``here``."""
+        found: list[list[Parcel]] = [[] for _ in range(self.parallel)]
+        for parcel in parcels:
+            for part, train in self._parts(parcel, here):
+                found[part].append(parcel._replace(train=train))
+        return found
+
+    def _parts(self, parcel: Parcel, here: int) -> Iterator[tuple[int, Train]]:
+        home = self.homes.get(parcel.address) if parcel.stage != SPARK else None
+        if home is None or home.anywhere:
+            yield here, parcel.train
+        elif not home.keys or self.parallel == 1:
+            yield 0, parcel.train
+        else:
+            columns = [parcel.train.columns[name] for name in home.keys]
+            part = (
+                np.searchsorted(home.bounds, columns[0], side="right") % self.parallel
+                if home.bounds
+                else partitions(columns, len(parcel.train), self.parallel)
+            )
+            for number in range(self.parallel):
+                mine = np.flatnonzero(part == number)
+                if mine.size:
+                    yield number, parcel.train.take(mine)
+
+
+def partitions(keys: Sequence[Array], count: int, parallel: int) -> Longs:
+    """The partition of each tuple: equal keys have the same, be they integers or floats.
+
+    >>> ones = [partitions([np.array([7, 7], dtype)], 2, 4) for dtype in (np.int64, np.float64)]
+    >>> np.unique(ones).size
+    1
+    """
+    alike = [values if values.dtype == object else values.astype(np.float64) for values in keys]
+    return np.asarray(hashes(alike, count).view(np.uint64) % np.uint64(parallel), np.int64)
+
+
+def record_batch(rows: Iterable[Row]) -> pa.RecordBatch:
+    """Rows as Spark takes them from a task."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(Row._fields)
+    return pa.record_batch([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], ARROW)
+
+
+def frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Rows as Spark takes them from a stateful operator."""
+    return pd.DataFrame(list(rows), columns=list(Row._fields))
+
+
+def rows_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """The rows of a task."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in Row._fields)
+        yield from map(Row, *columns)

@@ -1,0 +1,147 @@
+"""Where a network's tuples go: outputs and taps into tables, what connection points and views remember into trains.
+
+    OUT/outputs/NAME/                   the table of an output, a tap, or the rejects (``io.outputs``)
+    OUT/points/NAME/                    what a connection point or a view remembers (``points``)
+    OUT/points/NAME/.aside-*.parquet    what a task wrote for it and no batch has committed yet
+
+An output's columns are those of its schema, and before them three kinds that begin with an underscore or are the
+batch: ``batch``, ``_ts`` (when the tuple arrived, in microseconds), and the order key ``_q0``, ``_q1``...
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from slipstream._io import outputs
+from slipstream._io.outputs import COLUMNS, Written
+from slipstream._network.algebra import ConnectionPoint, Network, Schema
+from slipstream._network.boxes.archive import archives, trips_of
+from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
+from slipstream._network.quality.monitor import Measured
+from slipstream._network.running.connection_points import History
+from slipstream._network.running.trains import SEQ, TS
+
+__all__ = ["COLUMNS", "Sink", "Tuples", "discard", "key_columns", "measured", "remember", "stored_schema"]
+
+Array = npt.NDArray[Any]
+
+_POINTS, _ASIDE = "points", ".aside-"
+#: in the note about what a point gets: the file
+_TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """What an output gets in a batch: arrival times, order keys by their names, columns and their types."""
+
+    ts: Array
+    keys: Mapping[str, Array]
+    columns: Mapping[str, Array]
+    types: Mapping[str, str]
+
+    def arrays(self) -> dict[str, pa.Array]:
+        """The columns with their nulls."""
+        return {name: arrow_array(values, self.types[name]) for name, values in self.columns.items()}
+
+
+def key_columns(keys: Iterable[str]) -> list[str]:
+    """Return the columns in which an order key is stored, in order.
+
+    >>> key_columns(["q0", "q1"])
+    ['_q0', '_q1']
+    """
+    return [f"_{key}" for key in keys]
+
+
+def stored_schema(schema: Schema, keys: Iterable[str]) -> pa.Schema:
+    """Return how the tuples of an output are stored, without the batch."""
+    hidden = [(TS, pa.int64()), *((name, pa.int64()) for name in key_columns(keys))]
+    return pa.schema(hidden + [(name, ARROW_TYPES[type_]) for name, type_ in schema.items()])
+
+
+@dataclass(frozen=True)
+class Sink:
+    """The folder that a network delivers into, as its tasks see it."""
+
+    folder: str
+    network: Network
+
+    def write(self, output: str, tuples: Tuples, batch: int) -> Written:
+        """Write what an output, a point or a tap gets in a batch."""
+        points = {point.name: point for point in self.network.kept}
+        values = {o.name: o.quality.value_column for o in self.network.outputs if o.quality.value}
+        arrays = tuples.arrays()
+        measured = asdict(Measured.of(tuples.ts, arrays[values[output]] if output in values else None))
+        if output in points:
+            file = _write_aside(Path(self.folder), points[output], _kept(tuples, arrays, points[output], batch))
+            return outputs.note({_TRAIN: file, **measured}, about=output)
+        if output in (boxes := archives(self.network)):
+            return outputs.write(Path(self.folder), output, trips_of(boxes[output], arrays), batch, measured)
+        keys = dict(zip(key_columns(tuples.keys), tuples.keys.values(), strict=True))
+        return outputs.write(Path(self.folder), output, pa.table({TS: tuples.ts, **keys, **arrays}), batch, measured)
+
+
+def _kept(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint, batch: int) -> pa.Table:
+    """Tuples as a train, with their arrival numbers at the point; sorted by its key, if it has one."""
+    number = np.empty(tuples.ts.size, np.int64)
+    number[np.lexsort([*tuples.keys.values()][::-1])] = (batch << 32) + 1 + np.arange(tuples.ts.size)
+    table = pa.table({SEQ: number, TS: tuples.ts, **arrays}).sort_by(SEQ)
+    return table.sort_by([(point.key, "ascending"), (SEQ, "ascending")]) if point.key else table
+
+
+def _write_aside(folder: Path, point: ConnectionPoint, train: pa.Table) -> str:
+    place = folder / _POINTS / point.name / f"{_ASIDE}{uuid.uuid4().hex}.parquet"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(train, place)
+    return place.name
+
+
+def measured(written: Iterable[Written]) -> dict[str, Measured]:
+    """Return what is to be said of each output, point and tap that got something."""
+    found: dict[str, list[Measured]] = {}
+    for one in written:
+        if one.output:
+            facts = {name: value for name, value in one.note.items() if name != _TRAIN}
+            found.setdefault(one.output, []).append(Measured(**facts))
+    return {name: Measured.together(parts) for name, parts in found.items()}
+
+
+def remember(histories: Mapping[str, History], written: Iterable[Written], batch: int) -> None:
+    """Let points and views remember what they got in a batch; a batch that they remember already is passed over."""
+    trains: dict[str, list[Path]] = {name: [] for name in histories}
+    for one in written:
+        if _TRAIN in one.note:
+            trains[one.output].append(histories[one.output].folder / one.note[_TRAIN])
+    for name, parts in trains.items():
+        histories[name].add(batch, partial(_put, parts, batch))
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def _put(parts: list[Path], batch: int, target: Path) -> int:
+    """Make one train of what the tasks of a batch wrote; returns its tuples."""
+    if not parts:
+        return 0
+    if len(parts) == 1:
+        parts[0].rename(target)
+        return int(pq.read_metadata(target).num_rows)
+    table = pa.concat_tables([pq.read_table(part) for part in parts])
+    numbers = pa.array((batch << 32) + 1 + np.arange(table.num_rows))
+    pq.write_table(table.set_column(0, SEQ, numbers), target)
+    return int(table.num_rows)
+
+
+def discard(folder: Path) -> None:
+    """Delete what tasks wrote for points in batches that did not come to be."""
+    for file in (folder / _POINTS).glob(f"*/{_ASIDE}*"):
+        file.unlink(missing_ok=True)

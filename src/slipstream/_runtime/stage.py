@@ -1,0 +1,187 @@
+"""A fragment in Spark: a stateful processor whose state stays warm between batches and rests in the state store.
+
+A batch writes what it changed to the state store and reads nothing: ``state_cache`` keeps the state for the next one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+from pyspark import TaskContext
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from slipstream._runtime import state_cache
+from slipstream._runtime.store import StateMap, Store
+from slipstream._tools.failpoints import failpoint
+
+State = TypeVar("State")
+
+
+#: the number of the batch, where stages run without Spark
+_batch: ContextVar[int | None] = ContextVar("batch", default=None)
+
+
+@contextmanager
+def numbered(batch: int) -> Iterator[None]:
+    """Let stages that run without Spark know the number of the batch."""
+    token = _batch.set(batch)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
+
+
+def batch_number() -> int:
+    """The number of the micro-batch that this task belongs to."""
+    if (given := _batch.get()) is not None:
+        return given
+    context = TaskContext.get()
+    number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(number) if number is not None else 0
+
+
+class Stage(StatefulProcessor, Generic[State]):
+    """A stage of the engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
+
+    name: str
+    maps: tuple[str, ...]
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state of a partition."""
+        self._saved = StateMap(handle, len(self.maps))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        """One batch of one key."""
+        return (Row(**hop._asdict()) for hop in self.process(key, rows))
+
+    def process(self, key: Any, rows: Iterator[Any]) -> list[Any]:
+        """Load the state or find it warm, take the batch, save what changed."""
+        self.key = int(key[0])
+        with state_cache.held(self._engine, self.name, self.key) as kept:
+            state = self._state(kept)
+            passed = self.step(state, list(rows), self._saved.stores)
+            self._saved.mark = mark = uuid.uuid4().hex
+            kept.leave(mark, state)
+        return passed
+
+    def step(self, state: State, rows: list[Any], stores: list[Store]) -> list[Any]:
+        """Take the batch of the current key and save what it changed; returns what is passed on."""
+        passed = list(self.take(state, rows))
+        self.save_between_failpoints(state, stores)
+        return passed
+
+    def _state(self, kept: state_cache.Kept) -> State:
+        mark = self._saved.mark
+        found: State | None = kept.take(mark)
+        if found is not None:
+            return found
+        if mark is None:
+            return self.fresh()
+        with self._saved.reading():
+            return self.load(self._saved.stores)
+
+    def save_between_failpoints(self, state: State, stores: list[Store]) -> None:
+        """Write what changed; tests kill a stage before and after it."""
+        failpoint(f"{self.name}.before-save")
+        self.save(state, stores)
+        failpoint(f"{self.name}.after-save")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def fresh(self) -> State:
+        """The state before the first batch."""
+        raise NotImplementedError
+
+    def load(self, stores: list[Store]) -> State:
+        """The state as it was saved."""
+        raise NotImplementedError
+
+    def take(self, state: State, rows: list[Any]) -> Iterator[Any]:
+        """Process a batch; named tuples go on to the next stage."""
+        raise NotImplementedError
+
+    def save(self, state: State, stores: list[Store]) -> None:
+        """Write what changed."""
+        raise NotImplementedError
+
+
+class FrameStage(Stage[State]):
+    """A stage whose batches come and go as data frames, many tuples in each."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        """One batch of one key."""
+        return iter(self.process(key, rows))
+
+
+class _Several(Stage[list[Any]]):
+    """Stages that share a key in one operator; which of them a batch comes to is for subclasses to say."""
+
+    def __init__(self, engine: str, stages: Sequence[Stage[Any]]) -> None:
+        super().__init__(engine)
+        self._stages = tuple(stages)
+        self._took: list[bool] = []
+        self.name = "+".join(stage.name for stage in stages)  # operators of one job keep their state apart by it
+        self.maps = tuple(name for stage in stages for name in stage.maps)
+
+    def fresh(self) -> list[Any]:
+        """Each as it begins."""
+        return [stage.fresh() for stage in self._stages]
+
+    def load(self, stores: list[Store]) -> list[Any]:
+        """Each as it was saved; one that has never taken anything has not been."""
+        parts = self._parts(stores)
+        return [
+            stage.load(part) if any(True for store in part for _ in store.items()) else stage.fresh()
+            for stage, part in zip(self._stages, parts, strict=True)
+        ]
+
+    def save(self, state: list[Any], stores: list[Store]) -> None:
+        """Each that took something writes what it changed."""
+        for stage, mine, part, took in zip(self._stages, state, self._parts(stores), self._took, strict=True):
+            if took:
+                stage.save_between_failpoints(mine, part)
+
+    def _parts(self, stores: list[Store]) -> list[list[Store]]:
+        rest = iter(stores)
+        return [[next(rest) for _ in stage.maps] for stage in self._stages]
+
+
+class Chain(_Several):
+    """Stages one behind the other: what one passes on, the next takes at once.
+
+    An exchange and an operator of Spark's cost a batch more than small stages themselves: where there is only one
+    partition, nothing is gained by them.
+    """
+
+    def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
+        """Through all stages, as far as there is something to pass on."""
+        self._took = [False] * len(self._stages)
+        for number, stage in enumerate(self._stages):
+            if not rows:
+                break
+            stage.key, self._took[number] = int(rows[0].key), True
+            rows = list(stage.take(state[number], rows))
+        return iter(rows)
+
+
+class Together(_Several):
+    """Stages side by side: each takes all rows, and what they pass on goes the same way.
+
+    What is computed from the same rows by the same key needs no second exchange of them.
+    """
+
+    def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
+        """The same rows through each stage."""
+        self._took = [True] * len(self._stages)
+        for stage, mine in zip(self._stages, state, strict=True):
+            stage.key = self.key
+            yield from stage.take(mine, rows)

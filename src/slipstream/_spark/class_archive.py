@@ -1,0 +1,91 @@
+"""Spark's classes as one file that a JVM maps instead of parsing fifteen thousand of them at every start.
+
+Java calls it class data sharing. An archive belongs to one Java and one set of jars; its name is a hash of both, so
+another version simply finds none, and a JVM that cannot use what it finds ignores it. It takes about half a minute to
+make and saves about half of the time that every command needs to start Spark, so ``make setup`` makes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from slipstream._errors import Unavailable
+
+#: how long writing an archive may take
+_LIMIT_S = 600
+_UNFINISHED = "unfinished-"
+
+
+def cache_folder() -> Path:
+    """Where this user's caches are."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipstream"
+
+
+def archive_file(java: Path) -> Path:
+    """The archive for this Java and the PySpark that is installed, whether it exists or not."""
+    parts = [_signature(java.resolve()), *(_signature(jar) for jar in sorted(_spark_jars()))]
+    return cache_folder() / f"spark-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+def _spark_jars() -> Iterable[Path]:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home(), "jars").glob("*.jar")
+
+
+def _signature(file: Path) -> str:
+    found = file.stat()
+    return f"{file} {found.st_size} {found.st_mtime_ns}"
+
+
+def use_archive(java: Path) -> str:
+    """The JVM options that use the archive; none if there is no archive that this user alone can have written."""
+    place = archive_file(java)
+    try:
+        found = place.stat()
+    except OSError:
+        return ""
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        return ""
+    # "auto": a JVM that runs in another way than the one that wrote it starts without
+    return f"-Xshare:auto -XX:SharedArchiveFile={place}"
+
+
+def record_classes(class_list: Path) -> str:
+    """The JVM options that write the name of every class that is loaded to ``class_list``."""
+    return f"-Xshare:off -XX:DumpLoadedClassList={class_list}"
+
+
+def write_archive(java: Path, class_list: Path, class_path: str, modules: Iterable[str]) -> Path:
+    """Write the archive of the listed classes, for JVMs with this class path and these ``--add-modules`` options."""
+    place = archive_file(java)
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_unfinished(place.parent)
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=place.parent) as stage:
+        written = Path(stage, place.name)
+        dump = ["-Xshare:dump", f"-XX:SharedClassListFile={class_list}", f"-XX:SharedArchiveFile={written}"]
+        command = [str(java), *dump, "-XX:+UseSerialGC", "-Xlog:disable", *modules, "-cp", class_path]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        if ended.returncode or not written.is_file():
+            said = (ended.stderr or ended.stdout).strip().splitlines()
+            raise Unavailable(
+                f"Java wrote no archive of Spark's classes: {said[-1] if said else f'exit code {ended.returncode}'}",
+                hint="Everything works without it; Spark only starts more slowly.",
+            )
+        written.chmod(0o600)
+        written.replace(place)
+    return place
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what a process that was killed left here."""
+    for stage in folder.glob(f"{_UNFINISHED}*"):
+        if stage.stat().st_mtime < time.time() - 2 * _LIMIT_S:
+            shutil.rmtree(stage, ignore_errors=True)

@@ -1,0 +1,282 @@
+"""Which SQL an expression may be made of: the one list of functions, and the check against it.
+
+Expressions come from files and pages that may be a stranger's, and Spark runs them. So a function may be called only if
+it is listed: built in, the same result for the same arguments, no effects, nothing of the JVM, of files or of tables.
+What makes much of little (``repeat``, ``sequence``), what may take endless time on a text (regular expressions), and
+all that takes or makes arrays, maps, structures or times is left out: no column is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NoReturn
+
+from sqlglot import exp, parse_one
+
+from slipstream._errors import BadInput
+from slipstream._sql.parsing import (
+    NAME,
+    NUMBER,
+    QUOTED,
+    TEXT,
+    UNREADABLE,
+    Word,
+    check_depth,
+    closing,
+    near,
+    shown,
+    split,
+    words,
+)
+
+DIALECT = "spark"
+
+
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+#: functions whose result is a number or a truth value
+NUMBERS = _names(
+    """
+    abs acos acosh asin asinh atan atan2 atanh bround cbrt ceil ceiling cos cosh cot csc degrees e exp expm1 factorial
+    floor hypot ln log log10 log1p log2 mod negative pi pmod positive pow power radians rint round sec sign signum sin
+    sinh sqrt tan tanh try_add try_divide try_mod try_multiply try_subtract width_bucket
+    bit_count bit_get getbit shiftleft shiftright shiftrightunsigned
+    isnan isnotnull isnull equal_null
+    ascii bit_length char_length character_length contains endswith find_in_set instr length len locate octet_length
+    position startswith crc32 hash xxhash64 to_unix_timestamp
+    """
+)
+#: functions whose result is a text
+TEXTS = _names(
+    """
+    bin btrim char chr concat concat_ws conv from_unixtime hex initcap lcase left lower lpad ltrim md5 replace reverse
+    right rpad rtrim sha sha1 sha2 soundex split_part substr substring substring_index translate trim ucase upper
+    """
+)
+#: functions whose result is one of their arguments, or that say of which type it is
+CHOICES = _names("coalesce greatest if ifnull least nanvl nullif nullifzero nvl nvl2 zeroifnull cast try_cast")
+FUNCTIONS = NUMBERS | TEXTS | CHOICES
+#: functions of many tuples, in SQL's own names: an aggregate box has them
+AGGREGATES = _names("any avg bool_and bool_or count every first last max mean min some stddev sum")
+KEYWORDS = _names("and as between case div else end false ilike in is like not null or then true when")
+TYPES = _names(
+    "bigint boolean byte dec decimal double float int integer long numeric real short smallint string tinyint"
+)
+
+#: argument -> the largest it may be; it must be a number in the text, since what it costs grows with it
+_BOUNDED = {
+    **dict.fromkeys(("lpad", "rpad"), (1, 1000)),
+    **dict.fromkeys(("round", "bround", "ceil", "ceiling", "floor"), (1, 18)),
+}
+#: wildcards in a LIKE pattern; each more multiplies the time by the length of the text
+_MOST_WILDCARDS = 2
+#: a text of an expression may be so many times as long as the longest that came in, or as many thousand characters
+MOST_GROWTH = 1000
+
+_OPERANDS = (NAME, QUOTED, NUMBER, TEXT)
+_VALUES, _BEGINNINGS = {"null", "true", "false", "end"}, {"null", "true", "false", "case"}
+_AFTER_PATTERN = {"and", "or", "then", "when", "else", "end"}
+_NODES: tuple[type[exp.Expr], ...] = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Var),
+    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe),
+    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift),
+    *(exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.DataType, exp.DataTypeParam, exp.Func),
+)
+
+
+def read(text: str, own: Collection[str] = ()) -> exp.Expr:
+    """The syntax tree of an expression that may be run; ``own`` are functions the user has registered.
+
+    >>> read("speed > 3 and upper(plate) like 'B%'").sql()
+    "speed > 3 AND UPPER(plate) LIKE 'B%'"
+    >>> read("reflect('java.lang.System', 'exit', 1)")
+    Traceback (most recent call last):
+        ...
+    slipstream._errors.BadInput: "reflect('java.lang.System', 'exit', 1)": the function 'reflect' may not be used.
+    docs/networks.md lists the functions; one of your own is registered by the file that --functions names.
+    """
+    found = words(text)
+    _check_words(text, found, own)
+    tree = _tree(text)
+    if isinstance(tree, exp.Query | exp.DDL | exp.Command):
+        raise BadInput(f"{shown(text)} is a statement.", hint="A box takes an expression over its input's columns.")
+    for node in tree.walk():
+        if not isinstance(node, _NODES) or (isinstance(node, exp.In) and not node.expressions):
+            raise BadInput(
+                f"{shown(text)}: {node.key.upper()} may not be used.",
+                hint="An expression is made of columns, constants, operators, CASE, CAST and calls of functions.",
+            )
+    _check_columns(text, found, tree)
+    check_depth(text, tree)
+    return tree
+
+
+def called(text: str) -> set[str]:
+    """The functions an expression calls.
+
+    >>> sorted(called("abs(speed) > 3 and not (near_school(lon, lat))"))
+    ['abs', 'near_school']
+    """
+    return {word.lower for _, word in _calls(words(text))}
+
+
+def growth(text: str, schema: Mapping[str, str]) -> float:
+    """How many times as long as the longest text of its input the text of an expression may be, at most.
+
+    >>> growth("concat(plate, plate, cast(speed as string))", {"plate": "text", "speed": "float"})
+    2.0
+    >>> growth("replace(plate, 'a', 'aaaaaaaaaa')", {"plate": "text"})
+    10.0
+    """
+    return _growth(words(text), {name for name, type_ in schema.items() if type_ == "text"})
+
+
+def _growth(found: Sequence[Word], texts: Collection[str]) -> float:
+    total, place = 0.0, 0
+    while place < len(found):
+        word = found[place]
+        if _is_call(found, place):
+            end = closing(found, place + 1)
+            total += _call_growth(word.lower, split(found[place + 2 : end]), texts)
+            place = end
+        elif word.kind == TEXT:
+            total += len(word.text) / 1000
+        elif word.text.strip("`") in texts:
+            total += 1
+        place += 1
+    return total
+
+
+def _call_growth(name: str, arguments: list[list[Word]], texts: Collection[str]) -> float:
+    if name in NUMBERS:
+        return 0.0
+    parts = [_growth(argument, texts) for argument in arguments]
+    if name == "replace" and len(arguments) == 3:
+        return parts[0] * max(1, len(arguments[2][0].text) - 2)
+    if name == "concat_ws" and parts:
+        return parts[0] * len(parts) + sum(parts[1:])
+    return sum(parts) * (2 if name == "hex" else 1) + (name in _BOUNDED)
+
+
+def _tree(text: str) -> exp.Expr:
+    try:
+        return parse_one(text, dialect=DIALECT)
+    except UNREADABLE as error:
+        said = str(error).splitlines() or ["Write an expression."]
+        raise BadInput(f"{shown(text)} is not an SQL expression.", hint=said[0]) from error
+
+
+# --- words
+
+
+def _is_call(found: Sequence[Word], place: int) -> bool:
+    word, is_open = found[place], place + 1 < len(found) and found[place + 1].text == "("
+    return is_open and word.kind == NAME and word.lower not in KEYWORDS and not _is_type(found, place)
+
+
+def _is_type(found: Sequence[Word], place: int) -> bool:
+    return place > 0 and found[place - 1].lower == "as"
+
+
+def _calls(found: Sequence[Word]) -> Iterator[tuple[int, Word]]:
+    return ((place, word) for place, word in enumerate(found) if _is_call(found, place))
+
+
+def _check_words(text: str, found: list[Word], own: Collection[str]) -> None:
+    """What Spark is given has only these words: listed functions, keywords, columns and constants."""
+    if found and found[0].lower in ("select", "with", "from"):
+        raise BadInput(f"{shown(text)} is a statement.", hint="A box takes an expression over its input's columns.")
+    if len(split(found)) > 1:
+        raise BadInput(f"{shown(text)}: a comma outside brackets.", hint="A box takes one expression.")
+    casts = sum(word.lower in ("cast", "try_cast") for _, word in _calls(found))
+    if casts != sum(word.lower == "as" for word in found):
+        raise BadInput(f"{shown(text)}: AS outside a CAST.", hint="The box says what its columns are called.")
+    for place, word in _calls(found):
+        _check_call(text, found, place, word, own)
+    for place, word in enumerate(found):
+        _check_neighbour(text, found, place, word)
+        if word.lower in ("like", "ilike"):
+            _check_pattern(text, found[place + 1 : place + 3])
+
+
+def _check_call(text: str, found: list[Word], place: int, word: Word, own: Collection[str]) -> None:
+    if place and found[place - 1].text == ".":
+        raise BadInput(f"{shown(text)}: {word.text[:60]!r} is called on something.", hint="Call functions by one name.")
+    if not word.text.isascii() or word.lower not in FUNCTIONS | {name.lower() for name in own}:
+        refuse_function(shown(text), word.text, own)
+    arguments = split(found[place + 2 : closing(found, place + 1)])
+    position, most = _BOUNDED.get(word.lower, (0, 0))
+    if most and len(arguments) > position and not _is_number_to(arguments[position], most):
+        raise BadInput(
+            f"{shown(text)}: argument {position + 1} of {word.lower} must be a number up to {most:,} in the text.",
+            hint="Write it as a number.",
+        )
+    if word.lower == "replace" and len(arguments) > 2 and [part.kind for part in arguments[2]] != [TEXT]:
+        raise BadInput(f"{shown(text)}: argument 3 of replace must be a text in quotes.", hint="Write it in quotes.")
+
+
+def refuse_function(where: str, name: str, own: Collection[str] = ()) -> NoReturn:
+    """Say that a function is not on the list, and which may have been meant."""
+    guess = near(name, {*FUNCTIONS, *own})
+    if name.lower() in AGGREGATES:
+        guess = "An aggregate box is where tuples are counted or summed. "
+    raise BadInput(
+        f"{where}: the function {name[:60]!r} may not be used.",
+        hint=f"{guess}docs/networks.md lists the functions; one of your own is registered by the file that --functions "
+        "names.",
+    )
+
+
+def _is_number_to(argument: list[Word], most: int) -> bool:
+    digits = [word.text for word in argument if word.text != "-"]
+    return len(argument) <= 2 and len(digits) == 1 and digits[0].isdecimal() and int(digits[0]) <= most
+
+
+def _check_neighbour(text: str, found: list[Word], place: int, word: Word) -> None:
+    """Refuse two values without an operator between them: an alias, ``date '...'``, ``interval 1 day``, ``x '41'``."""
+    if not place:
+        return
+    before = found[place - 1]
+    is_value = before.text == ")" or (before.kind in _OPERANDS and before.lower not in KEYWORDS - _VALUES)
+    begins = word.kind in _OPERANDS and word.lower not in KEYWORDS - _BEGINNINGS
+    is_argued = word.text == "(" and (_is_call(found, place - 1) or _is_type(found, place - 1))
+    if is_value and (begins or word.text == "(") and not is_argued:
+        raise BadInput(f"{shown(text)}: no operator before {word.text[:40]!r}.", hint="Put one there, or leave it out.")
+    if before.lower == "as" and word.lower not in TYPES:
+        raise BadInput(
+            f"{shown(text)}: {word.text[:40]!r} is no type to cast to.", hint=f"There is: {', '.join(sorted(TYPES))}."
+        )
+
+
+def _check_pattern(text: str, after: list[Word]) -> None:
+    """LIKE becomes a regular expression in Spark: its pattern is a constant, and with few wildcards never slow."""
+    plain = bool(after) and after[0].kind == TEXT and after[0].text.count("%") <= _MOST_WILDCARDS
+    if plain and (len(after) < 2 or after[1].text in (")", ",") or after[1].lower in _AFTER_PATTERN):
+        return
+    raise BadInput(
+        f"{shown(text)}: a pattern of LIKE must be a text in quotes with at most {_MOST_WILDCARDS} %.",
+        hint="Use two conditions, or contains, startswith, endswith.",
+    )
+
+
+def _check_columns(text: str, found: list[Word], tree: exp.Expr) -> None:
+    """Both readers must agree on which words are columns; others, as current_user, would be functions to Spark."""
+    columns = [part.name for column in tree.find_all(exp.Column) for part in column.parts]
+    ours = [word for place, word in enumerate(found) if _is_column(found, place)]
+    names = [word.text.strip("`") for word in ours]
+    if any(len(column.parts) > 2 for column in tree.find_all(exp.Column)) or sorted(columns) != sorted(names):
+        odd = sorted({*columns} ^ {*names})
+        raise BadInput(
+            f"{shown(text)}: {(odd or names or [text])[0][:60]!r} cannot be a column here.",
+            hint="Columns are plain names; of the two sides of a join, left.name and right.name.",
+        )
+
+
+def _is_column(found: Sequence[Word], place: int) -> bool:
+    word = found[place]
+    if word.kind not in (NAME, QUOTED) or word.lower in KEYWORDS or _is_call(found, place):
+        return False
+    return not _is_type(found, place)

@@ -1,0 +1,208 @@
+"""Processes that do not outlive the one that started them, however it ended.
+
+Every process that starts others has one guard: a small process that waits for the lock of its owner's temporary folder
+(``temporary``), which the kernel frees when the owner ends, even by SIGKILL. Then it asks what the owner started to
+stop, kills what is left after a few seconds, and removes the owner's temporary folders. It knows whom to end by an
+environment variable that all descendants inherit, also those that have left their process group, as Spark's Python
+workers do, and those whose parents are gone already.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from slipstream._tools import temporary
+
+#: the names of the temporary folders of those who started a process: its ancestors, the nearest last
+VARIABLE = "SLIPSTREAM_STARTED_BY"
+#: seconds for an orderly end once the owner is gone; everything must be gone after ten
+GRACE_S = 5.0
+#: seconds for an orderly end while the owner waits: a batch may be under way
+PATIENCE_S = 20.0
+#: how long a guard tries: nothing can kill a process that waits for a broken disk
+_GIVE_UP_S = 60.0
+_LOOK_S = 0.1
+
+_guards: dict[Path, subprocess.Popen[bytes]] = {}
+_guarding = threading.Lock()
+
+
+class Child:
+    """A command that was started; it leads a session of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.is_stopping = False
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """How it ended, if it did."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """Wait for its end; returns how it ended."""
+        return self._process.wait()
+
+    def request_stop(self) -> None:
+        """Ask it to stop, once; returns at once."""
+        if not self.is_stopping and self.code is None:
+            self._process.terminate()
+        self.is_stopping = True
+
+    def stop(self, patience: float = PATIENCE_S) -> None:
+        """Ask it to stop and wait; if it does not, or nobody wants to wait, kill it and all it started."""
+        try:
+            self.request_stop()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience)
+        finally:
+            if self.code is None:
+                self.kill()
+
+    def kill(self) -> None:
+        """Kill it and all it started, and remove what they had no time to remove."""
+        family = self.family()
+        for relative in family:
+            send(relative, signal.SIGKILL)
+        self._process.wait()
+        psutil.wait_procs(family, timeout=GRACE_S)
+        temporary.sweep_all()
+
+    def family(self) -> list[psutil.Process]:
+        """The process and all it started, the oldest first; nothing once it has ended."""
+        if self.code is not None:
+            return []
+        try:
+            process = psutil.Process(self.pid)
+            return [process, *process.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+def start(
+    command: Sequence[str],
+    *,
+    stdout: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] | None = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
+) -> Child:
+    """Start a command that ends with this process. No shell sees its arguments."""
+    return Child(
+        subprocess.Popen(
+            command,
+            env={**os.environ, **(environment or {}), VARIABLE: _guarded()},
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    )
+
+
+@contextmanager
+def running(command: Sequence[str], **how: Any) -> Iterator[Child]:
+    """A command that runs while the block does, if it does not end before; see :func:`start`."""
+    child = start(command, **how)
+    try:
+        yield child
+    finally:
+        child.stop()
+
+
+@contextmanager
+def adopting() -> Iterator[None]:
+    """Let what others start in this block, as PySpark starts its JVM, end with this process too."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = _guarded()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def send(process: psutil.Process, number: int) -> None:
+    """Send a signal to a process that may be gone already."""
+    with suppress(psutil.Error):
+        process.send_signal(number)
+
+
+def _guarded() -> str:
+    """What children of this process carry; it has a guard from now on."""
+    owner = temporary.folder()
+    with _guarding:
+        if owner not in _guards:
+            _guards[owner] = _start_guard(owner)
+    return " ".join([*os.environ.get(VARIABLE, "").split(), owner.name])
+
+
+def _start_guard(owner: Path) -> subprocess.Popen[bytes]:
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    package = str(Path(__file__).parents[2])
+    environment["PYTHONPATH"] = os.pathsep.join([package, *filter(None, [environment.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", __name__, str(owner), str(temporary.shared_memory())],
+        cwd="/",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def started_by(owner: str) -> list[tuple[psutil.Process, bool]]:
+    """The processes that ``owner`` and its descendants started, each with whether it was the owner itself."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            owners = process.environ().get(VARIABLE, "").split()
+            if owner in owners and process.status() != psutil.STATUS_ZOMBIE:
+                found.append((process, owners[-1] == owner))
+    return found
+
+
+def end_all(owner: str, grace: float = GRACE_S) -> None:
+    """End all that a process started which is gone: ask its children to stop, and kill what is left after a while."""
+    asked: set[psutil.Process] = set()
+    began = time.monotonic()
+    while (found := started_by(owner)) and time.monotonic() - began < _GIVE_UP_S:
+        for process, is_child in found:
+            if time.monotonic() - began > grace:
+                send(process, signal.SIGKILL)
+            elif is_child and process not in asked:
+                asked.add(process)
+                send(process, signal.SIGTERM)
+        time.sleep(_LOOK_S)
+
+
+def guard(owner: Path, *more: Path) -> None:
+    """Wait until the owner of a folder is gone, end what it started, and remove its folders, there and in ``more``."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    with temporary.locked(owner, wait=True):
+        end_all(owner.name)
+        for place in (owner, *(found for root in {owner.parent, *more} for found in root.glob(f"{owner.name}-*"))):
+            temporary.discard(place)
+
+
+if __name__ == "__main__":
+    guard(*map(Path, sys.argv[1:]))

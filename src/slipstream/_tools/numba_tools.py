@@ -1,0 +1,71 @@
+"""How compiled kernels are made: Numba, cached on disk, with their Python types kept.
+
+A kernel is a small pure function on arrays. ``compiled`` keeps the annotated signature visible to the type
+checker and to readers, and keeps the plain Python function as ``.py_func`` so that tests can run it uncompiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.core import event
+
+from slipstream._tools.progress import COMPILING, say_once
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+class _Compilation(event.Listener):
+    """Says that kernels are being compiled; Numba is silent for the seconds to minutes that this takes."""
+
+    def on_start(self, event: event.Event) -> None:  # noqa: ARG002
+        say_once(COMPILING)
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to say: the work that waited for the kernels goes on."""
+
+
+# Numba has this event only for kernels that it does not find compiled on the disk
+event.register("numba:compile", _Compilation())  # type: ignore[no-untyped-call]
+
+
+def compiled(function: F) -> F:
+    """Compile ``function`` with Numba on first use; the machine code is cached beside the source."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@compiled
+def mix(key: np.uint64) -> np.uint64:
+    """Scramble 64 bits (the SplitMix64 finaliser of Steele, Lea and Flood, 2014).
+
+    Random numbers that are a hash of what they are for (seed, trip, purpose) do not depend on the order in
+    which they are drawn, and so not on the number of cores.
+    """
+    z = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def scramble(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """``mix`` for a whole array."""
+    with np.errstate(over="ignore"):
+        z = keys + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(z ^ (z >> np.uint64(31)), dtype=np.uint64)
+
+
+def uniform(keys: npt.NDArray[np.uint64]) -> Floats:
+    """Numbers in [0, 1) that depend on ``keys`` alone."""
+    return (scramble(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53

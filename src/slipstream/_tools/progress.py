@@ -1,0 +1,92 @@
+"""Progress on long work: one line when something slow begins, a bar on a terminal, nothing else in a pipe or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from slipstream._tools.background import Ended, beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: People read standard error; scripts read standard output.
+console = Console(stderr=True)
+
+#: said where the machine code of kernels is not on the disk yet: after an installation
+COMPILING = "Compiling kernels (first time only) ..."
+
+Advance = Callable[[int], None]
+
+
+def _progress() -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Advance]:
+    """Show a bar while the block runs; yields a function that advances it by n.
+
+    >>> with bar("expressways", 2) as advance:
+    ...     advance(2)
+    """
+    with _progress() as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda n: progress.advance(task, n)
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal something; never mixed into a command's result."""
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+_begun: set[str] = set()
+
+
+def say_once(text: str) -> None:
+    """Say that something slow begins which happens once in a process, however many parts of it begin."""
+    if text not in _begun:
+        _begun.add(text)
+        say(text)
+
+
+@contextmanager
+def task_bar(spark: SparkSession, what: str) -> Iterator[None]:
+    """Show how many of Spark's tasks are done while the block runs; silent where :func:`bar` is."""
+    if not console.is_terminal:
+        yield
+        return
+    with beside(lambda ended: _watch(spark, what, ended)):
+        yield
+
+
+def _watch(spark: SparkSession, what: str, ended: Ended) -> None:
+    """Follow the stages that are running, one bar for the tasks of all that were seen."""
+    tracker = spark.sparkContext.statusTracker()
+    seen: dict[int, tuple[int, int]] = {}
+    with _progress() as progress:
+        task = progress.add_task(what, total=None)
+        while not ended.wait(0.25):
+            for stage in {*tracker.getActiveStageIds(), *seen}:
+                if info := tracker.getStageInfo(stage):
+                    seen[stage] = (info.numCompletedTasks, info.numTasks)
+            done, total = (sum(counts) for counts in zip(*seen.values(), strict=True)) if seen else (0, None)
+            progress.update(task, completed=done, total=total)
