@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from slipstream._cli import app
 
 ROOT = Path(__file__).parents[1]
-PAGE = "slipstream/console/static/index.html"
+PAGE = "slipstream/_console/static/index.html"
 
 
 def sources(folder: Path) -> Path:
@@ -119,7 +119,7 @@ def test_a_wheel_of_a_clean_clone_has_the_page_and_the_examples(tmp_path: Path) 
         names = set(archive.namelist())
         archive.extractall(tmp_path / "installed")
     assert PAGE in names
-    assert any(name.startswith("slipstream/console/static/assets/") for name in names)
+    assert any(name.startswith("slipstream/_console/static/assets/") for name in names)
     examples = {path.relative_to(ROOT) for path in (ROOT / "examples").rglob("*.*") if path.is_file()}
     shipped = {f"slipstream/{path.as_posix()}" for path in examples if "__pycache__" not in path.parts}
     assert shipped <= names
