@@ -23,7 +23,7 @@ from slipstream._io import outputs
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._runtime.store import MemoryStore
 from slipstream._spark import session
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 SCRIPT = declare.parse(
     "CREATE CUBOID stock (stock_id INT KEY, price AST(3)); CREATE PATTERN up AS (1, 2, 3);"
@@ -49,7 +49,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
         with (out / FILE).open("ab") as log:
-            log.write(as_line(asdict(measured)))
+            log.write(encode_line(asdict(measured)))
         if batch < 2:
             committed.commit(batch, [outputs.write(out, "rising", found, batch)])
     return out
@@ -226,7 +226,7 @@ def test_after_a_failure_the_hint_is_true(
     monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.after-journal:{tmp_path / 'failed'}:ENOSPC")
     failed = slipstream(*command)
     assert failed.code == 4
-    assert "The disk is full. What was committed is kept, and the same command resumes" in " ".join(failed.err.split())
+    assert "The disk is full. Committed output is safe, and the same command resumes" in " ".join(failed.err.split())
     assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [2.5]
     assert slipstream(*command).json["rows"] == 2
     assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [3.5, 2.5]

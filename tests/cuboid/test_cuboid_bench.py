@@ -33,7 +33,7 @@ from slipstream._linear_road.state.published import CAR
 from slipstream._network.running.filling import fill, network_of
 from slipstream._runtime import shared_arrays
 from slipstream._spark import session
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
             take_in(fragment, keys, reports(rng, keys.size), show=False)
         fragment.delta()
         publish.publish(out / "snapshot", "car", number, 0, fragment)
-    (out / "batches.jsonl").write_bytes(as_line({"batch": 0}))
+    (out / "batches.jsonl").write_bytes(encode_line({"batch": 0}))
     return out
 
 
@@ -109,7 +109,7 @@ def write_on(out: Path, ended: Any) -> None:
             fragment.delta()
             publish.publish(out / "snapshot", "car", number, batch, fragment)
         with (out / "batches.jsonl").open("ab") as journal:
-            journal.write(as_line({"batch": batch}))
+            journal.write(encode_line({"batch": batch}))
         batch += 1
 
 
@@ -244,7 +244,7 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
     """Keys come by and by, as vehicles do; beside it, what it takes to put all of them into an index at once."""
     keys = np.random.default_rng(3).permutation(2 * CARS).astype(np.int64)
     pauses = []
-    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.home(Path(home)):
+    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.arrays_in(Path(home)):
         accounts = Fragment(ACCOUNT)
         accounts.upsert(keys[:CARS])
         for first in range(CARS, keys.size, 5000):
@@ -262,7 +262,7 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
 def test_how_long_forgetting_keeps_a_stream_waiting() -> None:
     """Every second a thirtieth of all cars report, and some are replaced by others; beside it, all old ones at once."""
     each, replaced, pauses = CARS // 30, CARS // 3000, []
-    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.home(Path(home)):
+    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.arrays_in(Path(home)):
         driving = Fragment(TOLLED)
         for second in range(300):
             group, lap = second % 30, second // 30

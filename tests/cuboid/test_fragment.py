@@ -121,7 +121,7 @@ def test_every_key_is_found_while_the_next_index_is_prepared(
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         stack.enter_context(patch("slipstream._cuboid.fragment._LARGE", 1))
         if shared:
-            stack.enter_context(shared_arrays.home(Path(folder)))
+            stack.enter_context(shared_arrays.arrays_in(Path(folder)))
         cars, plain = Fragment(CAR), dict[int, int]()
         for number, (new, gone, moves) in enumerate(batches):
             keys = [(number * 1000 + key) * 7919 for key in range(new)]
@@ -173,8 +173,8 @@ def test_a_sweep_forgets_what_is_old_and_nothing_else(batches: list[tuple[int, i
 
 
 def test_an_area_grows_in_place_and_is_seen_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with shared_arrays.home(tmp_path):
-        area = shared_arrays.Area(np.dtype(np.int64), 1000)
+    with shared_arrays.arrays_in(tmp_path):
+        area = shared_arrays.SharedArray(np.dtype(np.int64), 1000)
         area.array[:] = 7
         before, other = area.array, pickle.loads(pickle.dumps(area))
         area.grow(5000)

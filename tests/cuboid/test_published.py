@@ -24,7 +24,7 @@ from slipstream._linear_road.tasks import watched
 from slipstream._linear_road.tasks.stages import FOUND, Hop, by_fragment, found_in
 from slipstream._linear_road.tasks.watched import WatchedAccountStage, WatchedTollStage, prepare
 from slipstream._runtime.store import MemoryStore
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (
@@ -79,7 +79,7 @@ class Engine:
         if commit:
             self.found += [row for hop in hops if hop.what == FOUND for row in found_in(hop)[1].to_pylist()]
             with (self.out / JOURNAL).open("ab") as journal:
-                journal.write(as_line({"batch": self.batch}))
+                journal.write(encode_line({"batch": self.batch}))
         else:
             self.batch -= 1
 

@@ -23,7 +23,7 @@ from slipstream._network import files, functions, schemas
 from slipstream._network.algebra import Aggregate, Builder, Order
 from slipstream._network.running.recordings import read_table
 from slipstream._network.sql import expressions
-from slipstream._sql.allowed import FUNCTIONS, called
+from slipstream._sql.allowed import FUNCTIONS, called_functions
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = {"sid": "integer", "time": "integer", "pos": "float", "name": "text", "armed": "boolean"}
@@ -98,7 +98,7 @@ def read_expression(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     names = {name for _, name in expressions.columns(text)}
     own = functions.scalars()
-    assert called(text) <= FUNCTIONS | own, "a function that is not listed"
+    assert called_functions(text) <= FUNCTIONS | own, "a function that is not listed"
     assert expressions.calls(text) <= own
     assert set(expressions.mentions(text)) == names
     expressions.equalities(text)
@@ -112,7 +112,7 @@ def read_call(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     call = expressions.call(text)
     for argument in call.arguments:
-        assert called(argument) <= FUNCTIONS | functions.scalars(), "a function that is not listed"
+        assert called_functions(argument) <= FUNCTIONS | functions.scalars(), "a function that is not listed"
     return ACCEPTED
 
 

@@ -242,7 +242,7 @@ def test_settings_of_another_start_are_refused(spark: SparkSession, run: Run, tm
         toll_run(spark, run, tmp_path / "out", Settings(until=5, rules="2003"))
     stored = tmp_path / "out" / "job.json"
     stored.write_text(json.dumps({**json.loads(stored.read_text()), "state_version": 99}))
-    with pytest.raises(BadInput, match="state of version 99"):
+    with pytest.raises(BadInput, match="state version is 99"):
         toll_run(spark, run, tmp_path / "out", Settings(until=5))
 
 

@@ -130,7 +130,7 @@ def test_a_run_that_is_asked_to_stop_resumes_where_it_was(spark, tmp_path: Path)
     status = json.loads((run.folder / "status.json").read_text())
     assert (status["state"], status["why"]) == ("stopped", "asked to stop")
     assert len(run.waiting()) == 2
-    with job.alone(run.folder), pytest.raises(BadArgument, match="running there already"):
+    with job.lock_folder(run.folder), pytest.raises(BadArgument, match="already running there"):
         drive(spark, run)
     drive(spark, run, trains=1)
     assert json.loads((run.folder / "status.json").read_text())["why"] == "finished"

@@ -106,7 +106,7 @@ def test_what_a_worker_leaves_for_the_next_does_not_grow_with_the_state(tmp_path
         log.save(MemoryStore())
         return pickle.dumps((groups, waiting, log))
 
-    with shared_arrays.home(tmp_path):
+    with shared_arrays.arrays_in(tmp_path):
         few, many = left(10), left(10_000)
         assert len(many) < len(few) + 200
         groups, waiting, _ = pickle.loads(many)

@@ -31,7 +31,7 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (lambda c, t, f: c.map({"x": "null"}), "is of type void", "integer"),
     (lambda c, t, f: c.map({"x": "speed = true"}), "box map_1 (map): 'speed = true' is refused by Spark", "MISMATCH"),
     (lambda c, t, f: c.map({"x": "flor(speed)"}), "(map): 'flor(speed)': the function 'flor' may not be", "'floor'"),
-    (lambda c, t, f: c.filter("sum(speed) > 3"), "the function 'sum' may not be used", "An aggregate box"),
+    (lambda c, t, f: c.filter("sum(speed) > 3"), "the function 'sum' may not be used", "Use an aggregate box"),
     (lambda c, t, f: c.union(t), "box union_1 (union): taxis has time integer, place text", "map"),
     (lambda c, t, f: c.bsort(Order("plate")), "order column 'plate' is text", "number"),
     (lambda c, t, f: c.bsort(Order("time", -1)), "slack -1", "0 or more"),

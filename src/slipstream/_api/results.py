@@ -24,7 +24,7 @@ from slipstream._network.running import results
 from slipstream._network.running.trains import TS
 from slipstream._runtime import job, status
 from slipstream._spark import session
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -68,7 +68,7 @@ class JobStatus:
 def status_of(folder: Path) -> JobStatus:
     """Return the status of the job in a folder."""
     try:
-        body = json_of((folder / status.FILE).read_bytes())
+        body = parse_json((folder / status.FILE).read_bytes())
         state, why = str(body["state"]), str(body["why"])
     except (FileNotFoundError, NotADirectoryError, *MALFORMED):
         state, why = "new", ""

@@ -25,7 +25,7 @@ from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of
 from slipstream._network.algebra import Schema
 from slipstream._network.running.filling import is_run
 from slipstream._network.tasks.frames import FrameFeed
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -174,7 +174,7 @@ def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Map
     place = folder / name
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
-        with staged(place) as new:
+        with staged_folder(place) as new:
             if isinstance(frame, pa.Table):
                 pq.write_table(frame, new / "part-0.parquet")
             else:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._io import outputs
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ def describe(out: Path) -> None:
 def is_linear_city(out: Path) -> bool:
     """Whether an archive says that its trips are on Linear Road's expressways."""
     try:
-        body = json_of((out / MANIFEST).read_bytes())
+        body = parse_json((out / MANIFEST).read_bytes())
         return (body["format"], body["plane"]) == (FORMAT, LINEAR_CITY)
     except (OSError, *MALFORMED):
         return False

@@ -77,7 +77,7 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
     stride = run.manifest.vid_stride
     needs = len(xways) * EXPRESSWAY_BYTES + run.manifest.vehicles * VEHICLE_BYTES + 4 * stride * TOLL_DAYS
     hint = "--force makes it again; --csv exports the one that is there."
-    with staging.staged(run.path / FOLDER, needs_bytes=needs, replace=replace, label="", hint=hint) as stage:
+    with staging.staged_folder(run.path / FOLDER, needs_bytes=needs, replace=replace, label="", hint=hint) as stage:
         for name in ("segments", "tolls", "arrays"):
             (stage / name).mkdir()
         segments = _write_segments(spark, stage, seed, xways)
@@ -225,7 +225,7 @@ def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
 @contextmanager
 def _whole_file(file: Path) -> Iterator[IO[bytes]]:
     """A file that gets its name when it is whole: Spark may run a task twice at once."""
-    partial_file = staging.beside(file, "partial")
+    partial_file = staging.temporary_sibling(file, "partial")
     with partial_file.open("wb") as out:
         yield out
     partial_file.rename(file)
@@ -255,7 +255,7 @@ def export_csv(run: Run, spark: SparkSession, *, replace: bool = False) -> Path:
     out = folder / "csv"
     tables = {"SegmentHistory": ("segments", SEGMENT_COLUMNS), "TollHistory": ("tolls", TOLL_COLUMNS)}
     hint = "Remove it to write it again."
-    with staging.staged(out, replace=replace, label="", hint=hint) as stage, task_errors():
+    with staging.staged_folder(out, replace=replace, label="", hint=hint) as stage, task_errors():
         for name, (table, columns) in tables.items():
             with task_bar(spark, name):
                 spark.read.parquet(str(folder / table)).select(*columns).write.csv(str(stage / name))

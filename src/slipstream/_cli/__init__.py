@@ -101,7 +101,7 @@ def run() -> None:
     except BrokenPipeError:
         _leave_pipe()
     except Exception as error:
-        if (told := session.for_people(error)) is None:
+        if (told := session.translate_error(error)) is None:
             _name_log()
             raise
         _tell(told)

@@ -28,7 +28,7 @@ from slipstream._io.outputs import Batch, Tail
 from slipstream._network.running.results import newest_results
 from slipstream._runtime import job, metrics, status
 from slipstream._runtime.job import Job
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 State = Literal["new", "starting", "ready", "running", "paused", "stopped", "finished", "failed", "gone", "damaged"]
 Want = Literal["pause", "run", "step", "stop"]
@@ -210,7 +210,7 @@ def _entry(name: str, folder: Path) -> Entry:
 def _status(folder: Path) -> dict[str, Any]:
     """What ``status.json`` says; nothing before the first start."""
     try:
-        body = json_of((folder / status.FILE).read_bytes())
+        body = parse_json((folder / status.FILE).read_bytes())
     except (OSError, *MALFORMED):
         return {}
     return body if isinstance(body, dict) else {}
@@ -252,7 +252,7 @@ def _costs(folder: Path) -> dict[int, metrics.BatchMetrics]:
         whole = lines.read().rpartition(b"\n")[0].split(b"\n")
         if lines.tell() > _TAIL:
             del whole[0]  # the rest of a line
-        found = [metrics.BatchMetrics(**json_of(line)) for line in whole[-2 * RECENT :] if line]
+        found = [metrics.BatchMetrics(**parse_json(line)) for line in whole[-2 * RECENT :] if line]
         return {one.batch: one for one in found}
     return {}
 

@@ -22,7 +22,7 @@ from slipstream._cuboid.fragment_state import QUERY
 from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
 from slipstream._runtime import metrics
 from slipstream._runtime.metrics import BatchMetrics
-from slipstream._tools.logs import whole_lines
+from slipstream._tools.logs import read_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def moments(folder: Path) -> list[Moment]:
     found = {batch: Moment.of(line) for batch, line in measured.items()}
     found = {batch: found[batch] for batch in sorted(found) if batch <= committed}
     for place in (folder / "metrics").glob("fragment=*.jsonl"):
-        latest = {line["batch"]: line for line in whole_lines(place)}
+        latest = {line["batch"]: line for line in read_lines(place)}
         for batch, line in latest.items():
             if (moment := found.get(batch)) is not None:
                 moment.tuples += line["tuples"]

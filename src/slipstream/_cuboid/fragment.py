@@ -178,13 +178,13 @@ def _places_for(rows: int) -> int:
 class NextIndex:
     """An index that is made ready while a smaller one is in use; it has the first ``done`` rows."""
 
-    slots: shared_arrays.Area
+    slots: shared_arrays.SharedArray
     done: int = 0
 
     @classmethod
     def of(cls, places: int) -> NextIndex:
         """An empty one."""
-        slots = shared_arrays.Area(_INT, places)
+        slots = shared_arrays.SharedArray(_INT, places)
         slots.array[:] = EMPTY
         return cls(slots)
 
@@ -225,7 +225,7 @@ class Fragment:
         """A fragment over arrays that are there, for this process alone."""
         fragment = cls.__new__(cls)
         fragment.schema, fragment.changes = schema, None
-        fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.Area.of, parts)), None, 0
+        fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.SharedArray.wrap, parts)), None, 0
         fragment._look()
         return fragment
 
@@ -241,7 +241,9 @@ class Fragment:
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
         forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
-        self._areas: tuple[shared_arrays.Area, ...] = tuple(shared_arrays.Area(dtype, count) for dtype, count in forms)
+        self._areas: tuple[shared_arrays.SharedArray, ...] = tuple(
+            shared_arrays.SharedArray(dtype, count) for dtype, count in forms
+        )
         self._look()
         self.parts.slots[:] = EMPTY
 

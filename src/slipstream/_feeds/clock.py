@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from slipstream._errors import BadInput
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.strict_json import decode_as, parse_json
 
 FULL_SPEED = 0.0
 #: times real time: a clock that goes faster is a mistake
@@ -41,7 +41,7 @@ class Clock:
     def read(cls, file: Path) -> Clock | None:
         """The clock in a file, if it has started."""
         try:
-            clock = fitted(cls, json_of(file.read_bytes()))
+            clock = decode_as(cls, parse_json(file.read_bytes()))
             if not (0 <= clock.speed <= FASTEST and 0 <= clock.since < 2**31 and abs(clock.origin_ms) < 2**53):
                 raise ValueError("a time that cannot be")
             return clock

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.strict_json import decode_as, parse_json
 
 FORMAT = "slipstream-history"
 VERSION = 1
@@ -111,9 +111,9 @@ class Index:
     def read(cls, file: Path) -> Index:
         """Read and check an index."""
         try:
-            body = json_of(file.read_bytes())
+            body = parse_json(file.read_bytes())
             made_by = body.pop("format"), body.pop("version")
-            index = fitted(cls, body)
+            index = decode_as(cls, body)
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: not the index of a history ({error}).", hint=_AGAIN) from error
         if made_by != (FORMAT, VERSION):

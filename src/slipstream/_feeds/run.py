@@ -34,7 +34,7 @@ from slipstream import __version__
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 from slipstream._tools import staging
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,7 +114,7 @@ class Manifest:
     def from_json(cls, text: str, where: str) -> Manifest:
         """Read and check a manifest; ``where`` names the file in messages."""
         try:
-            body = json_of(text)
+            body = parse_json(text)
         except ValueError as error:
             line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             raise BadInput(
@@ -129,7 +129,7 @@ class Manifest:
             )
         body.pop("counts", None)
         try:
-            manifest = fitted(cls, body)
+            manifest = decode_as(cls, body)
             manifest.check()
         except ValueError as error:
             raise BadInput(
@@ -227,8 +227,8 @@ class ExpresswayWriter:
 
 @contextmanager
 def staged(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
-    """A folder for a run to be written in; see :func:`slipstream._tools.staging.staged`."""
-    with staging.staged(out, needs_bytes=needs_bytes) as stage:
+    """A folder for a run to be written in; see :func:`slipstream._tools.staging.staged_folder`."""
+    with staging.staged_folder(out, needs_bytes=needs_bytes) as stage:
         (stage / TUPLES).mkdir()
         yield stage
 

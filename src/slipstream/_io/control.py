@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipstream._tools.staging import appearing
+from slipstream._tools.staging import atomic_write
 
 RUN, PAUSE, STOP = "run", "pause", "stop"
 
@@ -23,7 +23,7 @@ class Control:
 
     def want(self, word: str) -> None:
         """Say what is wanted from now on."""
-        with appearing(self.file) as file:
+        with atomic_write(self.file) as file:
             file.write(word.encode())
 
     @property

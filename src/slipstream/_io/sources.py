@@ -21,7 +21,7 @@ from slipstream._io.formats.registry import apart
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import lines, spool, topic
 from slipstream._tools.progress import say
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.strict_json import decode_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ class Feed:
     @classmethod
     def from_dict(cls, body: dict[str, Any]) -> Feed:
         """From JSON."""
-        found: Feed = fitted(cls, {**body, "decoding": None})
+        found: Feed = decode_as(cls, {**body, "decoding": None})
         return replace(found, decoding=Decoding.from_json(body["decoding"])) if body["decoding"] else found
 
     def reached_with(self, settings: Sequence[tuple[str, str]]) -> Feed:

@@ -53,7 +53,7 @@ from slipstream._network.boxes.archive import Archive
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator, Unloaded
 from slipstream._network.quality.qos import DELAY, DROP, Graph, Quality
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.strict_json import decode_as
 
 VERSION = 1
 #: what whole numbers and others hold alike
@@ -434,7 +434,7 @@ class _Reader:
         needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
         known = {f.name for f in dataclasses.fields(kind)}
         try:
-            return fitted(kind, self._fields(where, body, needed, known - needed))
+            return decode_as(kind, self._fields(where, body, needed, known - needed))
         except BadInput as error:
             raise BadInput(
                 error.message if error.message.startswith(where) else f"{where}: {error.message}", hint=error.hint

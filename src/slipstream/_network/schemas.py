@@ -40,7 +40,7 @@ from slipstream._network.flow import LIST
 from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import translate
-from slipstream._sql.allowed import MOST_GROWTH, growth
+from slipstream._sql.allowed import MAX_GROWTH, max_growth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -249,10 +249,10 @@ class _Checker:
         """Texts that double in each of forty boxes would fill any memory."""
         before = max(self._growth.get(arc.origin, 1.0) for arc in node.inputs)
         self._growth[node.name] = before * self._longest
-        if self._growth[node.name] > MOST_GROWTH:
+        if self._growth[node.name] > MAX_GROWTH:
             raise BadInput(
                 f"{where}: its texts may be {self._growth[node.name]:,.0f} times as long as those that came in.",
-                hint=f"At most {MOST_GROWTH:,} times: repeat or replace less.",
+                hint=f"At most {MAX_GROWTH:,} times: repeat or replace less.",
             )
 
     def _outputs(self, where: str, node: Node, inputs: list[Schema]) -> list[Schema]:
@@ -504,7 +504,7 @@ class _Checker:
         for name, text in wanted.items():
             self._checked.types[text, _shown(schema)] = found[name]
             if found[name] == "text":
-                self._longest = max(self._longest, growth(text, schema))
+                self._longest = max(self._longest, max_growth(text, schema))
         return found
 
     def _stored_tables(self, where: str, text: str) -> None:

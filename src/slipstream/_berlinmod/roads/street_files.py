@@ -22,7 +22,7 @@ from slipstream._berlinmod.roads.synthetic_city import synthetic
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._moving import plane
 from slipstream._moving.plane import Plane
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 #: OpenStreetMap's kinds of road that cars use, and our three classes
 HIGHWAYS = {
@@ -184,7 +184,7 @@ def geojson_streets(path: Path) -> tuple[list[Street], int]:
     Returns the streets and the EPSG number of the plane they are in, 0 where it has none.
     """
     try:
-        body = json_of(text_of(path))
+        body = parse_json(text_of(path))
         features = list(body["features"])
         crs = str(body.get("crs", {}).get("properties", {}).get("name", "OGC:CRS84"))
     except MALFORMED as error:

@@ -118,11 +118,11 @@ def export(
 def _export_to(run: Run, out: Path) -> int:
     """Write the file beside its name first, so that it is there whole or not at all."""
     from slipstream._feeds.text import export_text
-    from slipstream._tools.staging import beside
+    from slipstream._tools.staging import temporary_sibling
 
     if out.exists():
         raise BadArgument(f"--out {out}: exists.", hint="Give another name, or remove it.")
-    partial = beside(out, "partial")
+    partial = temporary_sibling(out, "partial")
     try:
         with partial.open("wb") as text:
             lines = export_text(run, text)

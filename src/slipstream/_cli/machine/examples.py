@@ -11,7 +11,7 @@ import typer
 
 from slipstream._errors import Unavailable
 from slipstream._tools.progress import say
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 
 def examples(
@@ -26,7 +26,7 @@ def examples(
     `slipstream network draw examples/networks/border.yaml --out border.svg` draws one of them
     """
     source = shipped()
-    with staged(out, label="") as stage:
+    with staged_folder(out, label="") as stage:
         shutil.copytree(source, stage, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
 

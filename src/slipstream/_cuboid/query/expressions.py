@@ -20,7 +20,7 @@ from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern, element
 from slipstream._cuboid.schema import AST, KEY, Schema
-from slipstream._sql.parsing import near
+from slipstream._sql.parsing import suggest
 from slipstream._tools.numba_tools import Bools
 
 Array = npt.NDArray[Any]
@@ -220,7 +220,9 @@ class Compiler:
             return self._aggregate(node, Aggregate("count", None))
         if name not in stream_functions.BUILT_IN and name not in self.functions and name not in AGGREGATES:
             known = sorted({*stream_functions.BUILT_IN, *self.functions, *AGGREGATES})
-            self.complain(node, f"no function '{name[:60]}'; {near(name, known).lower()}there are {', '.join(known)}")
+            self.complain(
+                node, f"no function '{name[:60]}'; {suggest(name, known).lower()}there are {', '.join(known)}"
+            )
         saved, self.slots = self.slots, {}
         values = [self.value(argument) for argument in arguments]
         self.slots = saved

@@ -26,10 +26,10 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.outputs.committed import RESCUE, last_in_checkpoint
-from slipstream._tools.logs import last_line
+from slipstream._tools.logs import read_last_line
 from slipstream._tools.numba_tools import Longs
-from slipstream._tools.staging import appearing
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.staging import atomic_write
+from slipstream._tools.strict_json import parse_json
 
 FOLDER, FILE = "snapshot", "cuboids.json"
 IMAGE, DELTA = "image", "delta"
@@ -57,7 +57,7 @@ class Catalogue:
             "patterns": {name: pattern.values for name, pattern in self.patterns.items()},
         }
         folder.mkdir(parents=True, exist_ok=True)
-        with appearing(folder / FILE) as file:
+        with atomic_write(folder / FILE) as file:
             file.write(json.dumps(body, indent=2).encode() + b"\n")
 
     @classmethod
@@ -69,7 +69,7 @@ class Catalogue:
                 f"{folder}: no snapshot.", hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` make one."
             )
         try:
-            body = json_of(place.read_bytes())
+            body = parse_json(place.read_bytes())
             if body["version"] != VERSION:
                 raise ValueError(f"version {body['version']}, this program reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
@@ -88,7 +88,7 @@ class Catalogue:
 def last_in_journal(file: Path) -> int:
     """The batch in the last whole line of a journal; -1 before the first."""
     try:
-        last = last_line(file)
+        last = read_last_line(file)
         return int(last["batch"]) if last else -1
     except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
@@ -113,7 +113,7 @@ def write_image(place: Path, fragment: Fragment) -> int:
     """Write a whole fragment with its index; returns the bytes written."""
     rows, slots, size, _ = fragment.parts
     header = {"rows": int(size[0]), "room": rows.size, "places": slots.size, "itemsize": rows.itemsize}
-    with appearing(place) as file:
+    with atomic_write(place) as file:
         file.write(json.dumps(header).encode().ljust(_PAGE - 1) + b"\n")
         file.flush()
         rows[: size[0]].tofile(file)
@@ -132,7 +132,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
     try:
         with place.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        header = json_of(mapped[:_PAGE])
+        header = parse_json(mapped[:_PAGE])
         if header["itemsize"] != schema.dtype.itemsize:
             raise ValueError("rows of another size")
         rows = np.frombuffer(mapped, schema.dtype, header["room"], _PAGE)
@@ -151,7 +151,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
 def write_delta(place: Path, rows: list[bytes], gone: Longs) -> int:
     """Write what a batch changed; returns the bytes written."""
     size = sum(map(len, rows))
-    with appearing(place) as file:
+    with atomic_write(place) as file:
         file.write(json.dumps({"bytes": size, "gone": gone.size}).encode() + b"\n")
         for part in rows:
             file.write(part)
@@ -163,7 +163,7 @@ def read_delta(place: Path) -> tuple[bytes, Longs]:
     """Rows and forgotten keys."""
     head, _, body = place.read_bytes().partition(b"\n")
     try:
-        header = json_of(head)
+        header = parse_json(head)
         rows = body[: header["bytes"]]
         gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
         if len(rows) + gone.nbytes != len(body):

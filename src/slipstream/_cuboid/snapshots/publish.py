@@ -16,7 +16,7 @@ import numpy.typing as npt
 from slipstream._cuboid.fragment import EMPTY, Changes, Fragment, decode
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import files
-from slipstream._tools.logs import add_lines
+from slipstream._tools.logs import append_lines
 from slipstream._tools.numba_tools import Longs
 
 #: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
@@ -97,4 +97,4 @@ def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
     """Add a line on what a batch of a fragment cost; of lines for one batch the last counts."""
     place = snapshot / "metrics" / f"fragment={number}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
-    add_lines(place, [values])
+    append_lines(place, [values])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._tools.logs import Follower, add_lines, last_line, whole_lines
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.logs import Follower, append_lines, read_last_line, read_lines
+from slipstream._tools.strict_json import decode_as
 
 JOURNAL = "batches.jsonl"
 #: Spark's own folder, in that of a job
@@ -42,7 +42,7 @@ class Doubt:
 def journal(folder: Path) -> list[Batch]:
     """Return the committed batches in order; a last line that was cut short does not count."""
     with _readable(folder / JOURNAL) as file:
-        batches = [fitted(Batch, line) for line in whole_lines(file)]
+        batches = [decode_as(Batch, line) for line in read_lines(file)]
         for number, batch in enumerate(batches):
             if batch.batch != number:
                 raise ValueError(f"line {number + 1} is batch {batch.batch}, not {number}")
@@ -52,8 +52,8 @@ def journal(folder: Path) -> list[Batch]:
 def last_batch(folder: Path) -> Batch | None:
     """Return the last committed batch, without reading the rest of the journal."""
     with _readable(folder / JOURNAL) as file:
-        last = last_line(file)
-        return None if last is None else fitted(Batch, last)
+        last = read_last_line(file)
+        return None if last is None else decode_as(Batch, last)
 
 
 class Tail:
@@ -66,12 +66,12 @@ class Tail:
     def batches(self) -> list[Batch]:
         """Return what was committed since the last call; an unfinished last line waits."""
         with _readable(self._file):
-            return [fitted(Batch, line) for line in self._lines.fresh()]
+            return [decode_as(Batch, line) for line in self._lines.read_new()]
 
 
 def append(folder: Path, batch: Batch) -> None:
     """Append a line; the batch is committed when this returns."""
-    add_lines(folder / JOURNAL, [asdict(batch)], durable=True)
+    append_lines(folder / JOURNAL, [asdict(batch)], durable=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from slipstream._io.outputs.committed import last_batch
 from slipstream._io.outputs.files import FOLDER
 from slipstream._io.outputs.reading import names
 from slipstream._tools import child_processes
-from slipstream._tools.background import Ended, beside
+from slipstream._tools.background import Ended, background_task
 from slipstream._tools.failpoints import failpoint
 
 #: batches between two compactions; at one batch per second, eight minutes
@@ -61,7 +61,7 @@ def compacting(folder: Path, every: int = COMPACT_EVERY) -> Iterator[None]:
                     while child.code is None and not ended.wait(0.2):
                         pass
 
-    with beside(watch):
+    with background_task(watch):
         yield
 
 

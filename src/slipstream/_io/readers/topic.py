@@ -25,7 +25,7 @@ from slipstream._io.chunks import ARRIVALS_MS, BEHIND, CAUGHT_UP, COLUMNS, LAST,
 from slipstream._io.formats.encodings import joining
 from slipstream._io.kafka import PATIENCE, Topic
 from slipstream._tools.progress import say
-from slipstream._tools.staging import appearing
+from slipstream._tools.staging import atomic_write
 
 OPTION = "topic"
 MOST_MESSAGES = 400_000
@@ -69,7 +69,7 @@ class Subscription:
         if not file.exists():
             ends = {str(partition): high for partition, (_, high) in existing(self.topic).items()}
             file.parent.mkdir(parents=True, exist_ok=True)
-            with appearing(file) as out:
+            with atomic_write(file) as out:
                 out.write(json.dumps(ends).encode())
         return replace(self, until=json.loads(file.read_text(encoding="utf-8")))
 

@@ -61,7 +61,7 @@ from slipstream._linear_road.text import REJECTED, TEXT, check_texts
 from slipstream._runtime import job, state_cache
 from slipstream._runtime.names import Names
 from slipstream._runtime.status import has_finished
-from slipstream._spark.session import activate, keeping_state
+from slipstream._spark.session import activate, stateful_settings
 from slipstream._tools.progress import bar, say
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class _Life(job.Life):
     def to_the_end(self) -> dict[str, Any]:
         """Run the job, and sum up what it did, however it ends."""
         began = time.time()
-        with state_cache.engine() as name, bar("seconds of the run", self.total) as self._advance:
+        with state_cache.open_cache() as name, bar("seconds of the run", self.total) as self._advance:
             try:
                 job.run(self.out, self, lambda: self._start(name), compact_every=self.settings.compact_every)
             finally:
@@ -277,7 +277,7 @@ class _Life(job.Life):
         place = place_of(query)
         return bool(place) and self.is_over(place)
 
-    def look(self, query: StreamingQuery) -> None:
+    def poll(self, query: StreamingQuery) -> None:
         """Show how far it is."""
         self.settings.watch()
         second = int(place_of(query).get("second", -1))
@@ -316,7 +316,7 @@ class _Life(job.Life):
         writer = written.writeStream.foreachBatch(self._delivery(layout)).outputMode("append")
         writer = writer.option("checkpointLocation", str(self.out / CHECKPOINT)).trigger(processingTime="0 seconds")
         self._started = True
-        with keeping_state(self.spark, layout.partitions):
+        with stateful_settings(self.spark, layout.partitions):
             return writer.start()
 
     def _delivery(self, layout: Layout) -> Delivery:

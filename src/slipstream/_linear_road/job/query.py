@@ -35,7 +35,7 @@ from slipstream._linear_road.tasks.stages import (
     trip_stage,
 )
 from slipstream._runtime.names import Register
-from slipstream._runtime.stage import Chain, Stage, Together, batch_number
+from slipstream._runtime.stage import Chain, Parallel, Stage, batch_number
 from slipstream._runtime.store import Store
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def stages_of(
     tolls, accounts = _toll_stages(engine, layout, run, watch)
     trips = TripStage(engine, layout)
     if layout.makes_answers and layout.makes_trips:
-        fragment: Stage[Any] = Together(engine, [tolls, trips])
+        fragment: Stage[Any] = Parallel(engine, [tolls, trips])
     else:
         fragment = tolls if layout.makes_answers else trips
     if intake is not None:

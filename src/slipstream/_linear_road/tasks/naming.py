@@ -18,7 +18,7 @@ from slipstream._feeds.intake import Parcel
 from slipstream._io import chunks
 from slipstream._io.report_packing import VID, NamedParcel, parcels_by_fragment, together
 from slipstream._linear_road.job.layout import Layout
-from slipstream._runtime.names import MOST, Names
+from slipstream._runtime.names import MAX_NAMES, Names
 from slipstream._runtime.stage import Stage
 from slipstream._runtime.store import Store
 
@@ -59,7 +59,7 @@ class NameStage(Stage[Names]):
     def _numbered(self, state: Names, parcels: list[NamedParcel]) -> Parcel:
         parts = len(self._fragments)
         tuples, known = together([(one.parcel.tuples, one.names) for one in parcels])
-        numbers = self._fragments.index(self.key) + parts * state.number(known, MOST // parts)
+        numbers = self._fragments.index(self.key) + parts * state.number(known, MAX_NAMES // parts)
         words = np.concatenate([one.parcel.words for one in parcels])
         return Parcel(words, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})
 

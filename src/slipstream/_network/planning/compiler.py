@@ -34,7 +34,7 @@ from slipstream._network.tasks.sink import COLUMNS as WORDS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime import state_cache
-from slipstream._spark.session import keeping_state, using
+from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools import temporary
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Compiled:
     def _settings(self) -> Iterator[None]:
         """The session's settings while a query starts, which keeps them; they are put back at once."""
         spark = self.rows.sparkSession
-        with keeping_state(spark, self.stages.parallel), using(spark, {_WHOLE_STAGE: "false"}):
+        with stateful_settings(spark, self.stages.parallel), with_settings(spark, {_WHOLE_STAGE: "false"}):
             yield
 
 
@@ -129,7 +129,7 @@ def compile_rows(
     superbox = Superbox(plan(checked, taps), stored, dict(drops or {}), parallel)
     warm = ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
-    made = _assembled(rows, superbox, sink, warm.enter_context(state_cache.engine()), shared)
+    made = _assembled(rows, superbox, sink, warm.enter_context(state_cache.open_cache()), shared)
     return Compiled(superbox.plan, superbox.stages, made, warm)
 
 

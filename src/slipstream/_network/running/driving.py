@@ -86,7 +86,7 @@ class _NetworkLife(job.Life):
         """Whether nothing is to come; trains that may arrive are let in."""
         return not self._execution.is_coming(query)
 
-    def look(self, query: StreamingQuery) -> None:  # noqa: ARG002
+    def poll(self, query: StreamingQuery) -> None:  # noqa: ARG002
         """Shed load, by what the batches since the last look say."""
         if self._controller and (fresh := entries_of(self._journal.batches())):
             self._recent.extend(fresh)
@@ -97,7 +97,7 @@ class _NetworkLife(job.Life):
         self._execution.end()
         query.processAllAvailable()
 
-    def wants_to_leave(self) -> bool:
+    def should_stop(self) -> bool:
         """Wait a moment."""
         return self._rest()
 

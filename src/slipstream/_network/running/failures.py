@@ -28,13 +28,13 @@ def query_errors(network: Network, folder: Path | None = None, again: str = "") 
     except StreamingQueryException as error:
         raise _failure(network, folder, error, again) from error
     except Exception as error:
-        if (found := session.for_people(error, again, folder and folder / "checkpoint")) is None:
+        if (found := session.translate_error(error, again, folder and folder / "checkpoint")) is None:
             raise
         raise found from error
 
 
 def _failure(network: Network, folder: Path | None, error: Exception, again: str) -> SlipstreamError:
-    found = session.for_people(error, again, folder and folder / "checkpoint")
+    found = session.translate_error(error, again, folder and folder / "checkpoint")
     if isinstance(found, BadInput):
         return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
     if found is not None and not found.message.startswith(session.TASK_FAILED):

@@ -60,10 +60,10 @@ from slipstream._network.schemas import Checked, check
 from slipstream._network.sql import expressions
 from slipstream._network.tasks import sink
 from slipstream._network.tasks.intake import REJECT_TYPES, numbered, packed
-from slipstream._runtime.job import CONTROL, Job, alone
+from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
-from slipstream._tools.logs import add_lines, whole_lines
-from slipstream._tools.staging import appearing, check_new
+from slipstream._tools.logs import append_lines, read_lines
+from slipstream._tools.staging import atomic_write, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -183,7 +183,7 @@ class Execution:
     def of(cls, folder: Path, network: Network) -> Execution:
         """A folder that was laid out for this network, whose file need not be read then."""
         job = Job.read(folder)
-        job.check_is(folder, KIND, STATE_VERSION)
+        job.check_compatible(folder, KIND, STATE_VERSION)
         return cls(folder, network, parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
@@ -339,7 +339,7 @@ class Execution:
 
     def _replace(self, name: str, text: str) -> None:
         """Write a small file so that nobody reads half of it."""
-        with appearing(self.folder / name) as file:
+        with atomic_write(self.folder / name) as file:
             file.write(text.encode())
 
     # --- arcs that people look at
@@ -379,7 +379,7 @@ class Execution:
     def _log_shed(self, source: str, train: str, tuples: int, dropped: Mapping[str, int]) -> None:
         """What was marked, for people to see: how many tuples of a train go at each place."""
         line = {"source": source, "train": train, "tuples": tuples, "dropped": dict(dropped)}
-        add_lines(self.folder / "shed.jsonl", [line])
+        append_lines(self.folder / "shed.jsonl", [line])
 
     def shed(self) -> list[dict[str, Any]]:
         """What load shedding has done, train by train of recordings, batch by batch of feeds."""
@@ -388,7 +388,7 @@ class Execution:
             for entry in self.monitor.entries()
             for source, dropped in entry.get("dropped", {}).items()
         ]
-        return whole_lines(self.folder / "shed.jsonl") + batches
+        return read_lines(self.folder / "shed.jsonl") + batches
 
     # --- where outputs go
 
@@ -487,7 +487,7 @@ class Execution:
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
         """Process everything that has arrived, and come back."""
-        with alone(self.folder), query_errors(self.network, self.folder):
+        with lock_folder(self.folder), query_errors(self.network, self.folder):
             query = self.start(spark, tables, trains=trains)
             try:
                 query.processAllAvailable()

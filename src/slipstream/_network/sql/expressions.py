@@ -14,12 +14,12 @@ from sqlglot import exp
 from slipstream._errors import BadInput
 from slipstream._network import functions
 from slipstream._sql import allowed
-from slipstream._sql.parsing import MOST_CHARACTERS, NAME, closing, shown, split, words
+from slipstream._sql.parsing import MAX_CHARACTERS, NAME, closing_bracket, quote, split_arguments, split_words
 
 
 def parse(text: str) -> exp.Expr:
     """The syntax tree of one expression that may be run."""
-    return allowed.read(text, functions.scalars())
+    return allowed.parse_expression(text, functions.scalars())
 
 
 def fits(text: str) -> bool:
@@ -32,7 +32,7 @@ def fits(text: str) -> bool:
         parse(text)
     except BadInput:
         return False
-    return len(text) <= MOST_CHARACTERS
+    return len(text) <= MAX_CHARACTERS
 
 
 def columns(text: str) -> list[tuple[str, str]]:
@@ -52,7 +52,7 @@ def calls(text: str) -> set[str]:
     {'near_school'}
     """
     parse(text)
-    return allowed.called(text) - allowed.FUNCTIONS
+    return allowed.called_functions(text) - allowed.FUNCTIONS
 
 
 def is_column(name: str) -> bool:
@@ -123,10 +123,10 @@ def call(text: str) -> Call:
     >>> call("count(*)")
     Call(function='count', arguments=())
     """
-    found = words(text)
-    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing(found, 1) != len(found) - 1:
+    found = split_words(text)
+    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing_bracket(found, 1) != len(found) - 1:
         raise BadInput(
-            f"{shown(text)} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b)."
+            f"{quote(text)} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b)."
         )
     name, inner = found[0].lower, found[2:-1]
     if name == "mean":
@@ -135,7 +135,7 @@ def call(text: str) -> Call:
         name, inner = f"{name}_distinct", inner[1:]
     if [word.text for word in inner] == ["*"]:
         inner = []
-    arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in split(inner))
+    arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in split_arguments(inner))
     for argument in arguments:
         parse(argument)
     return Call(name, arguments)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.state.tables import INTEGER, NONE, TEXT, Table, arrow_texts, length_at
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Bytes, Longs, compiled, mix
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -113,8 +113,8 @@ def hashes(columns: Sequence[Array], count: int) -> Longs:
     return hash_rows(np.column_stack(parts))
 
 
-def _empty_places(count: int) -> Area:
-    places = Area(_LONG, count)
+def _empty_places(count: int) -> SharedArray:
+    places = SharedArray(_LONG, count)
     places.array[:] = NONE
     return places
 
@@ -129,7 +129,7 @@ class Words:
     """
 
     def __init__(self) -> None:
-        self._heap = Area(np.dtype(np.uint8), _LEAST)
+        self._heap = SharedArray(np.dtype(np.uint8), _LEAST)
         self._size = 0
         self._count = 0
         self._places = _empty_places(_LEAST)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, chain
 from slipstream._network.state.tables import INTEGER, NONE, Table
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Longs, compiled
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -161,8 +161,8 @@ class Partners:
         self._heads = self._no_heads(_LEAST)
 
     @staticmethod
-    def _no_heads(count: int) -> Area:
-        heads = Area(np.dtype(np.int64), count)
+    def _no_heads(count: int) -> SharedArray:
+        heads = SharedArray(np.dtype(np.int64), count)
         heads.array[:] = NONE
         return heads
 

@@ -24,7 +24,7 @@ from slipstream._cuboid.log import LARGE, expanded, squeezed
 from slipstream._errors import BadInput
 from slipstream._network.tasks.packing import pack, turned
 from slipstream._network.tasks.packing import unpack as unpack_columns
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Longs, compiled
 
@@ -107,7 +107,7 @@ class Texts:
     """
 
     def __init__(self) -> None:
-        self._heap = Area(_BYTE, _LEAST)
+        self._heap = SharedArray(_BYTE, _LEAST)
         self.size = 0
 
     @property
@@ -257,7 +257,7 @@ class Table:
         self._place = {name: place for place, name in enumerate((*columns, *links), 1)}
         self._width = 1 + max(len(self._place), 1)
         self._stored = 1 + len(columns)
-        self._area = Area(_LONG, _LEAST * self._width)
+        self._area = SharedArray(_LONG, _LEAST * self._width)
         self.size = 0  # slots that have ever been taken
         self.count = 0  # that are now
         self._free = NONE
