@@ -20,8 +20,8 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.history import History, Index, check_of
-from slipstream._feeds.intake import closing, parcel
+from slipstream._feeds.history import History, Index, digest_file
+from slipstream._feeds.intake import end_lanes, make_parcel
 from slipstream._feeds.parse import parse_text
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
@@ -53,7 +53,7 @@ class Runs:
         np.save(array, np.zeros((self.run.manifest.vid_stride, 69), np.uint16))
         self.array = array.read_bytes()
         xways = tuple(e.xway for e in self.run.manifest.expressways)
-        checks = {"arrays/tolls.npy": check_of(array)}
+        checks = {"arrays/tolls.npy": digest_file(array)}
         index = Index(1, xways, self.run.manifest.vid_stride, 2, {"tolls": 3}, checks)
         self.index = index.to_json().encode()
         (history / "history.json").write_bytes(self.index)
@@ -75,7 +75,7 @@ class Runs:
         manifest.to_json()
         sum(run.manifest.counts.values())
         for stored in range(run.stored):
-            run.shifted(run.minute(stored, 0), 1 if run.copies > 1 else 0)
+            run.shift(run.minute(stored, 0), 1 if run.copies > 1 else 0)
         return ACCEPTED
 
     def with_tuples(self, data: bytes) -> str:
@@ -144,7 +144,7 @@ class Engine:
         self.image, self.delta = ((self._out / name).read_bytes() for name in ("0.image", "0.delta"))
         self.rows = squeezed(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
         intake, store = Intake(60), MemoryStore()
-        intake.take([parcel(parse_text(_text(ROWS)).tuples)])
+        intake.take([make_parcel(parse_text(_text(ROWS)).tuples)])
         intake.save(store)
         self.intake = store[0]
         self.pending = store[1]
@@ -225,7 +225,7 @@ class Engine:
 
     def _with_entries(self, entries: dict[int, bytes]) -> str:
         intake = Intake.load(60, 5_000, MemoryStore(entries))
-        intake.take([parcel(parse_text(_text(ROWS)).tuples), closing()])
+        intake.take([make_parcel(parse_text(_text(ROWS)).tuples), end_lanes()])
         intake.release()
         return ACCEPTED
 

@@ -213,7 +213,7 @@ def test_an_image_whose_index_leads_nowhere_is_refused(readers: dict[str, Reader
 def test_a_run_whose_numbers_do_not_fit_twice_cannot_be_multiplied(tmp_path: Path) -> None:
     (tmp_path / "feed.dat").write_text(f"2,1,{2**31 - 1},-1,-1,-1,-1,-1,-1,1,-1,-1,-1,-1,-1\n")
     run = import_text(tmp_path / "feed.dat", tmp_path / "run")
-    with pytest.raises(BadArgument, match="vehicles would be above 32 bits"):
+    with pytest.raises(BadArgument, match="vehicles would exceed 32 bits"):
         run.multiplied(2)
 
 
@@ -224,7 +224,7 @@ def test_a_footer_that_was_changed_is_refused_before_it_is_read(tmp_path: Path) 
     whole = bytearray(file.read_bytes())
     whole[-60] ^= 1
     file.write_bytes(whole)
-    with pytest.raises(BadInput, match="missing or cut short"):
+    with pytest.raises(BadInput, match="missing or truncated"):
         type(run).open(run.path)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument
-from slipstream._feeds.parse import Parsed, lines, parse_text
+from slipstream._feeds.parse import Parsed, format_lines, parse_text
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.report_packing import ReportParser
@@ -24,7 +24,7 @@ NAMES = {name: f"the_{name}" for name in FIELDS}
 
 
 def meant(parsed: Parsed) -> tuple[list[bytes], list[str]]:
-    return lines(parsed.tuples), sorted(reason for _, reason in parsed.rejects)
+    return format_lines(parsed.tuples), sorted(reason for _, reason in parsed.rejects)
 
 
 @given(tuples)
@@ -46,7 +46,7 @@ def test_a_report_of_seven_fields(tmp_path: Path) -> None:
     assert found.header.startswith("car,ts")
     assert found.decoding is not None
     parsed = ReportParser(found.decoding)([feed.read_bytes().partition(b"\n")[2]])
-    assert lines(parsed.tuples) == [b"0,5,107,32,0,1,0,10,53320,-1,-1,-1,-1,-1,-1"]
+    assert format_lines(parsed.tuples) == [b"0,5,107,32,0,1,0,10,53320,-1,-1,-1,-1,-1,-1"]
     assert [reason for _, reason in parsed.rejects] == ["integer:speed"]
 
 

@@ -1,7 +1,7 @@
-"""What a trip is, said once: the toll kernel charges by it and the archive cuts trajectories by it.
+"""The definition of a trip, shared by the toll kernel, which charges by it, and the archive, which cuts trajectories.
 
-A trip is a vehicle's reports on one expressway and in one direction, each at most 30 s after the one before, up to the
-exit. Reports of one vehicle on several expressways are compared with the last one on the same expressway.
+A trip is a vehicle's reports on one expressway in one direction, each at most 30 s after the previous one, up to the
+exit. A report is compared with the vehicle's previous one on the same expressway.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ EXIT_LANE = 4
 
 @compiled
 def begins_trip(t: int, lane: int, direction: int, last_t: int, last_lane: int, last_direction: int) -> bool:
-    """Whether a report begins a trip, given the vehicle's report before it on that expressway.
+    """Whether a report begins a trip, given the vehicle's previous report on that expressway.
 
-    It does after a silence, in the other direction, and when the vehicle enters again after the exit lane.
+    It does after a silence, in the other direction, and when the vehicle re-enters after the exit lane.
 
     >>> begins_trip(60, 1, 0, 30, 1, 0), begins_trip(61, 1, 0, 30, 1, 0), begins_trip(60, 0, 0, 30, 4, 0)
     (False, True, True)

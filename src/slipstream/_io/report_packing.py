@@ -17,8 +17,8 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadArgument
 from slipstream._feeds import names
-from slipstream._feeds.intake import DONE, WORD, Parcel, Reject, Words, joined, late_in_chunk
-from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, judge, kept, lines, reason_of
+from slipstream._feeds.intake import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, late_in_chunk
+from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, format_lines, judge, reject_reason, select
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row
 from slipstream._io.formats.decoding import Decoding
@@ -60,12 +60,12 @@ def parsed(table: pa.Table) -> Parsed:
     rejects: list[Reject] = []
     verdicts = np.where(fits, judge(tuples), _NOT_INTEGER)
     if found is not None:
-        unusable = ~np.append(names.usable(found), True)[tuples["vid"]]  # without an id it is out of range
+        unusable = ~np.append(names.are_valid(found), True)[tuples["vid"]]  # without an id it is out of range
         verdicts[unusable & (verdicts == GOOD)] = _NOT_A_NAME
     for verdict in np.unique(verdicts[verdicts != GOOD]).tolist():
-        reason = _REASONS.get(verdict) or reason_of(verdict)
-        rejects += [(line, reason) for line in lines(kept(tuples, verdicts == verdict), found)]
-    return Parsed(kept(tuples, verdicts == GOOD), rejects, found)
+        reason = _REASONS.get(verdict) or reject_reason(verdict)
+        rejects += [(line, reason) for line in format_lines(select(tuples, verdicts == verdict), found)]
+    return Parsed(select(tuples, verdicts == GOOD), rejects, found)
 
 
 def _named(table: pa.Table) -> tuple[pa.Table, pa.StringArray | None]:
@@ -155,28 +155,28 @@ class ReportPacking:
         return self._sent(found)
 
     def _sent(self, found: Iterator[tuple[Chunk, Parsed]]) -> Iterator[pa.RecordBatch]:
-        words: list[tuple[int, int, int, int, bool, int]] = []
+        progress: list[tuple[int, int, int, int, bool, int]] = []
         parts: list[Parsed] = []
         for chunk, judged in found:
             part = self._in_time(judged)
             parts.append(part)
             count = part.tuples["time"].size
             newest = DONE if chunk.what == LAST else int(part.tuples["time"].max()) if count else -1
-            words.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
-        if not words:
+            progress.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
+        if not progress:
             return
-        said = np.array(words, WORD)
-        for number, blob in enumerate(self._divided(said, parts)):
+        records = np.array(progress, PROGRESS)
+        for number, blob in enumerate(self._divided(records, parts)):
             yield row(0, CHUNK, 0, blob, self.fragments[number])
         if rejects := [reject for part in parts for reject in part.rejects]:
-            here = self.fragments[words[0][0] % len(self.fragments)]
+            here = self.fragments[progress[0][0] % len(self.fragments)]
             yield row(len(rejects), REJECTED, 0, reject_lines(rejects), here)
 
-    def _divided(self, said: Words, parts: list[Parsed]) -> list[bytes]:
+    def _divided(self, records: Progress, parts: list[Parsed]) -> list[bytes]:
         """What each fragment, or each part of those who number vehicles, gets."""
         if self.named:
-            return [parcel.encode() for parcel in named_parcels(said, parts, len(self.fragments))]
-        whole = Parcel(said, joined([part.tuples for part in parts]))
+            return [parcel.encode() for parcel in named_parcels(records, parts, len(self.fragments))]
+        whole = Parcel(records, concat_tuples([part.tuples for part in parts]))
         return [parcel.encode() for parcel in parcels_by_fragment(whole, len(self.fragments))]
 
     def _in_time(self, given: Parsed) -> Parsed:
@@ -184,8 +184,8 @@ class ReportPacking:
         late = late_in_chunk(given.tuples["time"], self.lateness)
         if not late.any():
             return given
-        rejects = [(line, "late") for line in lines(kept(given.tuples, late), given.names)]
-        return replace(given, tuples=kept(given.tuples, ~late), rejects=given.rejects + rejects)
+        rejects = [(line, "late") for line in format_lines(select(given.tuples, late), given.names)]
+        return replace(given, tuples=select(given.tuples, ~late), rejects=given.rejects + rejects)
 
 
 class NamedParcel(NamedTuple):
@@ -206,15 +206,17 @@ class NamedParcel(NamedTuple):
         return cls(Parcel.decode(blob[4:end]), names.decode(blob[end:]))
 
 
-def named_parcels(words: Words, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
+def named_parcels(progress: Progress, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
     """A parcel for each of the parts that number vehicles, with all words and the tuples of its vehicles."""
-    tuples, every = together([(one.tuples, names.joined(()) if one.names is None else one.names) for one in parsed])
+    tuples, every = together(
+        [(one.tuples, names.concat_texts(()) if one.names is None else one.names) for one in parsed]
+    )
     part = names.parts_of(every, parts)
     made = []
-    for parcel in divided(Parcel(words, tuples), part[tuples[VID]], parts):
+    for parcel in divided(Parcel(progress, tuples), part[tuples[VID]], parts):
         used, places = np.unique(parcel.tuples[VID], return_inverse=True)
         mine = {**parcel.tuples, VID: places.astype(np.int32)}
-        made.append(NamedParcel(Parcel(parcel.words, mine), every.take(pa.array(used))))
+        made.append(NamedParcel(Parcel(parcel.progress, mine), every.take(pa.array(used))))
     return made
 
 
@@ -222,7 +224,7 @@ def together(given: Sequence[tuple[Columns, pa.StringArray]]) -> tuple[Columns, 
     """Tuples whose ``vid`` is a place among the names of their vehicles, as one, and all these names."""
     shifts = np.cumsum([0, *(len(found) for _, found in given)]).astype(np.int32)
     parts = [{**one, VID: one[VID] + shift} for (one, _), shift in zip(given, shifts, strict=False)]
-    return joined(parts), names.joined(found for _, found in given)
+    return concat_tuples(parts), names.concat_texts(found for _, found in given)
 
 
 def reject_lines(rejects: list[Reject]) -> bytes:
@@ -244,13 +246,13 @@ def divided(whole: Parcel, part: Ints, parts: int) -> list[Parcel]:
     """A parcel for each part, with all words and the tuples that belong to it."""
     if parts == 1:
         return [whole]
-    word = np.repeat(np.arange(whole.words.size), whole.words["tuples"])
+    chunk_of = np.repeat(np.arange(whole.progress.size), whole.progress["tuples"])
     parcels = []
     for number in range(parts):
         mine = part == number
-        words = whole.words.copy()
-        words["tuples"] = np.bincount(word[mine], minlength=words.size)
-        parcels.append(Parcel(words, kept(whole.tuples, mine)))
+        progress = whole.progress.copy()
+        progress["tuples"] = np.bincount(chunk_of[mine], minlength=progress.size)
+        parcels.append(Parcel(progress, select(whole.tuples, mine)))
     return parcels
 
 

@@ -294,7 +294,7 @@ def start_clock(file: Path, speed: float, since: int = 0) -> None:
     """Start the clock of a stream, unless it runs: after a restart it goes on."""
     if Clock.read(file) is None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        Clock.starting(speed, since).write(file)
+        Clock.start(speed, since).write(file)
 
 
 def follow(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look: Callable[[int], None]) -> None:

@@ -20,7 +20,7 @@ from slipstream._archive import trajectories
 from slipstream._archive.trajectories import Trips
 from slipstream._feeds import names
 from slipstream._feeds.clock import FULL_SPEED, Clock
-from slipstream._feeds.parse import printable
+from slipstream._feeds.parse import escape
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs, Written
@@ -119,7 +119,7 @@ def named_lines(hop: Hop, register: Register | None) -> bytes:
     place = 1 + FIELDS.index("vid")
     texts = register.texts(np.array([int(row[place]) for row in rows], np.int64)).to_pylist()
     for row, name in zip(rows, texts, strict=True):
-        row[place] = printable(name)
+        row[place] = escape(name)
     return b"".join(b",".join(row) + b"\n" for row in rows)
 
 
@@ -216,7 +216,7 @@ class Delivery:
     def _finish(self, batch: int, told: _Told, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
         """Do what belongs to a batch besides its tables, all of it stamped with the instant of their commit."""
         newest = told.newest(self._last.newest)
-        clock = Clock.read(self.clock) or Clock.starting(FULL_SPEED)
+        clock = Clock.read(self.clock) or Clock.start(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
         lines, vehicles = text.lines_of(rows, emitted_ms)
         sizes = self._append(lines, text.reject_lines(rows))

@@ -299,7 +299,7 @@ class _Life(job.Life):
         settings = self.settings
         _warm_up(self.spark, layout, self.settings)
         self._clock.parent.mkdir(parents=True, exist_ok=True)
-        (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
+        (LIVE if live else Clock.start(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
         stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)

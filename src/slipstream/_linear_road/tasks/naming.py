@@ -60,8 +60,8 @@ class NameStage(Stage[Names]):
         parts = len(self._fragments)
         tuples, known = together([(one.parcel.tuples, one.names) for one in parcels])
         numbers = self._fragments.index(self.key) + parts * state.number(known, MAX_NAMES // parts)
-        words = np.concatenate([one.parcel.words for one in parcels])
-        return Parcel(words, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})
+        progress = np.concatenate([one.parcel.progress for one in parcels])
+        return Parcel(progress, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})
 
     def save(self, state: Names, stores: list[Store]) -> None:
         """Write the names that are new."""
