@@ -27,7 +27,7 @@ from slipstream._api import types
 from slipstream._api.jobs import Job
 from slipstream._api.streams import origins
 from slipstream._errors import BadArgument, CheckFailed
-from slipstream._io.chunks import CHUNK, LAST, as_stream
+from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.outputs.destinations import Destination
 from slipstream._io.readers.user_sources import Source, UserFeed
@@ -224,7 +224,7 @@ class MemoryHost:
         self._number += table.num_rows
         times = np.full(table.num_rows, round(self._clock.now * 1e6), np.int64)
         table = table.add_column(0, SEQ, pa.array(numbers)).add_column(1, TS, pa.array(times))
-        return Row(0, self._sources.index(name), self._number, CHUNK, 0, as_stream(table))
+        return Row(0, self._sources.index(name), self._number, CHUNK, 0, to_arrow_stream(table))
 
     def _last(self, name: str) -> list[Row]:
         if name in self._ended:

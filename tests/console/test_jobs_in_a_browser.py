@@ -85,10 +85,10 @@ def look_at(page: Page, folder: Path, expected: tuple[str, ...]) -> None:
     page.get_by_role("navigation", name="Jobs").get_by_role("button", name=folder.name).click()
     job = page.get_by_role("region", name=f"Job {folder.name}")
     expect(job.get_by_role("status")).to_have_text("Finished")
-    journal = outputs.journal(folder)
+    journal = outputs.read_journal(folder)
     expect(job.locator(".figure", has_text="batches")).to_contain_text(f"{len(journal):,}")
     expect(job.locator(".figure", has_text="tuples")).to_contain_text(f"{sum(line.tuples for line in journal):,}")
-    for name in outputs.names(folder):
+    for name in outputs.output_names(folder):
         rows = outputs.read(folder, name).num_rows
         expect(job.get_by_role("radio", name=f"{name} {rows:,}", exact=True)).to_be_visible()
     for name in expected:

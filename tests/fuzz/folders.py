@@ -257,7 +257,7 @@ class Jobs:
         """The journal: batches in order, or damaged."""
         (self._out / outputs.JOURNAL).write_bytes(data)
         try:
-            found = outputs.journal(self._out)
+            found = outputs.read_journal(self._out)
             assert [batch.batch for batch in found] == list(range(len(found)))
             assert all(type(rows) is int for batch in found for rows in batch.outputs.values())
             last = outputs.last_batch(self._out)
@@ -270,7 +270,7 @@ class Jobs:
         """The log of a table: what is accepted can be read."""
         self._log.write_bytes(data)
         assert outputs.read(self._out, "found").num_rows <= 6
-        outputs.newest(self._out, "found", 3)
+        outputs.read_newest(self._out, "found", 3)
         return ACCEPTED
 
 

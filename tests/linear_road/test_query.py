@@ -73,7 +73,7 @@ def test_a_replayed_run_gives_the_oracles_answers(
     assert sorted(found) == sorted(expected)
     assert summary["answers"]["toll"] == sum(output[0] == 0 for output in expected)
     assert answers_frame(spark, tmp_path / "out").count() == len(expected)
-    tolls = outputs.frame(spark, tmp_path / "out", "notifications")
+    tolls = outputs.to_frame(spark, tmp_path / "out", "notifications")
     assert sorted(map(tuple, tolls.select("vid", "time", "lav", "toll").collect())) == sorted(
         output[1:] for output in expected if output[0] == 0
     )

@@ -22,7 +22,7 @@ from oracles.trips import cut
 from slipstream._archive import open_archive
 from slipstream._errors import BadInput
 from slipstream._io import outputs
-from slipstream._io.chunks import CHUNK, LAST, as_stream
+from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._network import Builder, Train, files
 from slipstream._network.boxes.archive import REASONS, trips_of
 from slipstream._network.planning.plan import Plan, plan
@@ -160,7 +160,7 @@ def chunk_of(points: Points, first: int) -> bytes:
     names = ("vin", "ts", "lon", "lat")
     numbers = np.arange(first, first + len(points))
     columns = dict(zip(names, map(list, zip(*points, strict=True)), strict=True))
-    return as_stream(pa.table({SEQ: numbers, TS: numbers * 1000, **columns}))
+    return to_arrow_stream(pa.table({SEQ: numbers, TS: numbers * 1000, **columns}))
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_an_opening_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
     # the opening was over before the first tuple counted as arrived
     began = json.loads((run.folder / "recording.json").read_text())["began"]
     assert (run.folder / "checkpoint" / "commits" / "0").stat().st_mtime * 1e6 <= began
-    assert [(line.batch, line.tuples > 0) for line in outputs.journal(run.folder)] == [
+    assert [(line.batch, line.tuples > 0) for line in outputs.read_journal(run.folder)] == [
         (0, False),
         (1, True),
         (2, True),

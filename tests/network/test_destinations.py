@@ -83,7 +83,7 @@ def test_a_network_that_is_killed_while_it_sends_sends_every_tuple_once(
         ("fast", "--to fast: not OUTPUT=WHERE"),
         ("fast=fast.csv", "--to fast=fast.csv: fast.csv: not a destination"),
         ("slow=console", "no such output"),
-        ("fast=kafka:127.0.0.1:1/fast", "no broker answers"),
+        ("fast=kafka:127.0.0.1:1/fast", "cannot reach a broker"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_before_spark_starts(

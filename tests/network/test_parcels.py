@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from network.test_streaming import SCHEMA, everything, random_feed
 from network.test_superbox import NAMES, TABLE, in_rows, sorted_rows
 from oracles.network_engines import Feed, array_of
-from slipstream._io.chunks import CHUNK, LAST, OPENING, as_stream
+from slipstream._io.chunks import CHUNK, LAST, OPENING, to_arrow_stream
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import arrow_schema
@@ -42,7 +42,7 @@ def rows_of(feed: Feed, seed: int) -> list[Row]:
         for place, source in enumerate(("one", "two")):
             mine = [values for name, _, values in feed[first : first + 7] if name == source]
             table = pa.Table.from_pylist(mine, schema=pa.schema(list(arrow_schema(SCHEMA))[2:]))
-            rows.append(Row(0, place, number, CHUNK, 1000 + number // 3, as_stream(table)))
+            rows.append(Row(0, place, number, CHUNK, 1000 + number // 3, to_arrow_stream(table)))
     return sorted(rows, key=lambda row: hash((row.seq * seed, row.source)))
 
 

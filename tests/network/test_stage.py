@@ -19,7 +19,7 @@ from network.test_superbox import TABLE, in_rows
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of
 from slipstream._io import outputs
-from slipstream._io.chunks import CHUNK, as_stream
+from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.outputs import Written
 from slipstream._network.algebra import Network
 from slipstream._network.planning.plan import plan
@@ -56,7 +56,7 @@ def rows_of(network: Network, feed: Feed, first: int) -> pd.DataFrame:
         here = [(first + i, ts, values) for i, (name, ts, values) in enumerate(feed) if name == source.name]
         tuples = [{SEQ: number, TS: ts, **values} for number, ts, values in here]
         table = pa.Table.from_pylist(tuples, arrow_schema(source.schema))
-        rows.append((0, place, first, CHUNK, 0, as_stream(table)))
+        rows.append((0, place, first, CHUNK, 0, to_arrow_stream(table)))
     return pd.DataFrame(rows, columns=["key", "source", "seq", "what", "arrived", "chunk"])
 
 

@@ -80,7 +80,7 @@ def test_a_journal_shorter_than_the_checkpoint_is_refused(tmp_path: Path) -> Non
     begun(tmp_path)
     (tmp_path / "checkpoint" / "commits").mkdir(parents=True)
     (tmp_path / "checkpoint" / "commits" / "0").touch()
-    with pytest.raises(BadInput, match="0 batches, 1 were committed"):
+    with pytest.raises(BadInput, match="0 batches, but 1 were committed"):
         job.check(tmp_path, "toll", 4, SETTINGS)
 
 
@@ -92,4 +92,4 @@ def test_two_processes_do_not_run_in_one_folder(tmp_path: Path) -> None:
     ):
         pass
     with job.lock_folder(tmp_path):
-        assert json.dumps(job.control(tmp_path).wanted) == '"run"'
+        assert json.dumps(job.control(tmp_path).requested) == '"run"'

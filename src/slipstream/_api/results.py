@@ -72,7 +72,7 @@ def status_of(folder: Path) -> JobStatus:
         state, why = str(body["state"]), str(body["why"])
     except (FileNotFoundError, NotADirectoryError, *MALFORMED):
         state, why = "new", ""
-    batches = outputs.journal(folder)
+    batches = outputs.read_journal(folder)
     rows: dict[str, int] = {}
     for batch in batches:
         for name, count in batch.outputs.items():
@@ -106,7 +106,7 @@ class Results:
     @property
     def names(self) -> list[str]:
         """The names of the outputs."""
-        return outputs.names(self.folder)
+        return outputs.output_names(self.folder)
 
     def __getitem__(self, output: str) -> Output:
         if output not in self.names:
@@ -128,7 +128,7 @@ class Results:
 
     def as_of(self, moment: int | datetime) -> Results:
         """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
-        batches = outputs.journal(self.folder)
+        batches = outputs.read_journal(self.folder)
         if isinstance(moment, datetime):
             aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
             last = sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
@@ -193,7 +193,7 @@ class Output:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return _own(outputs.visible(self.folder, self.name).schema.names)
+        return _own(outputs.visible_files(self.folder, self.name).schema.names)
 
     def as_of(self, batch: int) -> Output:
         """Return the output as of a committed batch."""
@@ -201,7 +201,7 @@ class Output:
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
-        rows = outputs.frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
+        rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
         keys = results.keys_of(rows.columns)
         return (rows.orderBy(*keys) if keys else rows).select(*_own(rows.columns))
 
@@ -258,7 +258,7 @@ class Trips:
         from pyspark.errors import AnalysisException, ParseException
 
         spark = spark or session.build("slipstream")
-        rows = outputs.frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
+        rows = outputs.to_frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
         rows = rows.select(*_own(rows.columns))
         if self._conditions:
             register(spark)
@@ -282,7 +282,7 @@ class Trips:
         return self.to_spark().count()
 
     def _repr_html_(self) -> str:
-        rows = outputs.newest(self.folder, self.name, html.MOST_TRIPS)
+        rows = outputs.read_newest(self.folder, self.name, html.MOST_TRIPS)
         return html.trips(rows[TRIP].to_pylist(), f"{self.name} of {self.folder}")
 
 

@@ -64,12 +64,12 @@ def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFra
     An ``output`` of a network may have another name than trips.
     """
     if _has_table(out, output):
-        return outputs.frame(spark, out, output).drop(outputs.BATCH)
+        return outputs.to_frame(spark, out, output).drop(outputs.BATCH)
     return spark.read.parquet(*map(str, _own_files(out)))
 
 
 def _has_table(out: Path, output: str = TRIPS) -> bool:
-    return output in outputs.names(out)
+    return output in outputs.output_names(out)
 
 
 def _own_files(out: Path) -> list[Path]:

@@ -43,7 +43,7 @@ def _want(folder: Path, word: str) -> None:
     from slipstream._runtime import job
 
     job.Job.read(folder)
-    job.control(folder).want(word)
+    job.control(folder).request(word)
 
 
 def add_to(root: typer.Typer) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_file
-from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of, fields_of, parquet_schema
+from slipstream._io.sources import KAFKA, TCP, Definition, Feed, header_fields, make_feed, parquet_schema
 
 
 def columns_of(schema: Schema) -> dict[str, str]:
@@ -36,7 +36,7 @@ def reading(
     _check_there(where, encoding, follow=follow)
     encoding = encoding or encoding_of(where)
     mapped = {**_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
-    return feed_of(
+    return make_feed(
         where,
         wanted,
         encoding=encoding,
@@ -70,7 +70,9 @@ def _by_name(
 ) -> dict[str, str]:
     """Which field is which column, by its name in any case, as far as the fields are known."""
     types: dict[str, Any] = parquet_schema(where) if encoding == PARQUET else {}
-    named = list(types) or (list(given or fields_of(where)) if encoding == CSV and not where.startswith(TCP) else [])
+    named = list(types) or (
+        list(given or header_fields(where)) if encoding == CSV and not where.startswith(TCP) else []
+    )
     if not named:
         return {}
     by_name = {name.lower(): name for name in named}

@@ -28,7 +28,7 @@ from slipstream._feeds.intake import reject_rivals
 from slipstream._feeds.parse import Columns, format_lines, judge, reject_reason, select
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import FIELDS, POSITION
-from slipstream._io.chunks import HELD
+from slipstream._io.chunks import PAUSED_S
 from slipstream._io.control import Control
 from slipstream._linear_road.tasks.stages import (
     COLUMNS,
@@ -140,9 +140,9 @@ class ReplayReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
         """As far as people, the clock, the batch's size and the run allow."""
         second = start["second"]
-        if self._control is not None and self._control.holds and second >= self._replay.since:
+        if self._control is not None and self._control.is_paused and second >= self._replay.since:
             self._held = True
-            time.sleep(HELD)
+            time.sleep(PAUSED_S)
             return start
         if self._held:
             self._held = False

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control import RUN, Control
-from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compacting, last_batch
+from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
 from slipstream._runtime import status as statuses
 from slipstream._runtime.metrics import record_metrics
 from slipstream._runtime.status import READY, RUNNING, Status, report_status
@@ -192,11 +192,11 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
     Whatever ends it, the query is stopped, its status gives the reason, and the next start resumes.
     """
     with lock_folder(folder), report_status(folder, life.source, life.until) as status, life.errors(folder):
-        if control(folder).stops:  # a request to stop was for the previous start
-            control(folder).want(RUN)
+        if control(folder).is_stopping:  # a request to stop was for the previous start
+            control(folder).request(RUN)
         query = start()
         try:
-            with record_metrics(query, folder), compacting(folder, compact_every):
+            with record_metrics(query, folder), compact_in_background(folder, compact_every):
                 _follow(query, life, status, folder)
         finally:
             query.stop()
@@ -229,7 +229,7 @@ def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[St
     """Wait until ``reached`` or the end of the query; returns whether a stop was requested before that."""
     while query.isActive and not reached(query):
         life.poll(query)
-        if life.should_stop() or control(folder).stops:
+        if life.should_stop() or control(folder).is_stopping:
             return True
     life.poll(query)
     if error := query.exception():

@@ -122,11 +122,11 @@ class Topic(Destination):
             "compression.type": "lz4",
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
-            "message.timeout.ms": kafka.PATIENCE * 1000,
+            "message.timeout.ms": kafka.TIMEOUT_S * 1000,
         }
         self._producer: Any = Producer(topic.client(**settings), logger=_silent())
         try:
-            self._producer.list_topics(topic.name, timeout=kafka.PATIENCE)
+            self._producer.list_topics(topic.name, timeout=kafka.TIMEOUT_S)
         except KafkaException as error:
             raise Unavailable(
                 f"--to {self._where}: no broker answers ({error.args[0].str()}).",
@@ -138,7 +138,7 @@ class Topic(Destination):
         produce: Callable[..., None] = self._producer.produce
         for message in self._messages(data):
             self._produce(produce, message)
-        waiting = self._producer.flush(kafka.PATIENCE)
+        waiting = self._producer.flush(kafka.TIMEOUT_S)
         if waiting or self._refused:
             raise Unavailable(
                 f"--to {self._where}: the broker took no more at second {second} ({self._refused or 'no answer'}).",
@@ -149,7 +149,7 @@ class Topic(Destination):
         try:
             produce(self._topic, message, partition=0, on_delivery=self._heard)
         except BufferError:
-            self._producer.flush(kafka.PATIENCE)
+            self._producer.flush(kafka.TIMEOUT_S)
             produce(self._topic, message, partition=0, on_delivery=self._heard)
 
     def _heard(self, error: Any, _message: Any) -> None:
@@ -159,7 +159,7 @@ class Topic(Destination):
     def end(self) -> None:
         """An empty message says that it was the last."""
         self._produce(self._producer.produce, b"")
-        self._producer.flush(kafka.PATIENCE)
+        self._producer.flush(kafka.TIMEOUT_S)
 
     def close(self) -> None:
         """Every second was flushed; nothing is left."""

@@ -157,7 +157,7 @@ def feeds(
     """The feeds that --input names, one for each source."""
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.outputs import REJECTS
-    from slipstream._io.sources import feed_of
+    from slipstream._io.sources import make_feed
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
@@ -169,7 +169,7 @@ def feeds(
         mapped = parse_columns(columns or [], source.name, source.schema)
         used |= mapped.keys()
         where = given[source.name]
-        found[source.name] = feed_of(
+        found[source.name] = make_feed(
             where,
             source.schema,
             encoding=encoding,

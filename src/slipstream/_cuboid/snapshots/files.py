@@ -25,7 +25,7 @@ from slipstream._cuboid.fragment import EMPTY, Fragment, Parts
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._io.outputs.committed import RESCUE, last_in_checkpoint
+from slipstream._io.outputs.journal import RESCUE, last_in_checkpoint
 from slipstream._tools.logs import read_last_line
 from slipstream._tools.numba_tools import Longs
 from slipstream._tools.staging import atomic_write

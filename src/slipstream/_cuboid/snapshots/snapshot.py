@@ -325,11 +325,11 @@ class Snapshot:
 
         Rows that could not be kept are under ``rejects``.
         """
-        job, names = self.folder.parent, outputs.names(self.folder.parent)
+        job, names = self.folder.parent, outputs.output_names(self.folder.parent)
         if query not in names:
             there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
             raise BadArgument(f"No results of a query '{query}'; there are: {there}.")
-        rows = outputs.visible(job, query, since=since + 1).read()
+        rows = outputs.visible_files(job, query, since=since + 1).read()
         return _own(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
 
 

@@ -188,7 +188,7 @@ class Delivery:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Run a batch of a streaming query, and commit it."""
-        self.commit(number, [Written.of(row) for row in batch.collect()])
+        self.commit(number, [Written.from_row(row) for row in batch.collect()])
 
     def commit(self, batch: int, written: Sequence[Written]) -> bool:
         """Commit a batch; False if it was committed before."""

@@ -28,9 +28,9 @@ from slipstream._io import sources
 from slipstream._io.kafka import Topic
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
 from slipstream._io.outputs.kafka import Publisher
-from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, of_frame
-from slipstream._io.reports import has_text_ids, reading
-from slipstream._io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
+from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pack_frame
+from slipstream._io.reports import has_text_ids, report_feed
+from slipstream._io.sources import CLOCK, Definition, Feed, has_ended, is_open, last_offset, reached_second, start_clock
 from slipstream._linear_road import replay, tables
 from slipstream._linear_road.fast_forward import Forward
 from slipstream._linear_road.job.delivery import Delivery
@@ -104,7 +104,7 @@ class Settings:
 
     def reading(self, source: str) -> Feed:
         """The feed that a source names."""
-        return reading(
+        return report_feed(
             source,
             self.encoding,
             columns=self.columns,
@@ -264,23 +264,23 @@ class _Life(job.Life):
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether the openings are over."""
-        place = place_of(query)
+        place = last_offset(query)
         return bool(place) and self.is_open(place)
 
     def connect(self, query: StreamingQuery) -> None:
         """Start the clock, or connect the feed."""
         self._connected = True
-        self.begin(place_of(query))
+        self.begin(last_offset(query))
 
     def has_ended(self, query: StreamingQuery) -> bool:
         """Whether the source has no more, and all of it is committed."""
-        place = place_of(query)
+        place = last_offset(query)
         return bool(place) and self.is_over(place)
 
     def poll(self, query: StreamingQuery) -> None:
         """Show how far it is."""
         self.settings.watch()
-        second = int(place_of(query).get("second", -1))
+        second = int(last_offset(query).get("second", -1))
         if second > self._shown and self._connected:
             self._advance(second - self._shown)
             self._shown = second
@@ -328,7 +328,7 @@ class _Life(job.Life):
             committed,
             self._clock,
             texts=self._texts(layout),
-            publishers=[Publisher(topic, layout.id, committed.doubt) for topic in self.settings.topics],
+            publishers=[Publisher(topic, layout.id, committed.in_doubt) for topic in self.settings.topics],
             show=self.settings.show,
             delivered=self._count_step,
         )
@@ -353,11 +353,11 @@ class _RunLife(_Life):
 
     def is_open(self, place: dict[str, Any]) -> bool:
         """Whether the first second is next."""
-        return at_second(self.settings.since)(place)
+        return reached_second(self.settings.since)(place)
 
     def is_over(self, place: dict[str, Any]) -> bool:
         """Whether the last second is done."""
-        return at_second(self.total)(place)
+        return reached_second(self.total)(place)
 
     def begin(self, place: dict[str, Any]) -> None:
         """Start the clock."""
@@ -473,7 +473,7 @@ class _FrameLife(_Life):
         """Its rows as parcels, through the intake and the stages."""
         layout = self.layout(_fixed_of_frame(self._frame, self.source, self.settings), live=True)
         packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named)
-        parcels = of_frame(self._frame, packing)
+        parcels = pack_frame(self._frame, packing)
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 

@@ -78,7 +78,7 @@ class Batch:
 
 def journal(out: Path) -> list[Batch]:
     """The committed batches of a job."""
-    return [Batch.of(line, out) for line in outputs.journal(out)]
+    return [Batch.of(line, out) for line in outputs.read_journal(out)]
 
 
 def last_batch(out: Path) -> Batch | None:

@@ -223,7 +223,7 @@ class WriteStage(Stage[Register | None]):
         """The names from the store."""
         return Register.load(self._parts, stores[0]) if self.maps else None
 
-    def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.Row]:
+    def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.WrittenRow]:
         """Answers, trips and rejects in, files out."""
         hops = [Hop(*row) for row in rows]
         if state is not None:

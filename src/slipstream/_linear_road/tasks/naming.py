@@ -16,7 +16,7 @@ import numpy as np
 from slipstream._feeds import names
 from slipstream._feeds.intake import Parcel
 from slipstream._io import chunks
-from slipstream._io.report_packing import VID, NamedParcel, parcels_by_fragment, together
+from slipstream._io.report_packing import VID, NamedParcel, merge_named, parcels_by_fragment
 from slipstream._linear_road.job.layout import Layout
 from slipstream._runtime.names import MAX_NAMES, Names
 from slipstream._runtime.stage import Stage
@@ -41,24 +41,24 @@ class NameStage(Stage[Names]):
         """The names from the store."""
         return Names.load(stores[0])
 
-    def take(self, state: Names, rows: list[Any]) -> Iterator[chunks.Row]:
+    def take(self, state: Names, rows: list[Any]) -> Iterator[chunks.ChunkRow]:
         """Parcels with names in; parcels with numbers, and the names that are new, out to all fragments."""
         before = len(state.texts)
         parcels = [NamedParcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK]
         if parcels:
             numbered = parcels_by_fragment(self._numbered(state, parcels), len(self._fragments))
             for key, parcel in zip(self._fragments, numbered, strict=True):
-                yield chunks.Row(key, 0, chunks.CHUNK, 0, parcel.encode())
+                yield chunks.ChunkRow(key, 0, chunks.CHUNK, 0, parcel.encode())
         if len(state.texts) > before:
             part, new = self._fragments.index(self.key), names.encode(state.texts.since(before))
-            yield from (chunks.Row(key, before, chunks.NAMED, part, new) for key in self._fragments)
+            yield from (chunks.ChunkRow(key, before, chunks.NAMED, part, new) for key in self._fragments)
         for row in rows:
             if row.what != chunks.CHUNK:
-                yield chunks.Row(self.key, int(row.seq), int(row.what), int(row.arrived), bytes(row.chunk or b""))
+                yield chunks.ChunkRow(self.key, int(row.seq), int(row.what), int(row.arrived), bytes(row.chunk or b""))
 
     def _numbered(self, state: Names, parcels: list[NamedParcel]) -> Parcel:
         parts = len(self._fragments)
-        tuples, known = together([(one.parcel.tuples, one.names) for one in parcels])
+        tuples, known = merge_named([(one.parcel.tuples, one.names) for one in parcels])
         numbers = self._fragments.index(self.key) + parts * state.number(known, MAX_NAMES // parts)
         progress = np.concatenate([one.parcel.progress for one in parcels])
         return Parcel(progress, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})

@@ -61,7 +61,7 @@ def schemas_of(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
     """Return how the outputs of queries are stored."""
     schemas = {name: no_rows(query).schema for name, query in queries.items()}
     for schema in schemas.values():
-        outputs.stored(schema)
+        outputs.stored_schema(schema)
     return schemas
 
 

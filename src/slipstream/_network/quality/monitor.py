@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream._io.outputs import Batch, journal
+from slipstream._io.outputs import Batch, read_journal
 from slipstream._network.algebra import Output
 from slipstream._network.quality.qos import Graph
 
@@ -102,11 +102,11 @@ class Monitor:
 
     def entries(self) -> list[dict[str, Any]]:
         """The batches so far that brought something, each with its number and the microsecond of its commit."""
-        return entries_of(journal(self.folder))
+        return entries_of(read_journal(self.folder))
 
     def rejected(self) -> tuple[int, int]:
         """How many lines of feeds and tuples were rejected, and how many there were in all."""
-        batches = journal(self.folder)
+        batches = read_journal(self.folder)
         taken = (sum(batch.detail.get("taken", {}).values()) for batch in batches)
         return sum(batch.rejects for batch in batches), sum(taken)
 

@@ -183,7 +183,7 @@ def summary(execution: Execution) -> dict[str, Any]:
     """Return what a filled cuboid holds, and what its queries found."""
     snapshot = Snapshot.open(execution.folder)
     found = Counter[str]()
-    for line in outputs.journal(execution.folder):
+    for line in outputs.read_journal(execution.folder):
         found.update(line.outputs)
     rejected, rows = execution.monitor.rejected()
     cuboid = snapshot[snapshot.names[0]]

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def results(spark: SparkSession, folder: Path, output: str, schema: Schema) -> DataFrame:
     """Everything an output has delivered, in order, with its own columns."""
-    if output not in outputs.names(folder):
+    if output not in outputs.output_names(folder):
         return spark.createDataFrame([], ddl(schema))
-    rows = outputs.frame(spark, folder, output)
+    rows = outputs.to_frame(spark, folder, output)
     return rows.orderBy(*keys_of(rows.columns)).select(*schema)
 
 
@@ -37,10 +37,10 @@ def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
 
 def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]:
     """The newest tuples of an output, in order."""
-    if output not in outputs.names(folder):
+    if output not in outputs.output_names(folder):
         return []
-    keys = keys_of(outputs.visible(folder, output).schema.names)
-    rows = outputs.newest(folder, output, last, keys)
+    keys = keys_of(outputs.visible_files(folder, output).schema.names)
+    rows = outputs.read_newest(folder, output, last, keys)
     return list(own(rows.drop_columns(outputs.BATCH)).to_pylist())
 
 

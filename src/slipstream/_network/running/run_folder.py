@@ -41,7 +41,7 @@ from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destin
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream._io.readers.topic import watermarks
 from slipstream._io.readers.trains import END, Folder
-from slipstream._io.sources import Feed, has_ended, is_open, places_of
+from slipstream._io.sources import Feed, has_ended, is_open, last_offsets
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Filter, Network, Source
 from slipstream._network.boxes import operators
@@ -163,7 +163,7 @@ class Execution:
     def _begun(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         wheres = destinations_of(network, to or {})
-        destinations.check_free(folder, wheres)
+        destinations.check_unused(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
         Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel, TO: wheres}).write(folder)
@@ -195,23 +195,23 @@ class Execution:
     @property
     def control(self) -> str:
         """What people want: run, pause, or a number of steps."""
-        return self._controls.wanted
+        return self._controls.requested
 
     def pause(self) -> None:
         """Let nothing more arrive; the batch under way ends normally."""
-        self._controls.want(PAUSE)
+        self._controls.request(PAUSE)
 
     def resume(self) -> None:
         """Let tuples arrive again."""
-        self._controls.want(RUN)
+        self._controls.request(RUN)
 
     def stop(self) -> None:
         """End the run after the batch under way; the next start resumes."""
-        self._controls.want(STOP)
+        self._controls.request(STOP)
 
     def step(self, trains: int = 1) -> None:
         """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
-        self._controls.want(str(trains))
+        self._controls.request(str(trains))
 
     def waiting(self) -> list[Path]:
         """The trains that have not arrived, in order."""
@@ -290,7 +290,7 @@ class Execution:
         """Let the feeds come, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                feed.reached_with(self.kafka).connect(self._received(name))
+                feed.with_settings(self.kafka).connect(self._received(name))
 
     def is_coming(self, query: StreamingQuery) -> bool:
         """Let arrive what may; whether anything is still to come."""
@@ -298,13 +298,13 @@ class Execution:
 
     def _has_nothing_new(self, query: StreamingQuery) -> bool:
         """Whether a recording, or feeds with an end, were read to it before this start, and nothing has come since."""
-        if any(feed.has_no_end for feed in self.feeds.values()) or self._controls.holds:
+        if any(feed.has_no_end for feed in self.feeds.values()) or self._controls.is_paused:
             return False
-        return not places_of(query) and bool(query.status["message"] == _IDLE)
+        return not last_offsets(query) and bool(query.status["message"] == _IDLE)
 
     @staticmethod
     def _have_ended(query: StreamingQuery) -> bool:
-        places = places_of(query)
+        places = last_offsets(query)
         return bool(places) and all(map(has_ended, places))
 
     # --- the recording
@@ -426,7 +426,7 @@ class Execution:
 
     def _readers(self, spark: SparkSession, source: str) -> int:
         """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
-        feed = self.feeds[source].reached_with(self.kafka)
+        feed = self.feeds[source].with_settings(self.kafka)
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
@@ -434,7 +434,7 @@ class Execution:
         """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
-            feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
+            feed = replace(self.feeds[source.name].with_settings(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
             return numbered(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
         folder = self.folder / "in" / source.name
@@ -479,7 +479,7 @@ class Execution:
         # the stream of a DataFrame has offsets of its own, and no openings
         feeds = [self.feeds.get(source.name) for source in self.network.sources]
         openings = [_openings(feed) if feed else OPENINGS for feed in feeds if not (feed and feed.is_frame)]
-        places = places_of(query)
+        places = last_offsets(query)
         ours = [place for place in places if "openings" in place]
         if not places or len(ours) < len(openings):
             return False
@@ -496,7 +496,7 @@ class Execution:
 
     def _deliver(self, committed: Outputs, sending: Destinations, batch: DataFrame, number: int) -> None:
         """Commit what the tasks of a batch wrote; an opening brings nothing and only has to pass."""
-        written = [Written.of(row) for row in batch.collect()]
+        written = [Written.from_row(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
         taken = _summed(fact["taken"] for fact in facts)
         lines = taken.get(REJECTS, 0)
@@ -593,7 +593,7 @@ def newest(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
     """Return the newest tuples on an output of a network, or the newest rows of an output of any other job."""
     if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
         return Execution.open(folder).inspect(name, last)
-    outputs.visible(folder, name)  # or it says which outputs there are
+    outputs.visible_files(folder, name)  # or it says which outputs there are
     return looking.newest_results(folder, name, last)
 
 

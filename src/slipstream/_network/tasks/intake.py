@@ -18,7 +18,7 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadInput
 from slipstream._io import chunks
-from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, as_stream, from_stream
+from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, from_arrow_stream, to_arrow_stream
 from slipstream._io.outputs import REJECTS
 from slipstream._network.algebra import TYPES, Arc, Schema
 from slipstream._network.boxes.window_functions import encoded
@@ -91,7 +91,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             table = pa.Table.from_batches([batch])
             if SEQ not in table.column_names:
                 table = table.add_column(0, SEQ, pa.array(np.arange(first, first + batch.num_rows)))
-            yield chunks.row(first, CHUNK, 0, as_stream(table))
+            yield chunks.row_batch(first, CHUNK, 0, to_arrow_stream(table))
             first += batch.num_rows
 
 
@@ -129,7 +129,7 @@ class _Taking:
         elif row.what == PARCELS:
             self._take_parcels(row)
         elif row.what == REJECTED:
-            table, name = from_stream(row.chunk), self._sources[row.source].name
+            table, name = from_arrow_stream(row.chunk), self._sources[row.source].name
             named = table.add_column(0, "source", pa.array([name] * table.num_rows))
             self._rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, row.arrived * 1000))))
         elif row.what == OPENING:
@@ -138,7 +138,7 @@ class _Taking:
             self._ended.append(row.source)
 
     def _take_tuples(self, row: Row) -> None:
-        name, tuples = self._sources[row.source].name, from_stream(row.chunk)
+        name, tuples = self._sources[row.source].name, from_arrow_stream(row.chunk)
         if SEQ not in tuples.column_names:
             tuples, lost = marked(_arrived(tuples, row.arrived, self._next), self._marker)
             self._dropped[name].update(lost)
@@ -174,7 +174,7 @@ def marked(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str,
 
 def load_of(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
     """The tuples in the row of a source, and what is to be said of the row; tuples of feeds get their numbers later."""
-    tuples, name = from_stream(row.chunk), plan.checked.network.sources[row.source].name
+    tuples, name = from_arrow_stream(row.chunk), plan.checked.network.sources[row.source].name
     if SEQ in tuples.column_names:
         return train_of(plan, name, row.source, tuples), Load([], tuples.num_rows)
     tuples, lost = marked(_arrived(tuples, row.arrived, _lot(row)), marker)

@@ -227,7 +227,7 @@ class SuperboxStage(FrameStage[Boxes]):
         if self._number < self._superbox.stages.count or self._sink is None:
             yield frame(rows)
         elif words := [json.loads(row.chunk) for row in rows if row.what == WORD]:
-            yield pd.DataFrame(words, columns=list(outputs.Row._fields))
+            yield pd.DataFrame(words, columns=list(outputs.WrittenRow._fields))
 
 
 @dataclass(frozen=True)
