@@ -186,8 +186,8 @@ def test_what_cannot_be_a_point_is_rejected_with_the_reason(point: tuple[Any, ..
         ({"id": "lon"}, "'lon' is float"),
         ({"time": "vin"}, "'vin' is text"),
         ({"x": "nowhere"}, "no column 'nowhere'"),
-        ({"gap": 0}, "gap and lateness are seconds"),
-        ({"lateness": -1}, "gap and lateness are seconds"),
+        ({"gap": 0}, "gap or lateness is out of range"),
+        ({"lateness": -1}, "gap or lateness is out of range"),
     ],
 )
 def test_columns_that_cannot_make_trips_are_refused(columns: dict[str, Any], message: str) -> None:

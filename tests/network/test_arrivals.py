@@ -81,7 +81,7 @@ def test_a_folder_that_was_not_laid_out_to_its_end_is_none(tmp_path: Path, monke
     monkeypatch.setattr(run_folder, "write_trains", fail)
     with pytest.raises(OSError, match="no space"):
         Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS})
-    with pytest.raises(BadArgument, match="no network runs here"):
+    with pytest.raises(BadArgument, match="not the folder of a network"):
         Execution.open(tmp_path / "run")
 
 

@@ -261,7 +261,7 @@ CARS = "  c: {keep: 'CREATE CUBOID car (vid INT KEY, speed AST(3))', from: s}\n"
             "is an atomic stream",
         ),
         (CARS + "  b: {lookup: {m: speed}, key: vid, from: [c, s]}", "is an atomic stream"),
-        (CARS + "  b: {query: SELECT avg(speed) FROM car, from: c}", "cannot be a column"),
+        (CARS + "  b: {query: SELECT avg(speed) FROM car, from: c}", "not a valid column name"),
         (CARS + "  b: {query: SELECT count(*) AS n FROM car, from: c}", "cannot run continuously"),
         (CARS + "  b: {query: SELECT vid FROM bus, from: c}", "no cuboid 'bus'"),
         (CARS + "  b: {query: SELECT vid FROM car, from: s}", "is no keep box"),

@@ -104,7 +104,7 @@ def test_a_network_that_has_begun_keeps_to_its_destinations(
     assert Execution.open(tmp_path / "out").to == begun.to == {"all": ["console"]}
     done = Slipstream(capsys)(*given, "--to", "all=text:elsewhere.csv")
     assert done.code != 0
-    assert "was begun with all=console" in " ".join(done.err.split())
+    assert "was started with all=console" in " ".join(done.err.split())
 
 
 def test_only_outputs_with_tables_go_elsewhere() -> None:

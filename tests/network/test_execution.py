@@ -120,7 +120,7 @@ def test_mistakes_are_refused_before_anything_is_made(spark, tmp_path: Path) -> 
     with pytest.raises(BadInput, match="no column 'pos'"):
         Execution.prepare(tmp_path / "d", network, {"soldiers": bad})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv"]
-    with pytest.raises(BadArgument, match="no network runs here"):
+    with pytest.raises(BadArgument, match="not the folder of a network"):
         Execution.open(tmp_path)
     laid = Execution.lay_out(tmp_path / "e", network)
     with pytest.raises(BadArgument, match="no arc 'under' to tap"):

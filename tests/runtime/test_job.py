@@ -33,11 +33,11 @@ def test_a_new_folder_is_no_job_yet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "version", "settings", "message"),
     [
-        ("archive", 4, SETTINGS, "is the folder of a toll job"),
+        ("archive", 4, SETTINGS, "belongs to a toll job"),
         ("toll", 5, SETTINGS, "state version is 4, but this version reads 5"),
-        ("toll", 4, {**SETTINGS, "lateness": 2}, "begun with lateness 60, not 2"),
-        ("toll", 4, {"rules": "2004"}, "begun with lateness 60, not nothing"),
-        ("toll", 4, {**SETTINGS, "start": "2026"}, "begun with start nothing, not 2026"),
+        ("toll", 4, {**SETTINGS, "lateness": 2}, "started with lateness 60, not 2"),
+        ("toll", 4, {"rules": "2004"}, "started with lateness 60, not nothing"),
+        ("toll", 4, {**SETTINGS, "start": "2026"}, "started with start nothing, not 2026"),
     ],
 )
 def test_a_start_that_differs_from_the_first_is_refused(

@@ -1,7 +1,7 @@
-"""A network as a picture: boxes in columns by how far they are from the sources, groups as frames, SVG.
+"""Drawing a network as SVG: boxes in columns by their distance from the sources, groups as frames.
 
-Drawn by hand-sized arithmetic rather than by a layout engine: columns are the longest distance from a source, rows
-follow the mean row of a box's inputs, so arcs run left to right and cross little.
+The layout is simple arithmetic rather than a layout engine: columns are the longest distance from a source, rows follow
+the mean row of a box's inputs, so arcs run left to right and cross little.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _by(order: Order) -> str:
 
 
 def _place(spots: dict[str, _Spot]) -> None:
-    """Columns by distance from the sources; each group a band of rows; what is in no group near what it touches."""
+    """Assign columns by distance from the sources, a band of rows to each group, and other boxes near their inputs."""
     for _ in spots:
         for spot in spots.values():
             before = [spots[arc.origin].column for arc in spot.inputs]
@@ -150,7 +150,7 @@ def _place(spots: dict[str, _Spot]) -> None:
 
 
 def _stack(spots: dict[str, _Spot], members: list[_Spot], top: float) -> None:
-    """Give rows from ``top`` down, in each column near the rows of the inputs, none on top of another."""
+    """Assign rows from ``top`` down, in each column near the rows of the inputs, without overlaps."""
     for column in sorted({spot.column for spot in members}):
         here = [spot for spot in members if spot.column == column]
         wish = {s.name: sum(_wish(spots, arc) for arc in s.inputs) / len(s.inputs) if s.inputs else s.row for s in here}

@@ -1,7 +1,7 @@
-"""Tuples on an arc, and the order they are in.
+"""Trains of tuples on an arc, and their order.
 
-A tuple's order key is the number of the arrival that caused it, then its place under that arrival, level by level. Keys
-compare as rows of integers, so tuples that took different ways can be merged back into the order of arrival.
+A tuple's order key is the number of the arrival that caused it, then its position under that arrival, level by level.
+Keys compare as rows of integers, so tuples that took different paths can be merged back into the order of arrival.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 Array = npt.NDArray[Any]
 
-#: the type of a whole atomic stream, the latest element first: a query gives it to outputs, no box takes it
+#: the type of an atomic stream, the latest element first: queries return it to outputs, but no box accepts it
 LIST = "list"
 
 
 @dataclass(frozen=True)
 class Train:
-    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns.
+    """Tuples on an arc: arrival times, marks of where to drop them, order keys (a row each), and columns.
 
     >>> nothing = Train.nothing({"speed": "float"}, 1)
     >>> len(nothing), nothing["speed"].dtype.name
@@ -44,7 +44,7 @@ class Train:
 
     def take(self, which: Longs | Bools) -> Train:
         """Some of the tuples."""
-        if which.dtype == np.bool_:  # places are found once, not for every column
+        if which.dtype == np.bool_:  # computes the positions once, not for every column
             which = np.flatnonzero(which)
             if which.size == len(self):
                 return self
@@ -154,7 +154,7 @@ def places_of(*trains: Train) -> list[Longs]:
 
 
 def tied(order: Longs) -> Longs:
-    """Of sorted order keys, for each how many equal ones stand before it.
+    """For each of sorted order keys, the number of equal ones before it.
 
     >>> tied(np.array([[3, 0], [3, 0], [3, 1]])).tolist()
     [0, 1, 0]
@@ -164,7 +164,7 @@ def tied(order: Longs) -> Longs:
 
 
 def ordinals(trigger: Longs) -> Longs:
-    """Of tuples that one arrival released, the first, the second...
+    """Number the tuples that the same arrival released.
 
     >>> ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
     [0, 1, 0, 0, 1, 2]

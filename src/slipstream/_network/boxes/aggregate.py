@@ -1,7 +1,7 @@
-"""Aggregate as a kernel: window functions over windows of tuples that are sorted by group and order attribute.
+"""The aggregate kernel: window functions over windows of tuples that are sorted by group and order attribute.
 
-Windows of a group can close only when its horizon comes past the end of one. So a batch looks at the tuples that wait
-in such groups alone, and windows are ranges of these and the new tuples.
+Windows of a group can close only when its horizon passes the end of one. So a batch processes the waiting tuples of
+such groups only, and windows are ranges of these and the new tuples.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 @compiled
 def numbered(groups: Longs, counts: Numbers) -> Longs:
-    """The number of each arrival in its group; ``counts[g, 0]`` is how many there were before, and learns of them."""
+    """The number of each arrival in its group; ``counts[g, 0]``, the number of arrivals so far, is updated."""
     found = np.empty_like(groups)
     for i in range(groups.size):
         counts[groups[i], 0] += 1
@@ -111,7 +111,7 @@ def _twice(values: Longs) -> Longs:
 
 @compiled
 def rising(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
-    """The latest arrival time in its group at each arrival; ``clocks`` learns of them."""
+    """The latest arrival time of its group at each arrival; updates ``clocks``."""
     found = np.empty_like(ts)
     for i in range(ts.size):
         clocks[groups[i]] = max(clocks[groups[i]], ts[i])
@@ -121,7 +121,7 @@ def rising(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where windows lie on the order attribute: number n is [n * advance + origin, n * advance + origin + size)."""
+    """The windows on the order attribute: number n is [n * advance + origin, n * advance + origin + size)."""
 
     size: float
     advance: float
@@ -240,7 +240,7 @@ class AggregateKernel:
         return State(groups, (Waiting(groups, "rows", kept),))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Take the new tuples that are in order, and close the windows that nothing can change any more."""
+        """Add the new tuples that are in order, and close the windows that can no longer change."""
         (waiting,), new, groups = state.parts, dict(inputs[0]), state.groups
         assert isinstance(waiting, Waiting)
         codes = groups.codes(new)
@@ -264,7 +264,7 @@ class AggregateKernel:
         return self._results(groups, rows, found)
 
     def _passed(self, groups: Groups, codes: Longs) -> Numbers:
-        """What groups have passed for good; when tuples are numbered, all up to the last one."""
+        """The horizons of groups; when tuples are numbered, one past the last number."""
         if self.by_tuple:
             return np.asarray(groups.table.values("count")[codes] + 1)
         return np.asarray(self._horizon.of(groups)[codes, 0])
@@ -278,7 +278,7 @@ class AggregateKernel:
         return np.ones(codes.size, np.bool_), new[ON] + 1
 
     def _ring(self, groups: Groups, touched: Longs, codes: Longs, new: dict[str, Numbers]) -> Longs:
-        """The clocks of groups before the batch; each tuple learns what its group's is when it arrives."""
+        """The clocks of groups before the batch; each new tuple gets its group's clock at its arrival."""
         if self.timeout is None:
             return touched
         before = groups.table.take(_CLOCK, touched)
@@ -313,9 +313,9 @@ class AggregateKernel:
         return _Found(group, number, begin, end, trigger, order, in_groups(trigger, after.size)[0])
 
     def _timed(self, rows: _Rows, all_: _Found, rung: Longs, late_at: _Ringing) -> _Found:
-        """Windows that close as something passes them or their time runs out, without what came too late for them.
+        """The windows that close because they are passed or time out, without tuples that arrived too late for them.
 
-        Of the windows that one arrival closes, those whose time had run out go before those that it passes.
+        Of the windows that one arrival closes, those that timed out precede those that it passes.
         """
         assert self.timeout is not None
         lengths = all_.last - all_.first
@@ -347,7 +347,7 @@ class AggregateKernel:
         waiting.add(codes, {name: new[name][stay] for name in self._columns})
 
     def _results(self, groups: Groups, rows: _Rows, found: _Found) -> Released:
-        """One tuple a window, in the order of emission."""
+        """One tuple per window, in the order of emission."""
         start, codes = self._grid.start(found.number), rows.codes[found.group]
         sorted_ = Sorted(rows.columns, found.order)
         result = self._tuples.of(groups, codes, sorted_, found.first, found.last, start, found.trigger)

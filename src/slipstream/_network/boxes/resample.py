@@ -1,4 +1,4 @@
-"""Resample as a kernel: for each left tuple and each group on the right, functions over the right tuples near it."""
+"""The resample kernel: for each left tuple and each right group, functions over the right tuples near it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ResampleKernel:
         return State(groups, (_Whole(whole), lefts, Waiting(groups, "right", kinds(right, self._columns))))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Give each left tuple its value from every right group that has passed it."""
+        """Compute each left tuple's value from every right group that has passed it."""
         whole, left, right = state.parts
         assert isinstance(whole, _Whole)
         assert isinstance(left, Waiting)
@@ -144,7 +144,7 @@ class ResampleKernel:
         return np.asarray(found)
 
     def _retired(self, lefts: _Side, ahead: Any) -> Bools:
-        """Left tuples that wait no longer, so far ahead is the right."""
+        """Left tuples that need not wait any longer, as the right side is far enough ahead."""
         if self.lag is None:
             return np.zeros(lefts.codes.size, dtype=bool)
         return np.asarray(lefts.columns[ON] + exact(self.size) + exact(self.lag) < ahead)

@@ -1,7 +1,7 @@
-"""What a window function gives for many windows at once.
+"""Window functions, evaluated for many windows at once.
 
-Windows lie in a table of tuples that is sorted by group and order attribute: a window is a range of it, and windows
-that overlap share their tuples.
+A window is a range of a table of tuples that is sorted by group and order attribute; overlapping windows share their
+tuples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from slipstream._tools.numba_tools import Bools, Longs
 
 Values: TypeAlias = npt.NDArray[Any]
 
-#: how a null integer travels through the kernels; a null float is NaN, a null text None
+#: a null integer in the kernels; a null float is NaN, a null text None
 NULL_INTEGER = np.iinfo(np.int64).min
 #: integers no farther apart than this are numbers for places in themselves
 _NEAR = 1 << 32
@@ -31,7 +31,7 @@ _NEAR = 1 << 32
 
 @dataclass(frozen=True)
 class Function:
-    """A window function bound to the columns of its arguments: SQL's by name, the user's by what it registered."""
+    """A window function bound to the columns of its arguments: an SQL function by name, or a registered one."""
 
     name: str
     call: str
@@ -47,7 +47,7 @@ def nulls(values: Values) -> Bools:
 
 
 def encoded(values: pa.ChunkedArray, type_: str) -> Values:
-    """A column of a file or a table as it travels between boxes."""
+    """Encode a column of a file or a table for the boxes."""
     if type_ == "text":
         return np.asarray(values.to_pandas().to_numpy(dtype=object))
     if type_ == "float":
@@ -55,12 +55,12 @@ def encoded(values: pa.ChunkedArray, type_: str) -> Values:
     return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
 
 
-#: how the columns that outputs get lie in Arrow
+#: the Arrow types of the columns of outputs
 ARROW_TYPES = {**TYPES, LIST: pa.list_(pa.float64())}
 
 
 def arrow_array(values: Values, type_: str) -> pa.Array:
-    """A column as it is in files and in Spark's rows, with its nulls; ``encoded`` is the way back."""
+    """Convert a column to Arrow, with its nulls; ``encoded`` converts it back."""
     if type_ == LIST:
         return pa.array(list(values), ARROW_TYPES[LIST])
     return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))

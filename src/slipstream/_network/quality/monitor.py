@@ -1,9 +1,10 @@
-"""The QoS monitor: what each batch delivered to each output, how late, and what that was worth.
+"""The QoS monitor: what each batch delivered to each output, how late, and with what utility.
 
-Its figures are part of the journal (``io.outputs``), one line per batch. For an output they tell the tuples, their mean
-and worst delay (seconds from the arrival of the oldest tuple behind a result to its delivery), the share in the good
-zone, the share that load shedding left, and the utility: that of the delays, times that of the share delivered, times
-that of the values, each also by itself. For a tapped arc or a connection point they tell tuples and delays.
+Its figures are part of the journal (``_io.outputs``), one line per batch. For an output they are the number of tuples,
+their mean and worst delay (seconds from the arrival of the oldest tuple behind a result to its delivery), the share in
+the good zone, the share that load shedding left, and the utility: the product of the utilities of the delays, of the
+share delivered and of the values, each also listed separately. For a tapped arc or a connection point they are tuples
+and delays.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from slipstream._network.quality.qos import Graph
 
 #: what is averaged over a run
 _MEANS = ("delay", "good", "delivered", "utility")
-#: so many quantiles stand for a distribution; the driver need not see every tuple
+#: the number of quantiles that represent a distribution, so that the driver need not see every tuple
 QUANTILES = 21
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a batch brought an output or a point: so many tuples, when they arrived, and what values they have."""
+    """What a batch delivered to an output or a point: the number of tuples, their arrivals, and their values."""
 
     tuples: int
     arrival: float  # the mean, in microseconds
     oldest: int
     arrivals: list[int]  # quantiles
-    values: list[float]  # quantiles of what is worth something, if something is
+    values: list[float]  # quantiles of the column with a value graph, if there is one
 
     @classmethod
     def of(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
@@ -45,7 +46,7 @@ class Measured:
 
     @classmethod
     def together(cls, parts: list[Measured]) -> Measured:
-        """What several tasks measured, as one; of quantiles each stands for its share of the tuples."""
+        """Merge the measurements of several tasks; quantiles are weighted by the number of tuples."""
         if len(parts) == 1:
             return parts[0]
         total = sum(part.tuples for part in parts)
@@ -88,9 +89,9 @@ class Monitor:
         taken: Mapping[str, int],
         committed_ms: int,
     ) -> dict[str, Any]:
-        """Return what the journal is to say of a batch.
+        """Return the details of a batch for the journal.
 
-        ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples that sources brought.
+        ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples read per source.
         """
         now = committed_ms * 1000
         wanted = {output.name: output for output in self.outputs}
@@ -101,17 +102,17 @@ class Monitor:
         }
 
     def entries(self) -> list[dict[str, Any]]:
-        """The batches so far that brought something, each with its number and the microsecond of its commit."""
+        """The batches so far that had tuples, each with its number and the microsecond of its commit."""
         return entries_of(read_journal(self.folder))
 
     def rejected(self) -> tuple[int, int]:
-        """How many lines of feeds and tuples were rejected, and how many there were in all."""
+        """The number of rejected lines and tuples, and the total number."""
         batches = read_journal(self.folder)
         taken = (sum(batch.detail.get("taken", {}).values()) for batch in batches)
         return sum(batch.rejects for batch in batches), sum(taken)
 
     def totals(self) -> dict[str, dict[str, float]]:
-        """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""
+        """Each output over the whole run: tuples, and the means of the other figures, weighted by tuples."""
         nothing: dict[str, float] = dict.fromkeys(("tuples", *_MEANS, "worst"), 0)
         totals = {output.name: nothing for output in self.outputs}
         for entry in self.entries():
@@ -121,7 +122,7 @@ class Monitor:
 
 
 def entries_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
-    """What the monitor says of those batches that brought something."""
+    """The monitor's figures of the batches that had tuples."""
     return [
         {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
         for line in batches

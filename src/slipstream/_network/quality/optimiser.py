@@ -1,10 +1,10 @@
-"""Rewrites of a network that change its cost and not its results.
+"""Rewrites of a network that change its cost but not its results.
 
-Catalyst sees one expression at a time; these rules see boxes: that a filter on a group's columns may go before an
-order-sensitive box, in which order user-defined predicates are cheapest by what was measured of them, which columns a
-sort or a join need not carry. Each rule does one thing at one place; ``RULES`` is applied until nothing changes.
+Catalyst sees one expression at a time; these rules see boxes: a filter on a group's columns may move before an
+order-sensitive box, measured costs decide the cheapest order of user-defined predicates, and a sort or a join need not
+carry unused columns. Each rule does one thing at one place; ``RULES`` are applied until nothing changes.
 
-An arc that is an output, a connection point, or that several boxes take is never touched: people can see it.
+An arc that is an output or a connection point, or that has several consumers, is never changed: it is visible.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Rule = Callable[[Checked, Statistics], "tuple[Network, str] | None"]
 
 @dataclass(frozen=True)
 class Optimised:
-    """The rewritten network and what was done, in words."""
+    """The rewritten network, and a description of each step."""
 
     network: Network
     steps: tuple[str, ...]
 
 
 def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network], Checked]) -> Optimised:
-    """Apply the rules until none does anything; ``check`` infers the schemas of what came out."""
+    """Apply the rules until nothing changes; ``check`` infers the schemas of the result."""
     steps: list[str] = []
     while True:
         for rule in RULES:
@@ -87,7 +87,7 @@ def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | 
 
 
 def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """A filter on the group columns of a sort or an aggregate goes before it: groups know nothing of each other."""
+    """A filter on the group columns of a sort or an aggregate goes before it: groups are independent."""
     pairs: Iterator[tuple[Node, BSort | Aggregate, Node, Filter]] = chain(
         _private_pairs(checked.network, BSort, Filter), _private_pairs(checked.network, Aggregate, Filter)
     )
@@ -99,7 +99,7 @@ def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str]
 
 
 def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two filters in a row are one, but for user functions: in one expression Spark would call them for all tuples."""
+    """Two filters in a row become one, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
         if not functions.is_python(expressions.calls(one) | expressions.calls(two)):
@@ -112,7 +112,7 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
 
 
 def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two maps in a row are one, unless that would compute something twice."""
+    """Two maps in a row become one, unless that would compute something twice."""
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
@@ -126,7 +126,7 @@ def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
 
 
 def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """A sort or a join carries only the columns that someone downstream looks at."""
+    """A sort or a join carries only the columns that are used downstream."""
     needs = _needs(checked)
     for node in checked.nodes:
         if not isinstance(node.box, BSort | Join):
@@ -160,7 +160,7 @@ Second = TypeVar("Second")
 def _private_pairs(
     network: Network, first: type[First], second: type[Second]
 ) -> Iterator[tuple[Node, First, Node, Second]]:
-    """Boxes in a row such that nobody else sees what is between them, filters with one predicate and no rest."""
+    """Consecutive boxes with no other consumer between them; filters must have one predicate and no rest."""
     for node in network.nodes:
         box, takers = node.box, list(network.consumers(node.name))
         seen = any(end.arc.origin == node.name for end in network.ends)
@@ -179,7 +179,7 @@ def _one_way(network: Network, node: Node) -> bool:
 
 
 def _swapped(network: Network, first: Node, second: Node) -> Network:
-    """``second`` before ``first``; whoever took from ``second`` takes from ``first``."""
+    """Move ``second`` before ``first``; the consumers of ``second`` become those of ``first``."""
     network = _redirected(network, Arc(second.name), Arc(first.name))
     moved = {
         second.name: replace(network.node(second.name), inputs=first.inputs),
@@ -189,7 +189,7 @@ def _swapped(network: Network, first: Node, second: Node) -> Network:
 
 
 def _merged(network: Network, first: Node, second: Node, box: Filter | Map) -> Network:
-    """One box in the place and under the name of the second."""
+    """Replace two boxes by one with the place and the name of the second."""
     note = "; ".join(note for note in (first.note, second.note) if note)
     network = network.with_nodes({second.name: replace(second, box=box, inputs=first.inputs, note=note)})
     return replace(network, nodes=tuple(node for node in network.nodes if node.name != first.name))
@@ -205,7 +205,7 @@ def _redirected(network: Network, old: Arc, new: Arc) -> Network:
 
 
 def _projected(network: Network, node: Node, side: int, columns: list[str]) -> tuple[Network, str]:
-    """A map before one side of a box that passes on some columns."""
+    """Insert a map before one side of a box that selects some columns."""
     name = f"{node.name}_needs" + (f"_{side}" if len(node.inputs) > 1 else "")
     inputs = tuple(Arc(name) if i == side else arc for i, arc in enumerate(node.inputs))
     projection = Node(name, Map({column: column for column in columns}), (node.inputs[side],), node.group)
@@ -224,7 +224,7 @@ def _argued(box: Aggregate | Resample) -> set[str]:
 
 
 def _needs(checked: Checked) -> dict[Arc, set[str]]:
-    """For every arc, the columns that someone downstream looks at."""
+    """For every arc, the columns that are used downstream."""
     needs: dict[Arc, set[str]] = {arc: set() for arc in checked.schemas}
     for end in checked.network.ends:
         needs[end.arc] |= set(checked.schemas[end.arc])
@@ -254,7 +254,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
 
 
 def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
-    """The columns of one input that a sort or a join must bring for its output to have the wanted ones."""
+    """The columns of one input that a sort or a join must carry for its output to have the wanted ones."""
     box = node.box
     if isinstance(box, BSort):
         return wanted | _order_needs(box.order)

@@ -1,8 +1,8 @@
-"""What the boxes of a network cost and let through, measured on a sample of its inputs.
+"""The cost and selectivity of the boxes of a network, measured on a sample of its inputs.
 
-The cost c(b) of a box is seconds of one core a tuple, its selectivity s(b) output tuples an input tuple. Expressions
-are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to read a tuple and to carry
-it from one to the other is found by a rehearsal of the whole network (``rehearsal``).
+The cost c(b) of a box is in seconds of one core per tuple, its selectivity s(b) in output tuples per input tuple.
+Expressions are timed in Spark, as they will run; order-sensitive boxes by their kernels. The costs of reading a tuple
+and of carrying it between boxes are measured by a run of the whole network (``calibration``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figures:
-    """One box: seconds of a core a tuple, and tuples out of each output a tuple in."""
+    """One box: seconds of a core per tuple, and tuples per input tuple of each output."""
 
     cost: float
     shares: tuple[float, ...]
@@ -46,10 +46,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of boxes by name; what was not measured costs a microsecond and lets everything through.
+    """Figures of boxes by name; by default a box costs a microsecond and emits everything.
 
-    ``carrying`` is seconds of a core to carry one tuple to an order-sensitive box or out of the network, ``reading`` to
-    take one in.
+    ``carrying`` is the seconds of a core to carry one tuple to an order-sensitive box or out of the network,
+    ``reading`` those to read one.
     """
 
     figures: Mapping[str, Figures] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Statistics:
         return self.figures.get(name, Figures(1e-6, (1.0,)))
 
     def worth(self, name: str) -> float:
-        """(1 - s) / c: how much work a box saves those behind it for its own."""
+        """(1 - s) / c: how much work a box saves those after it per cost of its own."""
         found = self.of(name)
         return (1 - found.selectivity) / max(found.cost, 1e-12)
 
@@ -97,7 +97,7 @@ class _Meter:
         self._states: dict[str, State] = {}
 
     def _stored(self) -> functions.Stored:
-        """The tables that functions of the user's look things up in."""
+        """The tables that users' functions read."""
         wanted = {name for function in functions.with_tables() for name in functions.tables_of(function)}
         found: dict[str, dict[str, Any]] = {}
         for table in self._checked.network.tables:
@@ -119,7 +119,7 @@ class _Meter:
         return Statistics(figures)
 
     def _operator(self, node: Node, box: Operator) -> Figures:
-        """One step over the whole sample; a second would begin with the state that the first left."""
+        """Time one step over the whole sample; a second would begin with the state of the first."""
         checked = self._checked
         inputs = [_train(self._arcs[arc], checked.schemas[arc]) for arc in node.inputs]
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
@@ -136,7 +136,7 @@ class _Meter:
         return Figures(taken / count, tuple(len(train) / count for train in released))
 
     def _expression(self, node: Node) -> Figures:
-        """Time the box in Spark beside a pass that does nothing."""
+        """Time the box in Spark, less an empty pass."""
         frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
         count = max(frame.count(), 1)
         outputs = self._outputs(node, frame)
@@ -170,7 +170,7 @@ class _Meter:
         return {Arc(node.name): merged}
 
     def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
-        """A stream beside its matches in a stored table."""
+        """Join a stream with a stored table."""
         stored = self._checked.table_side(node) or 0
         names = ("right", "left") if stored == 0 else ("left", "right")
         table, how = self._tables[node.inputs[stored].origin].alias(names[1]), "left" if box.outer else "inner"
@@ -225,7 +225,7 @@ def _arrow(values: Values, type_: str) -> pa.Array:
 
 
 def _train(table: pa.Table, schema: Schema) -> Train:
-    """A sample as an operator gets it; its arrivals have no more than a number."""
+    """Convert a sample for an operator; its order keys have only the arrival number."""
     table = table.sort_by("_seq")
     order = np.zeros((table.num_rows, 2), np.int64)
     order[:, 0] = table["_seq"].to_numpy()

@@ -1,4 +1,4 @@
-"""A query that failed: whether the network, its tuples or the machine is to blame, without Spark's stack."""
+"""Translates a failed query: the network, its tuples or the machine is the cause, without Spark's stack trace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _RESUMES = "`slipstream network run FILE --out {}` without --input resumes"
 
 @contextmanager
 def query_errors(network: Network, folder: Path | None = None, again: str = "") -> Iterator[None]:
-    """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
+    """Translate a failed query into a SlipstreamError, without Spark's stack trace.
 
-    ``folder`` is where what it delivered is kept, if it is; ``again`` says how to resume, unless `network run` does.
+    ``folder`` has the committed output, if there is any; ``again`` is the hint on how to resume, if not by `network
+    run`.
     """
     from pyspark.errors import StreamingQueryException
 
@@ -43,7 +44,7 @@ def _failure(network: Network, folder: Path | None, error: Exception, again: str
     if not causes:
         what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
         return Unavailable(f"network {network.name} stopped: {what}", hint=again)
-    fixed = f" After a fix of --functions: {again}" if folder else ""
+    fixed = f" If you fixed --functions: {again}" if folder else ""
     return BadInput(
         f"network {network.name} stopped: {causes[-1][:300]}",
         hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
@@ -51,4 +52,4 @@ def _failure(network: Network, folder: Path | None, error: Exception, again: str
 
 
 def _again(folder: Path | None) -> str:
-    return f"What was committed is kept: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT
+    return f"Committed output is safe: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT

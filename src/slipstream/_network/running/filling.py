@@ -1,10 +1,10 @@
-"""A cuboid that a stream fills, as a network: a keep box, and a query box for each continuous query.
+"""Filling a cuboid from a stream, as a network: a keep box, and a query box per continuous query.
 
     stream --> keep --> query members --> OUT/outputs/members
                     --> query rising  --> OUT/outputs/rising
                     --> rejects       --> OUT/outputs/rejects
 
-``slipstream cuboid run`` is this, from a script of declarations; it runs like any other network.
+``slipstream cuboid run`` builds this network from a script of declarations; it runs like any other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from slipstream._spark.session import RESUMES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: tuples of a run that are kept together
+#: the tuples of a run in one train
 TRAIN = 50_000
 
 
@@ -55,7 +55,7 @@ def declared(script: Script) -> tuple[str, Schema]:
             hint="CREATE CUBOID stock (stock_id INT KEY, price AST(10))",
         )
     if script.selects:
-        raise BadArgument("A continuous query has a name.", hint="CREATE QUERY name AS SELECT ...")
+        raise BadArgument("A continuous query needs a name.", hint="CREATE QUERY name AS SELECT ...")
     return next(iter(script.cuboids.items()))
 
 
@@ -98,11 +98,11 @@ def _keep_of(network: Network) -> Keep:
 
 
 def begun(out: Path, network: Network) -> Execution | None:
-    """Return what was begun in a folder, or None if it is new; refuse a folder that holds something else."""
+    """Return the execution in a folder, or None if it is new; refuse a folder with something else."""
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
         raise BadArgument(
-            f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
+            f"--out {out}: has another cuboid.", hint="Give another folder, or the schema it was started with."
         )
     if _is_unfinished(out):
         shutil.rmtree(out)
@@ -111,14 +111,14 @@ def begun(out: Path, network: Network) -> Execution | None:
     found = Execution.open(out)
     if found.network != network:
         raise BadArgument(
-            f"--out {out}: was begun with other queries, patterns or ranges.",
-            hint="Give another folder, or what it was begun with.",
+            f"--out {out}: was started with other queries, patterns or ranges.",
+            hint="Give another folder, or the original ones.",
         )
     return found
 
 
 def _is_unfinished(out: Path) -> bool:
-    """Whether a start of ours was killed while it laid the folder out."""
+    """Whether an earlier start was killed while it created the folder."""
     laid_out = any((out / name).exists() for name in (FILE, CHECKPOINT, JOURNAL))
     return (out / job.FILE).exists() and not laid_out and job.Job.read(out).kind == KIND
 
@@ -129,14 +129,14 @@ def is_run(where: str) -> bool:
 
 
 def tuples_of(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
-    """Return the tuples of a run as a cuboid takes them: its position reports, or all if it holds their ``type``."""
+    """Return the tuples of a run for a cuboid: its position reports, or all if the cuboid has their ``type``."""
     wanted = columns_of(schema)
     fields = {name: columns.get(name, name) for name in wanted}
     for name, field in fields.items():
         if field not in FIELDS:
             raise BadArgument(
                 f"{where}: no column '{field}'; it has: {', '.join(FIELDS)}.",
-                hint=f"Say which one it is: --columns {name}=FIELD.",
+                hint=f"Map one of them: --columns {name}=FIELD.",
             )
     run = Run.open(where)
     tuples = run.tuples(run.minutes)
@@ -146,7 +146,7 @@ def tuples_of(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Tabl
 
 
 def lay_out(out: Path, network: Network, given: Feed | pa.Table, parallel: int) -> Execution:
-    """Begin to fill a cuboid in a new folder, from a feed or from tuples that are all there."""
+    """Set up a new folder to fill a cuboid in, from a feed or from a table."""
     source = network.sources[0].name
     if isinstance(given, Feed):
         return Execution.on_feeds(out, network, {source: given}, parallel=parallel)
@@ -163,9 +163,9 @@ def fill(
     settings: tuple[tuple[str, str], ...] = (),
     compact_every: int = COMPACT_EVERY,
 ) -> dict[str, Any]:
-    """Fill a cuboid to the end of its source, or for as long as it is let run; returns what there is then.
+    """Fill a cuboid to the end of its source, or until it is stopped; returns a summary.
 
-    What was begun in the folder resumes. ``settings`` are for the brokers of a topic.
+    A job that was started in the folder resumes. ``settings`` are for the brokers of a topic.
     """
     execution = begun(out, network)
     if execution is None:
@@ -180,7 +180,7 @@ def fill(
 
 
 def summary(execution: Execution) -> dict[str, Any]:
-    """Return what a filled cuboid holds, and what its queries found."""
+    """Summarise a filled cuboid and what its queries found."""
     snapshot = Snapshot.open(execution.folder)
     found = Counter[str]()
     for line in outputs.read_journal(execution.folder):

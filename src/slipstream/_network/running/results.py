@@ -1,6 +1,6 @@
-"""Reading what a run has delivered: all of an output with Spark, the newest tuples without.
+"""Reading the results of a run: all of an output with Spark, the newest tuples without.
 
-Outputs are tables (``sink``), what connection points and views keep lies as trains.
+Outputs are tables (``sink``), the histories of connection points and views are trains.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def results(spark: SparkSession, folder: Path, output: str, schema: Schema) -> D
 
 
 def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
-    """What a history holds, in order, with its own columns."""
+    """The tuples of a history, in order, with their own columns."""
     if not trains:
         return spark.createDataFrame([], ddl(schema))
     return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*schema)
@@ -45,7 +45,7 @@ def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]
 
 
 def own(rows: pa.Table) -> pa.Table:
-    """The tuples in stored rows, in order, with their own columns only."""
+    """The tuples in stored rows, in order, with only their own columns."""
     keys = keys_of(rows.column_names)
     rows = rows.sort_by([(key, "ascending") for key in keys]) if keys else rows
     return rows.drop_columns([name for name in (TS, *keys) if name in rows.column_names])
@@ -64,11 +64,11 @@ def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:
 
 
 def ddl(schema: Schema) -> str:
-    """A schema as Spark writes it."""
+    """A schema in Spark's DDL."""
     return ", ".join(f"{name} {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
 
 
 def keys_of(columns: list[str]) -> list[str]:
-    """The columns of stored rows by which tuples are in order."""
+    """The columns that order stored rows."""
     keys = [name for name in columns if name[:2] == "_q" and name[2:].isdigit()]
     return sorted(keys, key=lambda key: int(key[2:]))

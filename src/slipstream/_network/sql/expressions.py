@@ -1,6 +1,6 @@
-"""The SQL in boxes: checked against the list of what it may be made of, run by Spark as it was written.
+"""The SQL in boxes: checked against the list of what is allowed, and run as it was written.
 
-Every function here reads an expression through that check (``sqlallowed``). Text is never regenerated: names are
+Every function here parses an expression with that check (``_sql.allowed``). Text is never regenerated: names are
 replaced in place, so Spark sees what the user wrote. Nothing is ever evaluated as Python.
 """
 
@@ -18,12 +18,12 @@ from slipstream._sql.parsing import MAX_CHARACTERS, NAME, closing_bracket, quote
 
 
 def parse(text: str) -> exp.Expr:
-    """The syntax tree of one expression that may be run."""
+    """Parse one expression and check that it may be run."""
     return allowed.parse_expression(text, functions.scalars())
 
 
 def fits(text: str) -> bool:
-    """Whether an expression made of others is still one that is read.
+    """Whether an expression composed of others is still within the limits.
 
     >>> fits("a > 3"), fits(" and ".join(["a > 3"] * 1000))
     (True, False)
@@ -45,7 +45,7 @@ def columns(text: str) -> list[tuple[str, str]]:
 
 
 def calls(text: str) -> set[str]:
-    """The functions of the user's own that an expression calls.
+    """The users' functions that an expression calls.
 
     >>> own = functions.register(functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
     >>> calls("near_school(lon, lat) and abs(speed) > 3")
@@ -56,7 +56,7 @@ def calls(text: str) -> set[str]:
 
 
 def is_column(name: str) -> bool:
-    """Whether SQL takes a name as that of a column.
+    """Whether SQL parses a name as a column.
 
     >>> is_column("speed"), is_column("case")
     (True, False)
@@ -68,7 +68,7 @@ def is_column(name: str) -> bool:
 
 
 def mentions(text: str) -> list[str]:
-    """The columns of an expression, one entry for each time it names one.
+    """The columns of an expression, one entry per occurrence.
 
     >>> mentions("a + a * b")
     ['a', 'a', 'b']
@@ -86,7 +86,7 @@ def substituted(text: str, texts: Mapping[str, str]) -> str:
 
 
 def renamed(text: str, rename: Callable[[str, str], str]) -> str:
-    """The same expression with each column replaced by what ``rename(qualifier, column)`` says.
+    """The same expression with each column replaced by ``rename(qualifier, column)``.
 
     >>> renamed("a + abs(x.b) * 2", lambda q, c: f"`{c}_{q}`")
     '`a_` + abs(`b_x`) * 2'
@@ -96,7 +96,7 @@ def renamed(text: str, rename: Callable[[str, str], str]) -> str:
         marks = [part.meta for part in column.find_all(exp.Identifier)]
         if not all("start" in mark and "end" in mark for mark in marks):
             raise BadInput(
-                f"{text[:200]!r}: {column.sql()} is no column's name.", hint="Quote names that SQL uses itself."
+                f"{text[:200]!r}: {column.sql()} is not a column.", hint="Quote names that are SQL keywords."
             )
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         spots.append((start, end, rename(column.table, column.name)))
@@ -125,9 +125,7 @@ def call(text: str) -> Call:
     """
     found = split_words(text)
     if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing_bracket(found, 1) != len(found) - 1:
-        raise BadInput(
-            f"{quote(text)} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b)."
-        )
+        raise BadInput(f"{quote(text)} is not a window function call.", hint="Write avg(speed), count(*), my_f(a, b).")
     name, inner = found[0].lower, found[2:-1]
     if name == "mean":
         name = "avg"

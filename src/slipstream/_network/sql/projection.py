@@ -1,9 +1,9 @@
-"""Expressions that only Spark can compute, for tuples on their way between two stages.
+"""Expressions that only Spark can compute, for tuples between two stages.
 
-    parcels --> [ask] rows of parcels and a row for each tuple --> Spark's projection --> [answer] parcels
+    parcels --> [ask] rows of parcels and a row per tuple --> Spark's projection --> [answer] parcels
 
-Tuples keep their place among the rows of their task, so what Spark computed is put back where it was asked for. Then
-they go on along their ways.
+Tuples keep their position among the rows of their task, so each result is put back where it was requested. Then the
+tuples continue on their ways.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def projected(rows: DataFrame, superbox: Superbox, stage: int) -> DataFrame:
-    """Rows on their way to a stage, past one expression of each tuple that needs Spark."""
+    """Compute one expression of each tuple that needs Spark, before a stage."""
     programs = superbox.translations.programs
     asked = rows.mapInArrow(_Ask(superbox), f"{COLUMNS}, {', '.join(map(_ddl, range(len(programs)), programs))}")
     answers = [_answer(number, program) for number, program in enumerate(programs)]
@@ -57,7 +57,7 @@ def _answer(number: int, program: Program) -> str:
 
 @dataclass(frozen=True)
 class _Ask:
-    """Puts a row for each tuple of a parcel behind the row with the parcel."""
+    """Adds a row for each tuple of a parcel after the row with the parcel."""
 
     superbox: Superbox
 
