@@ -102,7 +102,7 @@ def test_results_and_figures_are_of_committed_batches(slipstream: Slipstream, ou
         {"stock_id": 1, "tick": 3.0, "batch": 1},
         {"stock_id": 1, "tick": 4.0, "batch": 1},
     ]
-    assert "there are: rising" in slipstream("cuboid", "results", out, "falling").err
+    assert "queries: rising" in slipstream("cuboid", "results", out, "falling").err
     measured = slipstream("cuboid", "metrics", out, "--png", tmp_path / "qos.png", "--json").json
     assert (measured["batches"], measured["tuples"], measured["stable"]) == (2, 6, True)
     assert measured["arrival_rate_per_s"] == round(6 / 14, 1)
@@ -133,7 +133,7 @@ def test_ticks_are_made_from_a_seed(slipstream: Slipstream, tmp_path: Path) -> N
 
 def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream, tmp_path: Path) -> None:
     for schema, message in (
-        ("CREATE CUBOID s (a INT)", "no attribute is the key"),
+        ("CREATE CUBOID s (a INT)", "no key; declare one"),
         ("CREATE PATTERN p AS (1, 2)", "declares 0 cuboids"),
         ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "has a name"),
     ):

@@ -252,7 +252,7 @@ CARS = "  c: {keep: 'CREATE CUBOID car (vid INT KEY, speed AST(3))', from: s}\n"
 @pytest.mark.parametrize(
     ("boxes", "words"),
     [
-        ("  b: {keep: 'CREATE CUBOID car (vid INT)', from: s}", "no attribute is the key"),
+        ("  b: {keep: 'CREATE CUBOID car (vid INT)', from: s}", "no key; declare one"),
         ("  b: {keep: 'SELECT 1', from: s}", "declares one cuboid"),
         ("  b: {keep: {id: INT KEY, speed: AST(2)}, from: s}", "no column 'id'"),
         ("  b: {keep: {vid: INT KEY, t: AST(2)}, from: s}", "'t' is text"),

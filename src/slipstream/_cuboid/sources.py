@@ -1,4 +1,4 @@
-"""What fills a cuboid: any feed, its fields decoded to the columns that the cuboid holds."""
+"""Feeds that fill a cuboid: their fields are decoded to the columns of the cuboid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reading(
     settings: Sequence[tuple[str, str]] = (),
     definition: Definition | None = None,
 ) -> Feed:
-    """The feed that ``--from`` names; one without the fields that a cuboid needs is refused."""
+    """Make the feed for a cuboid; refuse one that lacks fields."""
     wanted = columns_of(schema)
     _check_there(where, encoding, follow=follow)
     encoding = encoding or encoding_of(where)
@@ -68,7 +68,7 @@ def _check_there(where: str, encoding: str, *, follow: bool) -> None:
 def _by_name(
     where: str, encoding: str, wanted: Mapping[str, str], given: Sequence[str], columns: Mapping[str, str]
 ) -> dict[str, str]:
-    """Which field is which column, by its name in any case, as far as the fields are known."""
+    """Map fields to columns by case-insensitive names, as far as the fields are known."""
     types: dict[str, Any] = parquet_schema(where) if encoding == PARQUET else {}
     named = list(types) or (
         list(given or header_fields(where)) if encoding == CSV and not where.startswith(TCP) else []

@@ -1,4 +1,4 @@
-"""One-off questions to a snapshot: in this process, or split over fragments by Spark and merged here."""
+"""One-off queries of a snapshot: evaluated in this process, or per fragment by Spark and merged here."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def read_question(snapshot: Snapshot, text: str) -> Query:
-    """The one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
+    """Parse the one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadArgument("A question is one SELECT, after CREATE PATTERN if it needs some.")
+        raise BadArgument("A query must be one SELECT, after any CREATE PATTERN statements.")
     patterns: Mapping[str, Pattern] = snapshot.patterns | script.patterns
     return Query.parse(script.selects[0], snapshot.schemas, patterns)
 
 
 def ask(snapshot: Snapshot, text: str) -> Part:
-    """Answer from a snapshot as it is now: a column by name.
+    """Run a query on a snapshot as it is now; returns columns by name.
 
     >>> ask(Snapshot.open("tolls"), "SELECT count(*) FROM car")  # doctest: +SKIP
     {'count(*)': array([51234])}
@@ -53,7 +53,7 @@ def _parts(cuboid: Cuboid, query: Query) -> list[Part]:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a Spark task does: its fragment's part of the answer, as of one batch for all."""
+    """A Spark task: evaluates its fragment's part of the result, all as of the same batch."""
 
     folder: str
     name: str
@@ -69,7 +69,7 @@ class _Task:
 
 
 def ask_spark(spark: SparkSession, snapshot: Snapshot, text: str) -> Part:
-    """Answer with a Spark task per fragment; all see the batch that ``snapshot`` is at."""
+    """Run a query with a Spark task per fragment; all see the batch of ``snapshot``."""
     query = read_question(snapshot, text)
     name = _name(snapshot, query)
     numbers = [(number,) for number in snapshot.fragments(name)]

@@ -1,15 +1,15 @@
-"""The files of a snapshot: how a fragment's image and its deltas lie on disk, and which batches count.
+"""The files of a snapshot: the images and deltas of fragments on disk, and which batches are committed.
 
-    SNAPSHOT/cuboids.json                         the cuboids, and where it says which batches are committed
+    SNAPSHOT/cuboids.json                         the cuboids, and the journal that lists committed batches
     SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
-    SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it forgot
+    SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it removed
     SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
 
-Tasks write under the number of their batch: aside first, then renamed, so that a batch done again replaces itself. No
-file counts before its batch is committed, and that is said in one place for all fragments and cuboids: the journal of
-the sink, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
+Tasks write files atomically under the number of their batch, so that a repeated batch replaces its files. Files are
+ignored until their batch is committed, and there is one record of that for all fragments and cuboids: the journal of
+the job, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
 
-An image is mapped into memory, not read: opening takes no time, and pages are shared between the readers of a machine.
+An image is mapped into memory, not read: opening it is instant, and the readers of a machine share its pages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What a snapshot holds; ``journal`` or ``checkpoint`` is where it says which batches are committed."""
+    """The contents of a snapshot; ``journal`` or ``checkpoint`` lists the committed batches."""
 
     cuboids: dict[str, Schema]
     patterns: dict[str, Pattern] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Catalogue:
     checkpoint: str = ""
 
     def write(self, folder: Path) -> None:
-        """Lay out a snapshot, or the one that is there anew."""
+        """Write the catalogue of a snapshot, replacing any existing one."""
         body = {
             "version": VERSION,
             "journal": self.journal,
@@ -66,17 +66,18 @@ class Catalogue:
         place = folder / FILE
         if not place.is_file():
             raise BadArgument(
-                f"{folder}: no snapshot.", hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` make one."
+                f"{folder}: no snapshot.",
+                hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` create one.",
             )
         try:
             body = parse_json(place.read_bytes())
             if body["version"] != VERSION:
-                raise ValueError(f"version {body['version']}, this program reads {VERSION}")
+                raise ValueError(f"version {body['version']}, but this version reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
             patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
             return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
         except (OSError, BadArgument, *MALFORMED) as error:
-            raise BadInput(f"{place}: cannot be read ({error}).", hint="Make the snapshot anew.") from error
+            raise BadInput(f"{place}: cannot be read ({error}).", hint="Create the snapshot again.") from error
 
     def committed(self, folder: Path) -> int:
         """The last committed batch; -1 before the first."""
@@ -86,7 +87,7 @@ class Catalogue:
 
 
 def last_in_journal(file: Path) -> int:
-    """The batch in the last whole line of a journal; -1 before the first."""
+    """The batch in the last complete line of a journal; -1 before the first."""
     try:
         last = read_last_line(file)
         return int(last["batch"]) if last else -1
@@ -95,7 +96,7 @@ def last_in_journal(file: Path) -> int:
 
 
 def folder_of(snapshot: Path, name: str, fragment: int) -> Path:
-    """Where a fragment's files are."""
+    """The folder of a fragment's files."""
     return snapshot / name / f"fragment={fragment}"
 
 
@@ -105,7 +106,7 @@ def name_of(batch: int, kind: str) -> str:
 
 
 def batches_of(folder: Path, kind: str) -> list[int]:
-    """The batches that left files of a kind, in order."""
+    """The batches with files of a kind, in order."""
     return sorted(int(file.name[:12]) for file in folder.glob(f"[0-9]*.{kind}"))
 
 
@@ -117,7 +118,7 @@ def write_image(place: Path, fragment: Fragment) -> int:
         file.write(json.dumps(header).encode().ljust(_PAGE - 1) + b"\n")
         file.flush()
         rows[: size[0]].tofile(file)
-        # what lies between is a hole, which takes no space
+        # the gap is a hole in the file, which takes no space
         file.seek(_slots_at(header))
         slots.tofile(file)
     return int(size[0]) * rows.itemsize + slots.nbytes
@@ -128,7 +129,7 @@ def _slots_at(header: dict[str, int]) -> int:
 
 
 def open_image(place: Path, schema: Schema) -> Fragment:
-    """A fragment on a private mapping of an image: what is changed in it stays with this process."""
+    """Open a fragment on a private mapping of an image: changes are visible to this process only."""
     try:
         with place.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -137,7 +138,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
             raise ValueError("rows of another size")
         rows = np.frombuffer(mapped, schema.dtype, header["room"], _PAGE)
         slots = np.frombuffer(mapped, np.int32, header["places"], _slots_at(header))
-        # kernels look places up without asking whether they are there
+        # kernels do not check bounds
         if not 0 <= header["rows"] <= rows.size < slots.size or slots.size & (slots.size - 1):
             raise ValueError("an index of another size")
         if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:

@@ -1,8 +1,8 @@
-"""The writing side of a snapshot: what a task does with its fragment at the end of a batch.
+"""Publishing a fragment: what a task writes to the snapshot at the end of a batch.
 
-It writes what the batch changed, bytes that the state store got already. Now and then it writes the whole fragment, so
-that a reader who comes new reads little: when what was written since the last image is larger than that would be, a row
-is written twice on average. A fragment that was loaded rather than kept warm begins with an image.
+It writes what the batch changed, the same bytes as in the state store. From time to time it writes the whole fragment,
+so that a new reader reads little: it does so when the deltas since the last image exceed its size, so a row is written
+twice on average. A fragment that was loaded from the store begins with an image.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from slipstream._cuboid.snapshots import files
 from slipstream._tools.logs import append_lines
 from slipstream._tools.numba_tools import Longs
 
-#: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
+#: the most deltas between images, and the size in bytes below which they are not limited otherwise
 MOST_DELTAS = 50
 _SMALL = 1 << 20
 
 
 class Shown(Protocol):
-    """What readers see of a fragment, where that is not its rows as they are."""
+    """The view of a fragment for readers, if it differs from its rows."""
 
     @property
     def schema(self) -> Schema:
-        """The columns that readers see."""
+        """The schema that readers see."""
 
     def rows(self, held: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        """Rows as readers see them, each key once; those that they do not see are left out."""
+        """The rows that readers see, each key once."""
 
     def gone(self, forgotten: Longs) -> Longs:
-        """The keys that readers no longer see, if rows with the keys ``forgotten`` were removed."""
+        """The keys that readers no longer see, given the keys of removed rows."""
 
 
 def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragment, shown: Shown | None = None) -> None:
@@ -59,7 +59,7 @@ def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragme
 
 
 def _changed(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
-    """The rows that changed, and the keys that are gone, as readers see them."""
+    """The changed rows and the removed keys that readers see."""
     forgotten = np.unique(np.concatenate([np.empty(0, np.int64), *changes.forgotten]))
     if shown is None:
         return changes.deltas, np.asarray(forgotten[fragment.find(forgotten) == EMPTY])
@@ -77,7 +77,7 @@ def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | 
 def publish_rows(
     snapshot: Path, name: str, number: int, batch: int, schema: Schema, rows: npt.NDArray[np.void]
 ) -> None:
-    """Write all rows of a small cuboid that are seen after ``batch``, whose keys differ."""
+    """Write all rows of a small cuboid after ``batch``, whose keys are distinct."""
     folder = files.folder_of(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
     files.write_image(folder / files.name_of(batch, files.IMAGE), Fragment.holding(schema, rows))
@@ -85,7 +85,7 @@ def publish_rows(
 
 
 def _prune(folder: Path, batch: int) -> None:
-    """Remove what is older than the image before this one: that one is committed, since ``batch`` has begun."""
+    """Remove what is older than the previous image, which is committed, since ``batch`` has begun."""
     before = [image for image in files.batches_of(folder, files.IMAGE) if image < batch]
     for kind in (files.IMAGE, files.DELTA):
         for old in files.batches_of(folder, kind) if before else ():
@@ -94,7 +94,7 @@ def _prune(folder: Path, batch: int) -> None:
 
 
 def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
-    """Add a line on what a batch of a fragment cost; of lines for one batch the last counts."""
+    """Append the cost of a fragment's batch; the last of several lines for a batch counts."""
     place = snapshot / "metrics" / f"fragment={number}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
     append_lines(place, [values])

@@ -100,7 +100,7 @@ class _Ask:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Puts what Spark computed into the parcels, and takes their tuples further."""
+    """Adds what Spark computed to the parcels, and carries their tuples on."""
 
     superbox: Superbox
     stage: int

@@ -1,10 +1,9 @@
-"""Expressions over columns: what Spark makes of an expression, computed with NumPy where the tuples are.
+"""Expressions over columns, computed with NumPy where the tuples are, with Spark's semantics.
 
-A box that runs inside a stage must not hand its tuples to Spark's rows and take them back. So the expressions that
-networks are mostly made of are compiled into functions of columns, with Spark's meaning: three-valued logic, ANSI
-arithmetic (an overflow or a division by zero is an error, unless a branch not taken hides it), exact decimals, NaN
-above all numbers. ``translate`` refuses what it does not know, and Spark computes that; the tests hold the two against
-each other.
+Converting the tuples of a stage to Spark's rows and back for an expression would be expensive. So the expressions that
+networks mostly use are compiled into functions of columns, with Spark's semantics: three-valued logic, ANSI arithmetic
+(an overflow or a division by zero is an error, unless it is in a branch that is not taken), exact decimals, NaN above
+all numbers. ``translate`` refuses what it does not support, and Spark computes that; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from slipstream._network.sql.values import (
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression that was translated: its text, its type and what computes it."""
+    """A translated expression: its text, its type and the function that computes it."""
 
     text: str
     type: str
@@ -70,16 +69,16 @@ class Expression:
             first = int(np.argmax(np.broadcast_to(found.bad, (count,))))
             tuple_ = ", ".join(f"{name} = {columns[name][first]}" for name in sorted(self.columns))
             raise BadInput(
-                f"{self.text!r}: an overflow or a division by zero{' where ' * bool(tuple_)}{tuple_}.",
-                hint="Filter out such tuples before it, or use try_divide, nullif or CASE.",
+                f"{self.text!r}: overflow or division by zero{' where ' * bool(tuple_)}{tuple_}.",
+                hint="Filter out such tuples first, or use try_divide, nullif or CASE.",
             )
         return encode(found, self.type, count)
 
 
 def translate(text: str, schema: Mapping[str, str], tables: functions.Stored | None = None) -> Expression:
-    """The function of columns that an expression is; ``Untranslatable`` if only Spark can compute it.
+    """Translate an expression to a function of columns; raises ``Untranslatable`` if only Spark can compute it.
 
-    ``tables`` are the stored tables that functions of the user's look things up in.
+    ``tables`` are the stored tables that users' functions read.
 
     >>> fast = translate("speed > 3 * limit", {"speed": "integer", "limit": "integer"})
     >>> fast.over({"speed": np.array([10, 9]), "limit": np.array([3, 3])}, 2)
@@ -111,7 +110,7 @@ class _Translator:
         return [self.value(node) for node in nodes]
 
     def same(self, nodes: Sequence[exp.Expr]) -> tuple[Type, list[Function]]:
-        """Expressions of which one is chosen: the type all are brought to."""
+        """Convert alternatives to a common type."""
         found = self.values(nodes)
         type_ = reduce(wider, (type_ for type_, _ in found))
         return type_, [brought_to(type_, have, compute) for have, compute in found]
@@ -123,7 +122,7 @@ class _Translator:
         return brought_to(BOOLEAN, type_, compute)
 
     def comparable(self, left: exp.Expr, right: exp.Expr) -> tuple[Function, Function]:
-        """Two values in the type in which they are compared."""
+        """Convert two values to the type in which they are compared."""
         _, (one, two) = self.same([left, right])
         return one, two
 
@@ -354,7 +353,7 @@ def _between(self: _Translator, node: exp.Between) -> tuple[Type, Function]:
 @_rule(exp.In)
 def _in(self: _Translator, node: exp.In) -> tuple[Type, Function]:
     tests: list[exp.Expr] = [exp.EQ(this=node.this, expression=option) for option in node.expressions]
-    # all options are brought to one type in Spark; a text among numbers is not for us
+    # Spark converts all options to one type; a text among numbers is not supported here
     self.same([node.this, *node.expressions])
     return self.value(reduce(lambda a, b: exp.Or(this=a, expression=b), tests[1:], tests[0]))
 
@@ -391,7 +390,7 @@ def _not(self: _Translator, node: exp.Not) -> tuple[Type, Function]:
 
 @_rule(exp.And, exp.Or)
 def _and(self: _Translator, node: exp.Connector) -> tuple[Type, Function]:
-    """The right side counts only where the left has not decided: what fails there is not looked at."""
+    """The right side counts only where the left does not decide: elsewhere its failures are ignored."""
     one, two = self.truth(node.this), self.truth(node.expression)
     decides = isinstance(node, exp.Or)
 
@@ -463,7 +462,7 @@ def _choice(self: _Translator, ways: Sequence[tuple[exp.Expr, exp.Expr]], rest: 
 
 
 def _chosen(test: Column, yes: Column, no: Column) -> Column:
-    """One of two where a test holds, the other where it does not or is unknown; only what is chosen can fail."""
+    """One value where a test holds, the other where it does not or is unknown; only the chosen one can fail."""
     here = np.asarray(test.values & ~test.null, bool)
     values, null, bad = (np.where(here, a, b) for a, b in zip(yes, no, strict=True))
     return Column(values, null, bad | test.bad)
@@ -516,7 +515,7 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
 
 
 def _truncated(column: Column, size: int) -> Column:
-    """Doubles as integers, towards zero; those that are none, or too large, have failed."""
+    """Convert doubles to integers, towards zero; NaN and numbers that are too large have failed."""
     limit = 2.0 ** (size - 1)
     whole = np.trunc(column.values)
     over = ~((whole >= -limit) & (whole < limit))
@@ -579,7 +578,7 @@ def _of_two_doubles(self: _Translator, node: exp.Binary) -> tuple[Type, Function
 
 @_rule(exp.Ln)
 def _ln(self: _Translator, node: exp.Ln) -> tuple[Type, Function]:
-    """Null of what has none."""
+    """The logarithm; null for zero and below."""
     (of,) = self.doubles([node.this])
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -624,7 +623,7 @@ _STRIPS: dict[str, Callable[[str, str], str]] = {"": str.strip, "LEADING": str.l
 
 @_rule(exp.Trim)
 def _trim(self: _Translator, node: exp.Trim) -> tuple[Type, Function]:
-    """Without the blanks around it, and only those: Spark leaves tabs."""
+    """Remove surrounding spaces, but not tabs, as Spark does."""
     strip = _STRIPS.get(str(node.args.get("position") or ""))
     if strip is None or node.args.get("expression"):
         raise Untranslatable(node.sql())
@@ -646,7 +645,7 @@ def _text_test(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
 
 @_rule(exp.Substring)
 def _substring(self: _Translator, node: exp.Substring) -> tuple[Type, Function]:
-    """Part of a text by fixed places: from the left, counted from one, or from the right, counted from minus one."""
+    """Part of a text by fixed positions: from the left, counted from 1, or from the right, counted from -1."""
     start, length = (_whole(node.args.get(name)) for name in ("start", "length"))
     if start is None or (length is None and node.args.get("length") is not None):
         raise Untranslatable(node.sql())
@@ -660,7 +659,7 @@ def _substring(self: _Translator, node: exp.Substring) -> tuple[Type, Function]:
 
 
 def _whole(node: exp.Expr | None) -> int | None:
-    """The whole number that stands there, if one does."""
+    """The integer literal at a node, if it is one."""
     sign = -1 if isinstance(node, exp.Neg) else 1
     literal = node.this if isinstance(node, exp.Neg) else node
     if isinstance(literal, exp.Literal) and not literal.is_string and literal.this.isdigit():
@@ -704,7 +703,7 @@ def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Fun
 def _own(
     scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]], tables: functions.Stored
 ) -> tuple[Type, Function]:
-    """A function of the user's: it gets what pandas would give it."""
+    """A user's function: it gets what pandas would pass."""
     import pandas as pd
 
     for type_, _ in arguments:

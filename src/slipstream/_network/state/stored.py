@@ -1,7 +1,7 @@
-"""Stored tables where the tuples are: columns as files that all workers of a machine map into memory.
+"""Stored tables: columns as files that all workers of a machine map into memory.
 
-A stage travels to its worker with every batch. A table that travelled with it would be sent, unpacked and indexed every
-time; as files it is opened once in a process, and pages that nobody looks at are never read.
+A stage is sent to its worker with every batch. A table that was part of it would be sent, unpacked and indexed every
+time; as files it is opened once per process, and pages that are not needed are never read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyarrow import feather
 
 Array = npt.NDArray[Any]
 
-#: the folder of a run in which its tables lie
+#: the folder of a run's tables
 TABLES = "tables"
 
 
@@ -31,11 +31,11 @@ class StoredTable(Mapping[str, Array]):
         self._folder = Path(folder)
         self._names = self._folder.joinpath("columns").read_text().split()
         self._columns: dict[str, Array] = {}
-        #: what look-ups made of it, for the next batch
+        #: indexes that look-ups have built, for the next batch
         self.indexes: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """A table travels as the place where it lies."""
+        """Pickle a table as its folder."""
         return opened, (str(self._folder),)
 
     def __getitem__(self, name: str) -> Array:
@@ -54,16 +54,16 @@ class StoredTable(Mapping[str, Array]):
 
 @cache
 def opened(folder: str) -> StoredTable:
-    """The table at a place, opened once in a process."""
+    """Open the table in a folder, once per process."""
     return StoredTable(folder)
 
 
 def store(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
-    """Write the tables of a run; what an earlier start of it wrote goes."""
+    """Write the tables of a run, replacing those of an earlier start."""
     shutil.rmtree(folder / TABLES, ignore_errors=True)
     found = {}
     for name, columns in tables.items():
-        # a name of its own, so that no process takes it for one that it has opened before
+        # a unique name, so that no process confuses it with one that it has opened before
         place = folder / TABLES / f"{name}-{uuid4().hex[:8]}"
         place.mkdir(parents=True)
         for column, values in columns.items():

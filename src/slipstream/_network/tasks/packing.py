@@ -1,7 +1,7 @@
-"""Rows of integers made small: each column as wide as its values need, byte by byte, compressed.
+"""Compact encoding of integer rows: each column as wide as its values need, byte by byte, compressed.
 
-Identifiers, times and places need two or three of the eight bytes that a word of a row has. What is not written need
-not be compressed, stored and read again.
+Identifiers, times and positions need two or three of the eight bytes of a word. What is not written need not be
+compressed, stored and read again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Matrix: TypeAlias = npt.NDArray[np.int64]
 _CODEC = pa.Codec("zstd", compression_level=1)
 #: rows, and bytes before compression
 _HEADER = struct.Struct("<qq")
-#: rows that are turned into columns at a time: they stay in the nearest cache
+#: rows that are transposed at a time: they stay in the L1 cache
 _BLOCK = 256
 
 
 @compiled
 def turned(rows: Matrix, slots: Longs, first: int, last: int) -> Matrix:
-    """Columns ``first`` to ``last`` - 1 of some rows, a column after the other; the slots themselves come first."""
+    """Transpose columns ``first`` to ``last`` - 1 of some rows; the first row of the result is the slots."""
     found = np.empty((last - first + 1, slots.size), np.int64)
     found[0] = slots
     for begin in range(0, slots.size, _BLOCK):
@@ -71,7 +71,7 @@ def split(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
 
 @compiled
 def put_together(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matrix:
-    """What ``split`` took apart."""
+    """Reverse ``split``."""
     found = np.empty((lows.size, count), np.int64)
     place = 0
     for c in range(lows.size):
@@ -84,7 +84,7 @@ def put_together(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matri
 
 
 def pack(columns: Matrix) -> bytes:
-    """Columns of integers, of the same length, as bytes.
+    """Encode columns of integers, all of the same length.
 
     >>> unpack(pack(np.array([[1, 2], [-5, 2**62]])), 2).tolist()
     [[1, 2], [-5, 4611686018427387904]]
@@ -99,7 +99,7 @@ def pack(columns: Matrix) -> bytes:
 
 
 def unpack(blob: bytes, width: int) -> Matrix:
-    """The ``width`` columns that were packed."""
+    """Decode ``width`` columns."""
     if not blob:
         return np.empty((width, 0), np.int64)
     try:

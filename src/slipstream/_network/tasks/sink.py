@@ -1,11 +1,11 @@
-"""Where a network's tuples go: outputs and taps into tables, what connection points and views remember into trains.
+"""Writing a network's results: outputs and taps to tables, the histories of connection points and views to trains.
 
-    OUT/outputs/NAME/                   the table of an output, a tap, or the rejects (``io.outputs``)
-    OUT/points/NAME/                    what a connection point or a view remembers (``points``)
-    OUT/points/NAME/.aside-*.parquet    what a task wrote for it and no batch has committed yet
+    OUT/outputs/NAME/                   the table of an output, a tap, or the rejects (``_io.outputs``)
+    OUT/points/NAME/                    the history of a connection point or a view (``connection_points``)
+    OUT/points/NAME/.aside-*.parquet    what a task wrote for it that is not committed yet
 
-An output's columns are those of its schema, and before them three kinds that begin with an underscore or are the
-batch: ``batch``, ``_ts`` (when the tuple arrived, in microseconds), and the order key ``_q0``, ``_q1``...
+An output's columns are those of its schema, preceded by ``batch``, ``_ts`` (the arrival of the tuple, in microseconds),
+and the order key ``_q0``, ``_q1``...
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["COLUMNS", "Sink", "Tuples", "discard", "key_columns", "measured", "r
 Array = npt.NDArray[Any]
 
 _POINTS, _ASIDE = "points", ".aside-"
-#: in the note about what a point gets: the file
+#: in the note about a point's tuples: the file
 _TRAIN = "train"
 
 
 @dataclass(frozen=True)
 class Tuples:
-    """What an output gets in a batch: arrival times, order keys by their names, columns and their types."""
+    """The tuples of an output in a batch: arrival times, order keys by name, columns and their types."""
 
     ts: Array
     keys: Mapping[str, Array]
@@ -64,20 +64,20 @@ def key_columns(keys: Iterable[str]) -> list[str]:
 
 
 def stored_schema(schema: Schema, keys: Iterable[str]) -> pa.Schema:
-    """Return how the tuples of an output are stored, without the batch."""
+    """Return the stored schema of an output, without the batch."""
     hidden = [(TS, pa.int64()), *((name, pa.int64()) for name in key_columns(keys))]
     return pa.schema(hidden + [(name, ARROW_TYPES[type_]) for name, type_ in schema.items()])
 
 
 @dataclass(frozen=True)
 class Sink:
-    """The folder that a network delivers into, as its tasks see it."""
+    """Writes results into the folder of a network, on its tasks."""
 
     folder: str
     network: Network
 
     def write(self, output: str, tuples: Tuples, batch: int) -> Written:
-        """Write what an output, a point or a tap gets in a batch."""
+        """Write the tuples of an output, a point or a tap in a batch."""
         points = {point.name: point for point in self.network.kept}
         values = {o.name: o.quality.value_column for o in self.network.outputs if o.quality.value}
         arrays = tuples.arrays()
@@ -92,7 +92,7 @@ class Sink:
 
 
 def _kept(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint, batch: int) -> pa.Table:
-    """Tuples as a train, with their arrival numbers at the point; sorted by its key, if it has one."""
+    """Convert tuples to a train, with their arrival numbers at the point; sorted by its key, if it has one."""
     number = np.empty(tuples.ts.size, np.int64)
     number[np.lexsort([*tuples.keys.values()][::-1])] = (batch << 32) + 1 + np.arange(tuples.ts.size)
     table = pa.table({SEQ: number, TS: tuples.ts, **arrays}).sort_by(SEQ)
@@ -107,7 +107,7 @@ def _write_aside(folder: Path, point: ConnectionPoint, train: pa.Table) -> str:
 
 
 def measured(written: Iterable[Written]) -> dict[str, Measured]:
-    """Return what is to be said of each output, point and tap that got something."""
+    """Return the measurements of each output, point and tap that got tuples."""
     found: dict[str, list[Measured]] = {}
     for one in written:
         if one.output:
@@ -117,7 +117,7 @@ def measured(written: Iterable[Written]) -> dict[str, Measured]:
 
 
 def remember(histories: Mapping[str, History], written: Iterable[Written], batch: int) -> None:
-    """Let points and views remember what they got in a batch; a batch that they remember already is passed over."""
+    """Add the tuples of a batch to the histories of points and views; a batch that they already have is skipped."""
     trains: dict[str, list[Path]] = {name: [] for name in histories}
     for one in written:
         if _TRAIN in one.note:
@@ -129,7 +129,7 @@ def remember(histories: Mapping[str, History], written: Iterable[Written], batch
 
 
 def _put(parts: list[Path], batch: int, target: Path) -> int:
-    """Make one train of what the tasks of a batch wrote; returns its tuples."""
+    """Merge what the tasks of a batch wrote into one train; returns the number of its tuples."""
     if not parts:
         return 0
     if len(parts) == 1:
@@ -142,6 +142,6 @@ def _put(parts: list[Path], batch: int, target: Path) -> int:
 
 
 def discard(folder: Path) -> None:
-    """Delete what tasks wrote for points in batches that did not come to be."""
+    """Delete what tasks wrote for points in batches that were never committed."""
     for file in (folder / _POINTS).glob(f"*/{_ASIDE}*"):
         file.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""A whole network, or a part of it, as one function of trains: what is in its boxes now, and what leaves it.
+"""A network, or a part of it, as one function of trains.
 
 Aurora's superbox: all boxes run where the tuples are, one after the other, each on everything that arrived together.
-Tuples carry an order key, the arrival that caused them and their places under it, so that a box sees its input in
+Tuples have an order key, the arrival that caused them and their positions under it, so that a box sees its input in
 the order of arrivals however many ways the tuples took, and however the stream is cut into trains.
 """
 
@@ -32,25 +32,25 @@ from slipstream._tools.numba_tools import Bools, Longs
 Array = npt.NDArray[Any]
 States: TypeAlias = Mapping[str, State | OperatorState]
 
-#: the n-th path by which a tuple reaches a box is so much later there than the first
+#: the distance in the order key between tuples that reach a box by consecutive paths
 PATHS = 1 << 40
-#: the address of tuples of which Spark computes something
+#: the stage of tuples for which Spark computes something
 SPARK = 0
-#: of pairs of an outer look-up that Spark is still to check: which tuple it was, and which row, -1 for none
+#: for pairs of an outer look-up that Spark has yet to check: the tuple, and the row (-1 for none)
 _TUPLE, _ROW = "tuple of the pair", "row of the pair"
 
 
 class Parcel(NamedTuple):
-    """Tuples on their way to another stage, or to Spark, which computes something of them and gives them back."""
+    """Tuples for another stage, or for Spark, which computes something for them and returns them."""
 
     stage: int  # SPARK, or the number of a stage
-    address: int  # of the delivery that takes them, or of the prefix at the end of which they are
+    address: int  # of the delivery that receives them, or of the prefix at the end of which they are
     train: Train
 
 
 @dataclass
 class Cargo:
-    """Tuples that came to a stage: from sources, for sides of boxes and outputs, or back from Spark."""
+    """The input of a stage: tuples from sources, for sides of boxes and outputs, or back from Spark."""
 
     sources: dict[str, Train] = field(default_factory=dict)
     inboxes: dict[int, list[Train]] = field(default_factory=dict)
@@ -59,10 +59,10 @@ class Cargo:
 
 @dataclass
 class _Passage:
-    """What is known of one pass through a stage."""
+    """The state of one pass through a stage."""
 
     number: int  # of the stage
-    between: bool  # whether it is the way to it, where no box keeps anything
+    between: bool  # whether it is the way to the stage, where boxes have no state
     inboxes: dict[int, list[Train]]
     computed: Mapping[Prefix, Train]
     trains: dict[Arc, Train]  # released in this pass
@@ -72,7 +72,7 @@ class _Passage:
 
 
 class Released(NamedTuple):
-    """What leaves a stage: tuples that outputs get, and those that go elsewhere."""
+    """The output of a stage: tuples of outputs, and parcels."""
 
     outputs: list[tuple[str, Train]]
     parcels: list[Parcel]
@@ -80,9 +80,9 @@ class Released(NamedTuple):
 
 @dataclass(repr=False)
 class Superbox:
-    """A network that was translated: ``step`` takes trains of its sources through all of its boxes.
+    """A translated network: ``step`` runs the trains of its sources through all of its boxes.
 
-    Laid out in several stages, ``visit`` takes what came to one of them through its boxes.
+    With several stages, ``visit`` runs the input of one of them through its boxes.
     """
 
     plan: Plan
@@ -100,7 +100,7 @@ class Superbox:
     # --- a batch
 
     def fresh(self, stage: int = 1) -> dict[str, State | OperatorState]:
-        """What the order-sensitive boxes of a stage keep before anything has come, by their names."""
+        """The initial state of the order-sensitive boxes of a stage, by name."""
         states: dict[str, State | OperatorState] = {}
         for runner in self.plan.runners:
             box = runner.node.box
@@ -120,19 +120,19 @@ class Superbox:
         return state
 
     def step(self, states: States, sources: Mapping[str, Train], *, last: bool = False) -> Iterator[tuple[str, Train]]:
-        """Take what arrived through a network of one stage; yields what each output and tap gets.
+        """Run trains through a network of one stage; yields the tuples of each output and tap.
 
-        ``states`` is what the order-sensitive boxes keep: it is brought up to date. After the ``last`` trains nothing
-        more will come, and operators let go what they held back.
+        ``states`` is the state of the order-sensitive boxes, which is updated. With ``last``, the input ends, and
+        operators emit what they have held back.
         """
         return iter(self.visit(1, states, Cargo(sources=dict(sources)), last=last).outputs)
 
     def carry(self, number: int, cargo: Cargo) -> list[Parcel]:
-        """Take tuples on the way to a stage as far as they get without boxes that keep something."""
+        """Carry tuples towards a stage, as far as they get without stateful boxes."""
         return self._passed(number, {}, cargo, between=True).parcels
 
     def visit(self, number: int, states: States, cargo: Cargo, *, last: bool = False) -> Released:
-        """Take what came to a stage through its boxes, level by level; ``states`` is brought up to date."""
+        """Run the input of a stage through its boxes, level by level; updates ``states``."""
         done = self._passed(number, states, cargo, last=last)
         found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
         return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
@@ -157,7 +157,7 @@ class Superbox:
         return now
 
     def _send(self, train: Train, delivery: Delivery, now: _Passage) -> None:
-        """Put tuples where they are taken: here, or into a parcel."""
+        """Put tuples into an inbox of this stage, or into a parcel."""
         address = delivery.layout.id
         home = self.stages.homes.get(address)
         if home is None or (not now.between and (home.anywhere or home.stage == now.number)):
@@ -174,7 +174,7 @@ class Superbox:
 
     @cached_property
     def _deliveries(self) -> list[list[tuple[Delivery, int, Way]]]:
-        """Which paths begin at the origins of each level, and where they lead."""
+        """The paths that begin at the origins of each level, and their deliveries."""
         found: list[list[tuple[Delivery, int, Way]]] = [[] for _ in range(self.plan.depth + 1)]
         for delivery in self.plan.deliveries:
             for place, way in enumerate(delivery.paths):
@@ -184,7 +184,7 @@ class Superbox:
     # --- order-agnostic boxes
 
     def _before(self, prefix: Prefix, target: Arc | Delivery, now: _Passage) -> Train | None:
-        """The tuples at the end of a prefix as the next box or a delivery wants them; Spark may have to see them."""
+        """The tuples at the end of a prefix, for the next box or a delivery; they may have to pass through Spark."""
         found = self._follow(prefix, now)
         if (prefix, target.layout.id if isinstance(target, Delivery) else target) not in self._spark:
             return found
@@ -194,7 +194,7 @@ class Superbox:
 
     @cached_property
     def _spark(self) -> set[tuple[Prefix, Arc | int]]:
-        """The steps of ways before which tuples pass Spark: where they are, and the next arc or the delivery."""
+        """The steps of ways before which tuples pass through Spark: the prefix, and the next arc or the delivery."""
         return {
             (prefix, way.arcs[len(prefix)] if len(prefix) < len(way.arcs) else delivery.layout.id)
             for delivery in self.plan.deliveries
@@ -203,7 +203,7 @@ class Superbox:
         }
 
     def _follow(self, arcs: Prefix, now: _Passage) -> Train | None:
-        """The tuples that come along a way; what ways have in common is computed once."""
+        """The tuples at the end of a way; what ways have in common is computed once."""
         if len(arcs) == 1:
             return now.trains.get(arcs[0])
         if arcs not in now.ways:
@@ -212,7 +212,7 @@ class Superbox:
         return now.ways[arcs]
 
     def _matched(self, computed: Mapping[Prefix, Train]) -> dict[Prefix, Train]:
-        """Tuples back from Spark; of pairs that a join found, those that it lets through."""
+        """Tuples back from Spark; of the pairs of a join, only those that satisfy it."""
         found = dict(computed)
         for prefix, train in computed.items():
             if len(prefix) == 1 and self.translations.is_filtered(prefix[0]):
@@ -222,7 +222,7 @@ class Superbox:
         return found
 
     def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
-        """Tuples through one box to one of its outputs."""
+        """Pass tuples through one box to one of its outputs."""
         node = self._nodes[arc.origin]
         train = self._left(train, (node.name, node.inputs.index(before), False))
         if isinstance(node.box, Filter):
@@ -256,7 +256,7 @@ class Superbox:
         return train.take((train.shed >> bit) & 1 == 0)
 
     def _delivered(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
-        """Tuples as a side of a box or an output wants them."""
+        """Convert tuples to the layout of a side of a box or an output."""
         train = self._left(train, (delivery.name, delivery.side, delivery.is_output))
         columns = {name: self._column(train, text, way.arcs[-1]) for name, text in delivery.layout.columns.items()}
         order = train.order
@@ -268,7 +268,7 @@ class Superbox:
     # --- order-sensitive boxes
 
     def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]], *, last: bool) -> list[Train]:
-        """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
+        """Run one box on everything in its inboxes, in the order of arrival; returns the train of each output."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
         if isinstance(runner.node.box, Operator) and (last or any(sides)):
             return self._operate(runner, runner.node.box, states, sides, last=last)
@@ -281,7 +281,7 @@ class Superbox:
     def _operate(
         self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]], *, last: bool
     ) -> list[Train]:
-        """An operator on everything that came; one that borrows works on the state of the box it takes from."""
+        """Run an operator; one that borrows uses the state of the box before it."""
         node, checked = runner.node, self.plan.checked
         width = len(self.plan.keys)
         inputs = [
@@ -300,12 +300,12 @@ class Superbox:
             return run(box, state.parts, inputs, schemas, level, lender.box, last=last)
 
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
-        """A box with a kernel."""
+        """Run a box with a kernel."""
         assert runner.kernel is not None
         order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
         released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
-        # a box that gives one tuple for each that it takes says so by giving the arrivals back
+        # a box that emits one tuple per input tuple returns the arrivals themselves
         if not any(trigger is side[ARRIVAL] for side in inputs):
             order, shed = order[trigger], shed[trigger]
             order[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
@@ -314,10 +314,10 @@ class Superbox:
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
 
     def _matching(self, runner: Runner, train: Train) -> Train:
-        """What a join asks beyond the window and the equalities that its kernel has seen to."""
+        """Apply the predicate of a join; its kernel has checked only the window and the equalities."""
         predicate = self.translations.predicate(runner)
         if predicate is None:
-            return train  # Spark says it
+            return train  # Spark evaluates it
         sides = ("left.", "right.")
         names = joined(*self.plan.checked.inputs(runner.node))
         columns = {sides[side] + column: train.columns[out] for out, (side, column) in names.items()}
@@ -352,7 +352,7 @@ class Superbox:
     def _with_all(
         self, runner: Runner, train: Train, table: Mapping[str, Array], pairs: tuple[Longs, Longs], alone: Longs
     ) -> Train:
-        """Tuples beside their rows of a table, and those that are ``alone`` beside nulls."""
+        """Join tuples with their rows of a table, and those that are ``alone`` with nulls."""
         node, side = runner.node, runner.sides[0].side
         one, two = np.r_[pairs[0], alone], np.r_[pairs[1], np.full(alone.size, -1)]
         order = np.argsort(one, kind="stable")
@@ -370,7 +370,7 @@ class Superbox:
 
 
 def _met(train: Train, box: Join) -> Bools:
-    """Which pairs a join lets through, now that Spark has checked its predicate."""
+    """Which pairs satisfy a join, now that Spark has evaluated its predicate."""
     met = np.asarray(train.columns[box.predicate] == 1)
     if not box.outer:
         return met
@@ -387,7 +387,7 @@ def _or_null(values: Array, places: Longs) -> Array:
 
 
 def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
-    """The sides of a box in one order of arrival: the keys, the marks, and each side's tuples with their places."""
+    """Merge the sides of a box in the order of arrival: the keys, the marks, and each side's tuples with positions."""
     parts = [train for side in sides for train in side]
     sorted_ = merging([train.order for train in parts])
     inputs, begin = [], 0
@@ -410,7 +410,7 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
 
 
 def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
-    """The sides of a box, each in its own order of arrival: the keys and the marks of the one that leads."""
+    """Sort each side of a box by arrival; also returns the keys and the marks of the leading one."""
     assert runner.leading is not None
     trains = [_sorted(side) for side in sides]
     inputs = []
@@ -428,7 +428,7 @@ def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs
 
 
 def _sorted(trains: Sequence[Train]) -> Train | None:
-    """Trains as one, in the order of arrival."""
+    """Merge trains in the order of arrival."""
     if not trains:
         return None
     places = merging([train.order for train in trains])
@@ -449,7 +449,7 @@ def _nothing(layout: Layout) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class LookUp:
-    """A stored table, found by hashes of the columns that a predicate equates with the stream's."""
+    """An index of a stored table, by hashes of the columns that a predicate equates with the stream's."""
 
     columns: tuple[str, ...]  # of the stream
     floats: tuple[bool, ...]  # columns to compare as floats: an integer can equal one
@@ -458,7 +458,7 @@ class LookUp:
 
     @classmethod
     def of(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
-        """For a stream on one side of a join."""
+        """Build the index for a stream on one side of a join."""
         equal = expressions.equalities(box.predicate)
         mine, theirs = [pair[side] for pair in equal], [table[pair[1 - side]] for pair in equal]
         floats = [
