@@ -15,7 +15,7 @@ from slipstream._cuboid import declare
 from slipstream._cuboid.query.sql import Query
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._network import Builder, Order, ScalarFunction, Stream, functions, register
-from slipstream._network.running.run_folder import wanted_of
+from slipstream._network.running.run_folder import pushdown_predicate
 from slipstream._network.schemas import check
 from slipstream._network.sql import expressions
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, called_functions, max_growth, parse_expression
@@ -338,7 +338,7 @@ def test_what_the_readers_of_trains_are_asked_is_checked() -> None:
     net = Builder("n")
     net.source("s", **SOURCE).filter("reflect('a', 'b') = 'x'").to("out")
     with pytest.raises(BadInput, match="'reflect' may not be used"):
-        wanted_of(net.build(), "s")
+        pushdown_predicate(net.build(), "s")
 
 
 def spark_functions(spark: SparkSession) -> set[str]:
@@ -452,7 +452,7 @@ def test_a_function_of_ones_own_is_called_by_its_name_in_any_case(monkeypatch: p
     monkeypatch.setattr(functions, "_scalars", {})
     register(ScalarFunction("Near_School", lambda a: a > 1, "boolean"))
     for text in ("near_school(a)", "NEAR_SCHOOL(a)", "Near_School (a) and abs(a) > 1"):
-        assert expressions.calls(text) == {"near_school"}
+        assert expressions.user_calls(text) == {"near_school"}
 
 
 @pytest.mark.parametrize("name", ["abs", "ABS", "cast", "in", "sum", "every", "bigint", "a b", "größe", "", "x(1) + y"])

@@ -32,10 +32,10 @@ from slipstream._io.formats.decoding import TYPES
 from slipstream._io.outputs.destinations import Destination
 from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._network.algebra import Schema
-from slipstream._network.boxes.archive import archives, trips_of
+from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
 from slipstream._network.boxes.window_functions import arrow_array
-from slipstream._network.flow import sorted_train
+from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import SEQ, TS
 from slipstream._network.schemas import check
@@ -244,15 +244,15 @@ class MemoryHost:
         """What the stage passes on: a table for each output, in order."""
         made = self._superbox.plan
         names = {delivery.layout.id: name for name, delivery in made.outputs.items()}
-        trips = archives(self._network)
+        trips = archive_boxes(self._network)
         found = {}
         for frame in passed:
             for row in (Row(*one) for one in frame[list(Row._fields)].itertuples(index=False, name=None)):
                 for parcel in Load.from_bytes(row.chunk, len(made.keys)).parcels if row.what == DELIVERED else ():
-                    name, train = names[parcel.address], sorted_train(parcel.train)
+                    name, train = names[parcel.address], sort_train(parcel.train)
                     layout = made.outputs[name].layout.types
                     arrays = {column: arrow_array(train.columns[column], type_) for column, type_ in layout.items()}
-                    found[name] = trips_of(trips[name], arrays) if name in trips else pa.table(arrays)
+                    found[name] = to_trips(trips[name], arrays) if name in trips else pa.table(arrays)
         none = {name: pa.table({}) for name in self.outputs}
         return none | found
 

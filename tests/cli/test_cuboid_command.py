@@ -16,7 +16,7 @@ from commands import Slipstream
 from slipstream._cli.cuboid import _print_rows
 from slipstream._cuboid import declare
 from slipstream._cuboid.consistency import Moment, figures
-from slipstream._cuboid.fragment_state import QUERY, Keeper, as_table, no_rows
+from slipstream._cuboid.fragment_state import QUERY, FragmentState, as_table, no_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import files
 from slipstream._io import outputs
@@ -37,7 +37,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
     files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
     query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
-    keeper, store = Keeper(SCRIPT.cuboids["stock"]), MemoryStore()
+    keeper, store = FragmentState(SCRIPT.cuboids["stock"]), MemoryStore()
     committed = outputs.Outputs(out, "test", {"rising": no_rows(query).schema})
     for batch in range(3):
         keys = np.array([1, 2, 1], np.int64)

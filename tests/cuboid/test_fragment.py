@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._cuboid.fragment import EMPTY, Fragment, index_all
-from slipstream._cuboid.log import DeltaLog, expanded
+from slipstream._cuboid.log import DeltaLog, decompress_rows
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._errors import BadArgument, BadInput
 from slipstream._runtime import shared_arrays
@@ -79,7 +79,7 @@ def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
             if number in restarts:
                 cars, log = again, other
         most = max((len(rows) for rows in batches), default=0) + block
-        kept = sum(len(expanded(blob, row)) for blob in store.values())
+        kept = sum(len(decompress_rows(blob, row)) for blob in store.values())
         assert restarts or kept <= (3 * len(cars) + 3 * most) * row
 
 
@@ -207,4 +207,4 @@ def test_wrong_names_and_damaged_state_are_told() -> None:
         cars.apply(b"123")
     for blob in (b"", b"123", bytes(8) + b"456", b"\xff" * 40):
         with pytest.raises(BadInput, match="damaged"):
-            expanded(blob, 7)
+            decompress_rows(blob, 7)

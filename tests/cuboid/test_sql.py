@@ -19,7 +19,7 @@ from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, Rows, take_in
+from slipstream._cuboid.query.relations import Arrivals, Rows, append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.query.stream_functions import Pattern, atomic, correlation
 from slipstream._errors import BadArgument
@@ -129,7 +129,7 @@ def fragments(rows: list[tuple[int, ...]], parts: int) -> tuple[list[Fragment], 
 
 def arrive(fragment: Fragment, table: Any) -> Arrivals:
     columns = {name: table[:, place].astype(CAR.dtype[name].base) for place, name in enumerate(CAR.names, 1)}
-    shown = take_in(fragment, table[:, 0].astype(np.int64), columns, show=True)
+    shown = append_rows(fragment, table[:, 0].astype(np.int64), columns, show=True)
     assert shown is not None
     return shown
 
@@ -323,7 +323,7 @@ def test_correlation_does_not_drift_nor_lose_digits() -> None:
     price = declare.parse("CREATE CUBOID s (id INT KEY, price AST(5))").cuboids["s"]
     fragment = Fragment(price)
     for part in np.split(values, 4):
-        shown = take_in(fragment, np.zeros(part.size, np.int64), {"price": part}, show=True)
+        shown = append_rows(fragment, np.zeros(part.size, np.int64), {"price": part}, show=True)
         assert shown is not None
     pattern = (9.0, 3.0, 6.0, 3.0, 9.0)
     found = correlation(shown.rings["price"], Pattern("w", pattern))

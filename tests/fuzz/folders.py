@@ -15,7 +15,7 @@ from fuzz.lines import ROWS, _text
 from slipstream._berlinmod.dataset import Dataset, write_manifest
 from slipstream._berlinmod.dataset import Manifest as DataManifest
 from slipstream._cuboid.fragment import Fragment
-from slipstream._cuboid.log import expanded, squeezed
+from slipstream._cuboid.log import compress_rows, decompress_rows
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._cuboid.snapshots import files
@@ -142,7 +142,7 @@ class Engine:
         files.write_image(self._out / "0.image", fragment)
         files.write_delta(self._out / "0.delta", [np.zeros(2, CAR.dtype).tobytes()], np.array([5], np.int64))
         self.image, self.delta = ((self._out / name).read_bytes() for name in ("0.image", "0.delta"))
-        self.rows = squeezed(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
+        self.rows = compress_rows(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
         intake, store = Intake(60), MemoryStore()
         intake.take([make_parcel(parse_text(_text(ROWS)).tuples)])
         intake.save(store)
@@ -212,7 +212,7 @@ class Engine:
     def with_rows(self, data: bytes) -> str:
         """Rows in the state store."""
         fragment = Fragment(CAR)
-        fragment.apply(expanded(data, CAR.dtype.itemsize))
+        fragment.apply(decompress_rows(data, CAR.dtype.itemsize))
         return ACCEPTED
 
     def with_intake(self, data: bytes) -> str:

@@ -48,29 +48,29 @@ def test_a_recording_begins_to_arrive_when_its_first_train_is_let_in(tmp_path: P
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=5)
     clock.now += 30  # Spark starts
     run.step()
-    run.obey()
+    run.admit_due()
     clock.now += 10
     # another process resumes it: what arrives later is of the same recording
     again = Execution.open(tmp_path / "run")
     again.resume()
-    assert not again.obey()
+    assert not again.admit_due()
     assert times(again) == [1_030_000_000] * 17
 
 
 def test_at_a_rate_tuples_are_due_from_the_first_on(tmp_path: Path, clock: SimpleNamespace) -> None:
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=2, rate=2)
     clock.now += 30
-    assert run.obey()
+    assert run.admit_due()
     assert times(run) == []
     clock.now += 1.5
-    assert run.obey()
+    assert run.admit_due()
     assert times(run) == [1_030_000_000 + 500_000 * i for i in range(4)]
 
 
 def test_a_folder_from_before_recordings_were_noted_still_arrives(tmp_path: Path, clock: SimpleNamespace) -> None:
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=20)
     (run.folder / "recording.json").unlink()
-    assert not run.obey()
+    assert not run.admit_due()
     assert times(run) == [0] * 17
 
 

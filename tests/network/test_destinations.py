@@ -19,7 +19,7 @@ from services import service
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._network import Builder
-from slipstream._network.running.run_folder import Execution, destinations_of, newest
+from slipstream._network.running.run_folder import Execution, destinations_of, newest_tuples
 from slipstream._runtime.job import Job
 from slipstream._tools.failpoints import VARIABLE
 
@@ -121,8 +121,8 @@ def test_outputs_of_any_job_are_inspected(tmp_path: Path) -> None:
     job = Job("toll", 1, {})
     job.write(tmp_path)
     made = outputs.Outputs(tmp_path, job.id, {"rejects": rejects.schema})
-    assert newest(tmp_path, "rejects") == []
+    assert newest_tuples(tmp_path, "rejects") == []
     made.commit(0, [outputs.write(tmp_path, "rejects", rejects, 0)])
-    assert newest(tmp_path, "rejects", last=1) == [{"reason": "fields", "line": "2"}]
+    assert newest_tuples(tmp_path, "rejects", last=1) == [{"reason": "fields", "line": "2"}]
     with pytest.raises(BadArgument, match="no output 'trips'"):
-        newest(tmp_path, "trips")
+        newest_tuples(tmp_path, "trips")

@@ -67,18 +67,18 @@ def test_steps_pauses_restarts_views_and_ad_hoc_queries(spark, tmp_path: Path) -
 
     run = Execution.prepare(tmp_path / "run", network, {"soldiers": SOLDIERS}, train=5)
     run.step()
-    assert run.obey()
+    assert run.admit_due()
     assert run.control == "pause"
     assert run.queues() == {"soldiers": len(reports()) - 5}
     run.run(spark)
-    assert run.obey()
+    assert run.admit_due()
     assert run.queues() == {"soldiers": len(reports()) - 5}, "paused: nothing arrives"
 
     again = Attaching.open(tmp_path / "run")
     again.queries = [attach(spark, again, "crossings", far_out(), tmp_path / "query_0")]
     again.taps = [Arc("over", 1)]
     again.resume()
-    assert not again.obey()
+    assert not again.admit_due()
     again.run(spark)
     assert again.inspect("alerts") == wanted["alerts"]
     assert again.inspect("alerts", last=1) == wanted["alerts"][-1:]

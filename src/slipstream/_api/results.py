@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from slipstream._api import html
 from slipstream._archive.files import TRIPS
-from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
 from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
 from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
@@ -159,7 +159,7 @@ class Results:
         """Answer a query in Streamonas-SQL over the cuboids, as of the last commit."""
         import pandas as pd
 
-        found = ask(self._snapshot(), select)
+        found = run_query(self._snapshot(), select)
         return pd.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in found.items()})
 
     def _snapshot(self) -> Snapshot:
@@ -202,13 +202,13 @@ class Output:
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
         rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
-        keys = results.keys_of(rows.columns)
+        keys = results.order_columns(rows.columns)
         return (rows.orderBy(*keys) if keys else rows).select(*_own(rows.columns))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; needs no Spark."""
         rows = outputs.read(self.folder, self.name, until=self._until)
-        return results.own(rows).drop_columns(BATCH)
+        return results.own_columns(rows).drop_columns(BATCH)
 
     def to_pandas(self) -> PandasFrame:
         """Return a pandas DataFrame; needs no Spark."""
@@ -288,5 +288,5 @@ class Trips:
 
 def _own(columns: list[str]) -> list[str]:
     """The columns of an output that are the user's."""
-    hidden = {BATCH, TS, *results.keys_of(columns)}
+    hidden = {BATCH, TS, *results.order_columns(columns)}
     return [name for name in columns if name not in hidden]

@@ -41,7 +41,7 @@ class Moment:
     run: str = ""  # the id of this start of the query
 
     @classmethod
-    def of(cls, measured: BatchMetrics) -> Moment:
+    def from_metrics(cls, measured: BatchMetrics) -> Moment:
         """A batch before its queries and its successor are known."""
         seconds = measured.commit_ms / 1000
         return cls(measured.batch, measured.start, seconds, period=seconds, run=measured.run)
@@ -62,7 +62,7 @@ def moments(folder: Path) -> list[Moment]:
     folder = folder / FOLDER if (folder / FOLDER / FILE).exists() else folder
     committed = Catalogue.read(folder).committed(folder)
     measured = {found.batch: found for found in metrics.read(folder.parent)}
-    found = {batch: Moment.of(line) for batch, line in measured.items()}
+    found = {batch: Moment.from_metrics(line) for batch, line in measured.items()}
     found = {batch: found[batch] for batch in sorted(found) if batch <= committed}
     for place in (folder / "metrics").glob("fragment=*.jsonl"):
         latest = {line["batch"]: line for line in read_lines(place)}

@@ -80,11 +80,11 @@ def parse(text: str) -> Script:
     return script
 
 
-def as_text(name: str, schema: Schema, patterns: Mapping[str, Pattern]) -> str:
+def format_declarations(name: str, schema: Schema, patterns: Mapping[str, Pattern]) -> str:
     """Return the declarations of a cuboid and of patterns, which :func:`parse` reads as the same.
 
     >>> stock = parse("CREATE CUBOID stock (id INT KEY, price AST(10), at BIGINT)").cuboids["stock"]
-    >>> as_text("stock", stock, {"w": Pattern("w", (9.0, -3.5))})
+    >>> format_declarations("stock", stock, {"w": Pattern("w", (9.0, -3.5))})
     'CREATE CUBOID stock (id BIGINT KEY, price DOUBLE AST(10), at BIGINT); CREATE PATTERN w AS (9.0, -3.5)'
     """
     types = {dtype: word for word, dtype in TYPES.items() if word != "INTEGER"}

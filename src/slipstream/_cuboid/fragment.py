@@ -226,11 +226,11 @@ class Fragment:
         fragment = cls.__new__(cls)
         fragment.schema, fragment.changes = schema, None
         fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.SharedArray.wrap, parts)), None, 0
-        fragment._look()
+        fragment._refresh_views()
         return fragment
 
     @classmethod
-    def holding(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
+    def with_rows(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
         """A fragment private to this process, with these rows, whose keys are distinct, and room for more."""
         room = max(_LEAST, 3 * rows.size // 2)
         held, slots = np.zeros(room, schema.dtype), np.full(_places_for(room), EMPTY, _INT)
@@ -244,10 +244,10 @@ class Fragment:
         self._areas: tuple[shared_arrays.SharedArray, ...] = tuple(
             shared_arrays.SharedArray(dtype, count) for dtype, count in forms
         )
-        self._look()
+        self._refresh_views()
         self.parts.slots[:] = EMPTY
 
-    def _look(self) -> None:
+    def _refresh_views(self) -> None:
         """Refresh the views of the arrays."""
         self.parts = Parts(*(area.array for area in self._areas))
 
@@ -256,7 +256,7 @@ class Fragment:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.schema, self.changes, self._areas, self._next, self._hand = state
-        self._look()
+        self._refresh_views()
 
     def __len__(self) -> int:
         return int(self.parts.size[0])
@@ -282,7 +282,7 @@ class Fragment:
             self._change_index(_places_for(needed))
         else:
             self._prepare_index()
-        self._look()
+        self._refresh_views()
 
     def _prepare_index(self) -> None:
         """Add some rows to the next index, so that it is complete when this one becomes too small.

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.log import DeltaLog
-from slipstream._cuboid.query.relations import Arrivals, take_in
+from slipstream._cuboid.query.relations import Arrivals, append_rows
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import publish
@@ -30,7 +30,7 @@ QUERY = "query "
 
 
 @dataclass
-class Keeper:
+class FragmentState:
     """One fragment, its log, and the tuples of its last batch."""
 
     schema: Schema
@@ -43,7 +43,7 @@ class Keeper:
         self.fragment = Fragment(self.schema)
 
     @classmethod
-    def load(cls, schema: Schema, store: Store) -> Keeper:
+    def load(cls, schema: Schema, store: Store) -> FragmentState:
         """The fragment as it was saved."""
         keeper = cls(schema)
         keeper.log.load(keeper.fragment, store)
@@ -61,7 +61,7 @@ class Keeper:
         self.seconds, self.tuples, self.arrivals = {}, keys.size, None
         if keys.size:
             with self.timed("append"):
-                self.arrivals = take_in(self.fragment, keys, columns, show=show)
+                self.arrivals = append_rows(self.fragment, keys, columns, show=show)
 
     def save(self, number: int, store: Store) -> None:
         """Write what changed, for a cuboid whose keys never expire; ``number`` grows from batch to batch."""
@@ -73,7 +73,7 @@ class Keeper:
         with self.timed("publish"):
             publish.publish(snapshot, name, number, batch, self.fragment)
         line = {"batch": batch, "cuboid": name, "tuples": self.tuples, "at": time.time()}
-        publish.note_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
+        publish.append_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
         self.tuples, self.seconds = 0, {}  # the next batch may have nothing for this fragment
 
 
@@ -85,7 +85,7 @@ def as_table(found: Part) -> pa.Table:
 
 def no_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
-    empty = Keeper(query.schema)
+    empty = FragmentState(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
     empty.append(np.zeros(1, np.int64), blank, show=True)
     assert empty.arrivals is not None

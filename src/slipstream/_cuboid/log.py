@@ -30,14 +30,14 @@ BLOCK = 1 << 15
 _CODEC = pa.Codec("zstd", compression_level=1)
 
 
-def squeezed(rows: bytes, width: int) -> bytes:
+def compress_rows(rows: bytes, width: int) -> bytes:
     """Transpose and compress rows of ``width`` bytes; cheaper than copying raw rows to the JVM."""
     columns = np.ascontiguousarray(np.frombuffer(rows, np.uint8).reshape(-1, width).T)
     small: bytes = _CODEC.compress(columns, asbytes=True)
     return struct.pack("<q", len(rows)) + small
 
 
-def expanded(blob: bytes, width: int) -> bytes:
+def decompress_rows(blob: bytes, width: int) -> bytes:
     """Reverse :func:`compress_rows`."""
     try:
         (size,) = struct.unpack_from("<q", blob)
@@ -81,7 +81,7 @@ class DeltaLog:
         """Load an empty fragment from the log."""
         entries = dict(store.items())
         for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
-            fragment.apply(expanded(entries[number], fragment.schema.dtype.itemsize))
+            fragment.apply(decompress_rows(entries[number], fragment.schema.dtype.itemsize))
         self._deltas = {number for number in entries if number >= 0}
         self._blocks = -min([0, *entries])
         self._round = max(self._deltas, default=0)
@@ -89,7 +89,7 @@ class DeltaLog:
     def write(self, number: int, delta: bytes, fragment: Rows, store: Store) -> None:
         """Append what a batch changed; ``number`` grows from batch to batch."""
         if delta:
-            store.put(number, squeezed(delta, fragment.schema.dtype.itemsize))
+            store.put(number, compress_rows(delta, fragment.schema.dtype.itemsize))
             self._deltas.add(number)
 
     def write_by(self, fragment: Fragment, column: str, number: int, store: Store) -> None:
@@ -147,6 +147,6 @@ class DeltaLog:
 
     def _write_block(self, fragment: Rows, store: Store) -> None:
         rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
-        store.put(-1 - self._block, squeezed(rows.tobytes(), fragment.schema.dtype.itemsize))
+        store.put(-1 - self._block, compress_rows(rows.tobytes(), fragment.schema.dtype.itemsize))
         self._block += 1
         self._blocks = max(self._blocks, self._block)

@@ -14,13 +14,13 @@ from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_fi
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, header_fields, make_feed, parquet_schema
 
 
-def columns_of(schema: Schema) -> dict[str, str]:
+def source_columns(schema: Schema) -> dict[str, str]:
     """The columns that a cuboid needs, as a feed is decoded to them."""
     kinds = {schema.key: "i", **{name: schema.dtype[name].base.kind for name in schema.names}}
     return {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
 
 
-def reading(
+def cuboid_feed(
     where: str,
     schema: Schema,
     *,
@@ -32,10 +32,10 @@ def reading(
     definition: Definition | None = None,
 ) -> Feed:
     """Make the feed for a cuboid; refuse one that lacks fields."""
-    wanted = columns_of(schema)
-    _check_there(where, encoding, follow=follow)
+    wanted = source_columns(schema)
+    _check_exists(where, encoding, follow=follow)
     encoding = encoding or encoding_of(where)
-    mapped = {**_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
+    mapped = {**_map_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
     return make_feed(
         where,
         wanted,
@@ -48,7 +48,7 @@ def reading(
     )
 
 
-def _check_there(where: str, encoding: str, *, follow: bool) -> None:
+def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
     """Refuse what is not there, and files of which nothing says how they are written."""
     if where.startswith((KAFKA, TCP)):
         return
@@ -65,7 +65,7 @@ def _check_there(where: str, encoding: str, *, follow: bool) -> None:
         )
 
 
-def _by_name(
+def _map_by_name(
     where: str, encoding: str, wanted: Mapping[str, str], given: Sequence[str], columns: Mapping[str, str]
 ) -> dict[str, str]:
     """Map fields to columns by case-insensitive names, as far as the fields are known."""

@@ -173,7 +173,7 @@ class Running:
 Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running | Operator
 
 
-def _called(box: Box) -> str:
+def _name_prefix(box: Box) -> str:
     """The prefix of the names of unnamed boxes."""
     return (isinstance(box, Operator) and box.name) or box.kind
 
@@ -340,8 +340,8 @@ class Builder:
 
     def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> Stream:
         """Add a box."""
-        kind = _called(box)
-        serial = 1 + sum(_called(node.box) == kind for node in self._network.nodes)
+        kind = _name_prefix(box)
+        serial = 1 + sum(_name_prefix(node.box) == kind for node in self._network.nodes)
         node = Node(name or f"{kind}_{serial}", box, inputs, self._group, note)
         self._network = replace(self._network, nodes=(*self._network.nodes, node))
         return Stream(self, Arc(node.name))

@@ -76,7 +76,7 @@ class Checked:
 
     def type_of(self, text: str, schema: Schema) -> str:
         """The type of an expression that was checked over this schema."""
-        return self.types[text, _shown(schema)]
+        return self.types[text, _format_schema(schema)]
 
     def inputs(self, node: Node) -> list[Schema]:
         """The schemas a box's inputs have."""
@@ -96,7 +96,7 @@ class Checked:
 def check(network: Network, spark: SparkSession | None) -> Checked:
     """Infer every schema, or raise an error; without Spark, as far as that is possible."""
     _check_names(network)
-    checked = Checked(network, _in_order(network), {})
+    checked = Checked(network, _sort_nodes(network), {})
     for name, schema in {p.name: p.schema for p in network.places if not isinstance(p, Node)}.items():
         _check_types(f"network {network.name}, {name}", schema)
         checked.schemas[Arc(name)] = schema
@@ -108,10 +108,10 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     return checked
 
 
-def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+def join_columns(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
     """The origin of each column of t ++ u; a right column whose name is taken gets the prefix ``right_``.
 
-    >>> joined({"a": "integer", "b": "text"}, {"b": "text"})
+    >>> join_columns({"a": "integer", "b": "text"}, {"b": "text"})
     {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
     """
     names = {name: (0, name) for name in left}
@@ -120,13 +120,13 @@ def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
     return names
 
 
-def beside(box: Latest, left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+def latest_columns(box: Latest, left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
     """The origin of each column of a latest box: as in a join, with the columns it matches on from the left only.
 
-    >>> beside(Latest(("a",)), {"a": "integer", "b": "text"}, {"a": "integer", "b": "text"})
+    >>> latest_columns(Latest(("a",)), {"a": "integer", "b": "text"}, {"a": "integer", "b": "text"})
     {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
     """
-    return joined(left, {name: type_ for name, type_ in right.items() if name not in box.on})
+    return join_columns(left, {name: type_ for name, type_ in right.items() if name not in box.on})
 
 
 def _check_names(network: Network) -> None:
@@ -143,12 +143,12 @@ def _check_names(network: Network) -> None:
     known = set(names)
     for node in network.nodes:
         for arc in node.inputs:
-            _known(f"network {network.name}, box {node.name}: input", arc.origin, known)
+            _check_known(f"network {network.name}, box {node.name}: input", arc.origin, known)
     for end in network.ends:
-        _known(f"network {network.name}, output {end.name}: arc", end.arc.origin, known)
+        _check_known(f"network {network.name}, output {end.name}: arc", end.arc.origin, known)
 
 
-def _known(what: str, name: str, names: Iterable[str]) -> None:
+def _check_known(what: str, name: str, names: Iterable[str]) -> None:
     """Refuse an unknown name, and suggest the nearest known one."""
     if name in names:
         return
@@ -157,7 +157,7 @@ def _known(what: str, name: str, names: Iterable[str]) -> None:
     raise BadInput(f"{what} {name!r} does not exist.", hint=f"{guess}Known: {', '.join(sorted(names))}.")
 
 
-def _in_order(network: Network) -> list[Node]:
+def _sort_nodes(network: Network) -> list[Node]:
     nodes = {node.name: node for node in network.nodes}
     graph = {node.name: [arc.origin for arc in node.inputs if arc.origin in nodes] for node in network.nodes}
     try:
@@ -202,7 +202,7 @@ def _check_ends(checked: Checked) -> None:
         _check_arc(checked, where, point.arc)
         _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
         if point.key:
-            _known(f"{where}: key", point.key, checked.schemas[point.arc])
+            _check_known(f"{where}: key", point.key, checked.schemas[point.arc])
     used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
     for place in network.places:
         if place.name not in used:
@@ -313,7 +313,7 @@ class _Checker:
             ) from error
         for schema in inputs:
             for column in box.key:
-                _known(f"{where}: key column", column, schema)
+                _check_known(f"{where}: key column", column, schema)
         return schemas
 
     def _lender(self, node: Node) -> Any:
@@ -342,9 +342,9 @@ class _Checker:
 
     def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
         for arc, schema in zip(node.inputs[1:], inputs[1:], strict=True):
-            if not _alike(schema, inputs[0]):
+            if not _same_schema(schema, inputs[0]):
                 raise BadInput(
-                    f"{where}: {arc} has {_shown(schema)}, {node.inputs[0]} has {_shown(inputs[0])}.",
+                    f"{where}: {arc} has {_format_schema(schema)}, {node.inputs[0]} has {_format_schema(inputs[0])}.",
                     hint="Convert them to one schema with a map box.",
                 )
         return inputs[0]
@@ -353,11 +353,11 @@ class _Checker:
         if order.slack < 0:
             raise BadInput(f"{where}: slack {order.slack}.", hint="Slack is a number of tuples, 0 or more.")
         for name in order.group_by:
-            _known(f"{where}: group_by column", name, schema)
-        self._checked.types["0L", _shown(schema)] = "integer"
+            _check_known(f"{where}: group_by column", name, schema)
+        self._checked.types["0L", _format_schema(schema)] = "integer"
         if order.on == TUP:
             return
-        _known(f"{where}: order column", order.on, schema)
+        _check_known(f"{where}: order column", order.on, schema)
         if schema[order.on] not in (*_NUMBERS, UNKNOWN):
             raise BadInput(f"{where}: order column {order.on!r} is {schema[order.on]}.", hint="It must be a number.")
 
@@ -376,7 +376,7 @@ class _Checker:
         on, (mine, clock) = box.order.on, inputs
         if on == TUP or box.timeout is not None:
             raise BadInput(f"{where}: a clock cannot be used with {TUP} or a timeout.", hint="Remove one of them.")
-        _known(f"{where}: the clock's column", on, clock)
+        _check_known(f"{where}: the clock's column", on, clock)
         if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
             raise BadInput(
                 f"{where}: {on!r} is {mine[on]} in the input and {clock[on]} in the clock.",
@@ -387,19 +387,19 @@ class _Checker:
         left, right = inputs
         for name in box.on:
             for schema in inputs:
-                _known(f"{where}: column", name, schema)
+                _check_known(f"{where}: column", name, schema)
             if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
                 raise BadInput(
                     f"{where}: {name!r} is {left[name]} on the left and {right[name]} on the right.",
                     hint="Convert them to one type with a map box.",
                 )
-        return {out: inputs[side][name] for out, (side, name) in beside(box, *inputs).items()}
+        return {out: inputs[side][name] for out, (side, name) in latest_columns(box, *inputs).items()}
 
     def _running(self, where: str, box: Running, schema: Schema) -> Schema:
         for name in box.group_by:
-            _known(f"{where}: group_by column", name, schema)
+            _check_known(f"{where}: group_by column", name, schema)
         for name, text in box.functions.items():
-            function = _named(where, expressions.call, text).function
+            function = _parse_in(where, expressions.parse_call, text).function
             if function not in functions.RUNNING:
                 raise BadInput(
                     f"{where}, column {name}: {function} over all tuples so far would have to keep all of them.",
@@ -422,10 +422,10 @@ class _Checker:
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
-        call = _named(where, expressions.call, text)
+        call = _parse_in(where, expressions.parse_call, text)
         user = functions.registered(call.function)
         if not user:
-            _known(f"{where}: window function", call.function, functions.known())
+            _check_known(f"{where}: window function", call.function, functions.known())
         types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
         if user:
             return user.returns
@@ -449,13 +449,13 @@ class _Checker:
         return functions.SQL_AGGREGATES[call.function] or argument
 
     def _join(self, where: str, node: Node, box: Join, inputs: list[Schema]) -> Schema:
-        names = joined(*inputs)
+        names = join_columns(*inputs)
         flat = {f"{('left', 'right')[side]}_{name}": inputs[side][name] for side, name in names.values()}
-        for qualifier, name in _named(where, expressions.columns, box.predicate):
+        for qualifier, name in _parse_in(where, expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
                 raise BadInput(f"{where}: {name!r} is ambiguous.", hint=f"Write left.{name} or right.{name}.")
-            _known(f"{where}: column", name, inputs[qualifier == "right"])
-        self._predicate(where, flat, expressions.renamed(box.predicate, lambda q, c: f"{q}_{c}"))
+            _check_known(f"{where}: column", name, inputs[qualifier == "right"])
+        self._predicate(where, flat, expressions.rename_columns(box.predicate, lambda q, c: f"{q}_{c}"))
         if box.outer and not self._checked.is_lookup(node):
             raise BadInput(f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.")
         if self._checked.is_lookup(node):
@@ -499,14 +499,14 @@ class _Checker:
     def _types(self, where: str, schema: Schema, wanted: dict[str, str]) -> Schema:
         """The types of some expressions over a schema."""
         for text in wanted.values():
-            for qualifier, column in _named(where, expressions.columns, text):
-                _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
+            for qualifier, column in _parse_in(where, expressions.columns, text):
+                _check_known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
             self._stored_tables(where, text)
         asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
         found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
         for name, text in wanted.items():
-            self._checked.types[text, _shown(schema)] = found[name]
+            self._checked.types[text, _format_schema(schema)] = found[name]
             if found[name] == "text":
                 self._longest = max(self._longest, max_growth(text, schema))
         return found
@@ -514,9 +514,9 @@ class _Checker:
     def _stored_tables(self, where: str, text: str) -> None:
         """Refuse users' functions that read tables which the network does not have."""
         stored = [table.name for table in self._checked.network.tables]
-        for name in expressions.calls(text) & functions.with_tables():
+        for name in expressions.user_calls(text) & functions.with_tables():
             for table in functions.tables_of(name):
-                _known(f"{where}: {name} reads the stored table", table, stored)
+                _check_known(f"{where}: {name} reads the stored table", table, stored)
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
         """The types that Spark infers, for all expressions at once; if it fails, one by one to find the cause."""
@@ -524,7 +524,7 @@ class _Checker:
             return [_type_without_spark(text, schema) for text in texts]
         from pyspark.errors import PySparkException
 
-        functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
+        functions.install(self._spark, {name for text in texts for name in expressions.user_calls(text)})
         empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
         try:
             asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
@@ -540,10 +540,10 @@ class _Checker:
                 hint="A network must give the same results when it runs again.",
             )
         types = [column.dataType.simpleString() for column in found]
-        return [_ours(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
+        return [_our_type(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
 
 
-def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
+def _parse_in(where: str, read: Callable[[str], Read], text: str) -> Read:
     """Parse an expression; errors name the box."""
     try:
         return read(text)
@@ -566,7 +566,7 @@ def _is_deterministic(frame: Any) -> bool:
     return bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
-def _ours(where: str, spark_type: str) -> str:
+def _our_type(where: str, spark_type: str) -> str:
     """Our name for one of Spark's types."""
     plain = "double" if spark_type.startswith("decimal") else spark_type
     if plain not in _OURS:
@@ -574,11 +574,11 @@ def _ours(where: str, spark_type: str) -> str:
     return _OURS[plain]
 
 
-def _alike(one: Schema, other: Schema) -> bool:
+def _same_schema(one: Schema, other: Schema) -> bool:
     """Whether two schemas are equal, as far as their types are known."""
     pairs = zip(one.values(), other.values(), strict=False)
     return list(one) == list(other) and all(a == b or UNKNOWN in (a, b) for a, b in pairs)
 
 
-def _shown(schema: Schema) -> str:
+def _format_schema(schema: Schema) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in schema.items())

@@ -83,9 +83,9 @@ def inspect_network(
 
     Of any other job (`toll`, `archive`, `cuboid run`) it shows the newest rows of an output, such as `rejects`.
     """
-    from slipstream._network.running.run_folder import newest
+    from slipstream._network.running.run_folder import newest_tuples
 
-    rows = newest(folder, name, last)
+    rows = newest_tuples(folder, name, last)
     if as_json:
         print(json.dumps(rows, default=str))
         return

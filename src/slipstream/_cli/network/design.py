@@ -143,10 +143,10 @@ def _loads(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
 
 def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float) -> None:
     """Say what shedding would do about it."""
-    from slipstream._network.quality.shedding import evenly, plan
+    from slipstream._network.quality.shedding import plan, plan_evenly
 
     shed = plan(checked, statistics, rates, cores=cores, headroom=headroom)
-    even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
+    even = plan_evenly(checked, statistics, rates, cores=cores, headroom=headroom)
     for place, share in shed.shares.items():
         if share > 0:
             say(f"shed {share:.0%} at {place}")
@@ -212,7 +212,7 @@ def describe_network(
     count = made.stages.count
     Console().print(_boxes(made, f"{network.name}: {count} {'stage' if count == 1 else 'stages'}"))
     for stage in made.stages.listed if count > 1 or parallel else ():
-        say(stage.said)
+        say(stage.summary)
 
 
 def _rows(made: Superbox) -> list[dict[str, Any]]:
@@ -228,7 +228,7 @@ def _rows(made: Superbox) -> list[dict[str, Any]]:
             "box": node.name,
             "kind": node.box.kind,
             "runs_as": _runs_as(made, node),
-            "what": drawing.what(node.box),
+            "what": drawing.describe_box(node.box),
         }
         for node in ordered
     ]

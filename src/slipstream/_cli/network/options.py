@@ -251,9 +251,9 @@ def measured(
     spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
 ) -> Statistics:
     """The cost of every box on a sample, and of reading and carrying."""
-    from slipstream._network.quality.calibration import rehearse
+    from slipstream._network.quality.calibration import calibrate
 
-    return rehearse(spark, checked, samples(inputs), frames(spark, tables))
+    return calibrate(spark, checked, samples(inputs), frames(spark, tables))
 
 
 def measured_again(
@@ -264,9 +264,9 @@ def measured_again(
     known: Statistics,
 ) -> Statistics:
     """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
-    from slipstream._network.quality.calibration import numbered
+    from slipstream._network.quality.calibration import number_tuples
     from slipstream._network.quality.statistics import measure
 
-    numbers = {name: numbered(table) for name, table in samples(inputs).items()}
+    numbers = {name: number_tuples(table) for name, table in samples(inputs).items()}
     found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))
     return replace(found, carrying=known.carrying, reading=known.reading)

@@ -74,7 +74,7 @@ def as_number(values: Any) -> Array:
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
 
 
-def _compared(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
+def _compare(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
     true = compare(a, b)
     known = ~(np.isnan(a) | np.isnan(b))
     return Truth(true & known, ~true & known)
@@ -187,7 +187,7 @@ class Compiler:
         a, b = self.number(node.this), self.number(node.expression)
         if type(node) in _COMPARISONS:
             compare = _COMPARISONS[type(node)]
-            return Value(TRUTH, lambda view: _compared(compare, as_number(a.of(view)), as_number(b.of(view))))
+            return Value(TRUTH, lambda view: _compare(compare, as_number(a.of(view)), as_number(b.of(view))))
         operate = _ARITHMETIC[type(node)]
         return Value(NUMBER, lambda view: operate(as_number(a.of(view)), as_number(b.of(view))))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def read_question(snapshot: Snapshot, text: str) -> Query:
+def parse_query(snapshot: Snapshot, text: str) -> Query:
     """Parse the one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
@@ -31,14 +31,14 @@ def read_question(snapshot: Snapshot, text: str) -> Query:
     return Query.parse(script.selects[0], snapshot.schemas, patterns)
 
 
-def ask(snapshot: Snapshot, text: str) -> Part:
+def run_query(snapshot: Snapshot, text: str) -> Part:
     """Run a query on a snapshot as it is now; returns columns by name.
 
-    >>> ask(Snapshot.open("tolls"), "SELECT count(*) FROM car")  # doctest: +SKIP
+    >>> run_query(Snapshot.open("tolls"), "SELECT count(*) FROM car")  # doctest: +SKIP
     {'count(*)': array([51234])}
     """
-    query = read_question(snapshot, text)
-    with snapshot.held():
+    query = parse_query(snapshot, text)
+    with snapshot.locked():
         return query.merge(_parts(snapshot[_name(snapshot, query)], query))
 
 
@@ -68,13 +68,13 @@ class _Task:
                     yield pa.record_batch([[pickle.dumps(part)]], names=["part"])
 
 
-def ask_spark(spark: SparkSession, snapshot: Snapshot, text: str) -> Part:
+def run_query_in_spark(spark: SparkSession, snapshot: Snapshot, text: str) -> Part:
     """Run a query with a Spark task per fragment; all see the batch of ``snapshot``."""
-    query = read_question(snapshot, text)
+    query = parse_query(snapshot, text)
     name = _name(snapshot, query)
     numbers = [(number,) for number in snapshot.fragments(name)]
     if not numbers:
-        return ask(snapshot, text)
+        return run_query(snapshot, text)
     rows = spark.createDataFrame(numbers, "fragment int").repartition(len(numbers))
     task = _Task(str(snapshot.folder.absolute()), name, snapshot.batch, query)
     with task_errors():

@@ -109,7 +109,9 @@ def append_and_show(
     return shown, ticks
 
 
-def joined(schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]) -> tuple[Longs, dict[str, npt.NDArray[Any]]]:
+def concat_columns(
+    schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]
+) -> tuple[Longs, dict[str, npt.NDArray[Any]]]:
     """Concatenate parts, of which there may be none; returns the keys and the columns."""
     names = (KEY, *schema.names)
     empty = {name: np.empty(0, schema.dtype[name].base) for name in names}
@@ -117,10 +119,10 @@ def joined(schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]) -> tuple[Lo
     return columns.pop(KEY), columns
 
 
-def held_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Bools]:
+def cast_values(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Bools]:
     """Convert values to the type of an attribute; also returns which of them do not fit.
 
-    >>> held, unfit = held_as(np.array([7, 300]), np.dtype(np.uint8))
+    >>> held, unfit = cast_values(np.array([7, 300]), np.dtype(np.uint8))
     >>> unfit.tolist()
     [False, True]
     """
@@ -130,7 +132,9 @@ def held_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray
     return held, unfit
 
 
-def take_in(fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> Arrivals | None:
+def append_rows(
+    fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool
+) -> Arrivals | None:
     """Append tuples to a fragment, in order: streams grow, plain attributes get their latest value.
 
     With ``show``, returns them as arrivals for continuous queries.

@@ -68,7 +68,7 @@ class Query:
     text: str
     schema: Schema
     patterns: dict[str, Pattern] = field(default_factory=dict)
-    functions: dict[str, Callable[..., Any]] = field(default_factory=stream_functions.added)
+    functions: dict[str, Callable[..., Any]] = field(default_factory=stream_functions.user_functions)
 
     @classmethod
     def parse(cls, text: str, cuboids: Mapping[str, Schema], patterns: Mapping[str, Pattern] | None = None) -> Query:
@@ -188,7 +188,7 @@ class _Plan:
         items = _items(tree, query.schema)
         named = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         keys = [
-            _named(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
+            _resolve(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
         ]
         groups = [compiler.number(node) for node in keys]
         everywhere = [*items, tree.args.get("having"), tree.args.get("order")]
@@ -203,7 +203,7 @@ class _Plan:
                 compiler.complain(item, f"{value.kind} cannot be selected")
         having = compiler.truth(tree.args["having"].this) if tree.args.get("having") else None
         order = [
-            (compiler.number(_named(node.this, items, named)), bool(node.args.get("desc")))
+            (compiler.number(_resolve(node.this, items, named)), bool(node.args.get("desc")))
             for node in (tree.args["order"].expressions if tree.args.get("order") else [])
         ]
         names = [
@@ -243,8 +243,8 @@ class _Plan:
         """The selected columns of a view, and those to order by."""
         if self.having is not None:
             view = view.take(_true(self.having, view))
-        columns = {f"c{place}": _filled(value, view) for place, value in enumerate(self.values)}
-        return columns | {f"o{place}": _filled(value, view) for place, (value, _) in enumerate(self.order)}
+        columns = {f"c{place}": _evaluate(value, view) for place, value in enumerate(self.values)}
+        return columns | {f"o{place}": _evaluate(value, view) for place, (value, _) in enumerate(self.order)}
 
     def _cut(self, rows: Part) -> Part:
         """In order, and no more than asked for."""
@@ -255,12 +255,12 @@ class _Plan:
         return rows if self.limit is None else {name: column[: self.limit] for name, column in rows.items()}
 
     def _groups(self, view: View) -> Part:
-        keys = [_filled(group, view) for group in self.groups]
+        keys = [_evaluate(group, view) for group in self.groups]
         distinct, inverse = _distinct(keys, view.size)
         part = {f"g{place}": column for place, column in enumerate(distinct)}
         size = distinct[0].size if distinct else 1
         for place, aggregate in enumerate(self.aggregates):
-            argument = None if aggregate.argument is None else _filled(aggregate.argument, view)
+            argument = None if aggregate.argument is None else _evaluate(aggregate.argument, view)
             part |= {f"a{place}{name}": column for name, column in _collect(aggregate, argument, inverse, size).items()}
         return part
 
@@ -299,7 +299,7 @@ def _items(tree: exp.Select, schema: Schema) -> list[exp.Expr]:
     return found
 
 
-def _named(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) -> exp.Expr:
+def _resolve(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) -> exp.Expr:
     """Resolve a name or a number in GROUP BY or ORDER BY."""
     if (
         isinstance(node, exp.Literal)
@@ -324,7 +324,7 @@ def _aggregates(node: exp.Expr | None, schema: Schema) -> bool:
     return False
 
 
-def _filled(value: Value, view: View) -> Array:
+def _evaluate(value: Value, view: View) -> Array:
     """Evaluate to a column as long as the view; streams to a table, latest first, NaN where there is no element."""
     given = value.of(view)
     if value.kind != STREAM:

@@ -176,17 +176,17 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def added() -> dict[str, Callable[..., Any]]:
+def user_functions() -> dict[str, Callable[..., Any]]:
     """The users' functions, which are sent with a query."""
     return dict(_ADDED)
 
 
-def add(functions: dict[str, Callable[..., Any]]) -> None:
+def add_functions(functions: dict[str, Callable[..., Any]]) -> None:
     """Add functions from another process."""
     _ADDED.update(functions)
 
 
-def known() -> list[str]:
+def function_names() -> list[str]:
     """The names of all functions."""
     return [*BUILT_IN, *_ADDED]
 

@@ -95,17 +95,17 @@ def last_in_journal(file: Path) -> int:
         raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
 
 
-def folder_of(snapshot: Path, name: str, fragment: int) -> Path:
+def fragment_folder(snapshot: Path, name: str, fragment: int) -> Path:
     """The folder of a fragment's files."""
     return snapshot / name / f"fragment={fragment}"
 
 
-def name_of(batch: int, kind: str) -> str:
+def file_name(batch: int, kind: str) -> str:
     """The name of a batch's file; names sort as batches do."""
     return f"{batch:012d}.{kind}"
 
 
-def batches_of(folder: Path, kind: str) -> list[int]:
+def list_batches(folder: Path, kind: str) -> list[int]:
     """The batches with files of a kind, in order."""
     return sorted(int(file.name[:12]) for file in folder.glob(f"[0-9]*.{kind}"))
 

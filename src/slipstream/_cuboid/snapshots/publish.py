@@ -40,25 +40,25 @@ class Shown(Protocol):
 
 def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragment, shown: Shown | None = None) -> None:
     """Write the state of a fragment after ``batch``; it is visible when the batch is committed."""
-    folder = files.folder_of(snapshot, name, number)
+    folder = files.fragment_folder(snapshot, name, number)
     changes = fragment.changes
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
         _publish_image(folder, batch, fragment, shown)
         return
-    deltas, gone = _changed(fragment, changes, shown)
+    deltas, gone = _find_changes(fragment, changes, shown)
     whole = len(fragment) * fragment.schema.dtype.itemsize + fragment.parts.slots.nbytes
     if not any(deltas) and not gone.size:
         changes.deltas, changes.forgotten = [], []
     elif changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
         _publish_image(folder, batch, fragment, shown)
     else:
-        changes.tail += files.write_delta(folder / files.name_of(batch, files.DELTA), deltas, gone)
+        changes.tail += files.write_delta(folder / files.file_name(batch, files.DELTA), deltas, gone)
         changes.files += 1
         changes.deltas, changes.forgotten = [], []
 
 
-def _changed(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
+def _find_changes(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
     """The changed rows and the removed keys that readers see."""
     forgotten = np.unique(np.concatenate([np.empty(0, np.int64), *changes.forgotten]))
     if shown is None:
@@ -68,8 +68,8 @@ def _changed(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple
 
 
 def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None) -> None:
-    seen = Fragment.holding(shown.schema, shown.rows(fragment.rows)) if shown else fragment
-    files.write_image(folder / files.name_of(batch, files.IMAGE), seen)
+    seen = Fragment.with_rows(shown.schema, shown.rows(fragment.rows)) if shown else fragment
+    files.write_image(folder / files.file_name(batch, files.IMAGE), seen)
     fragment.changes = Changes()
     _prune(folder, batch)
 
@@ -78,22 +78,22 @@ def publish_rows(
     snapshot: Path, name: str, number: int, batch: int, schema: Schema, rows: npt.NDArray[np.void]
 ) -> None:
     """Write all rows of a small cuboid after ``batch``, whose keys are distinct."""
-    folder = files.folder_of(snapshot, name, number)
+    folder = files.fragment_folder(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
-    files.write_image(folder / files.name_of(batch, files.IMAGE), Fragment.holding(schema, rows))
+    files.write_image(folder / files.file_name(batch, files.IMAGE), Fragment.with_rows(schema, rows))
     _prune(folder, batch)
 
 
 def _prune(folder: Path, batch: int) -> None:
     """Remove what is older than the previous image, which is committed, since ``batch`` has begun."""
-    before = [image for image in files.batches_of(folder, files.IMAGE) if image < batch]
+    before = [image for image in files.list_batches(folder, files.IMAGE) if image < batch]
     for kind in (files.IMAGE, files.DELTA):
-        for old in files.batches_of(folder, kind) if before else ():
+        for old in files.list_batches(folder, kind) if before else ():
             if old < before[-1]:
-                (folder / files.name_of(old, kind)).unlink(missing_ok=True)
+                (folder / files.file_name(old, kind)).unlink(missing_ok=True)
 
 
-def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
+def append_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
     """Append the cost of a fragment's batch; the last of several lines for a batch counts."""
     place = snapshot / "metrics" / f"fragment={number}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -52,16 +52,16 @@ class _Copy:
     def fetch(self, batch: int) -> tuple[Fragment | None, list[tuple[bytes, Longs]]]:
         """What is needed to get to ``batch``: a newer image if there is one, else the fragment as it is; and deltas."""
         start, since = self.fragment, self.batch
-        newer = [image for image in files.batches_of(self.folder, files.IMAGE) if since < image <= batch]
+        newer = [image for image in files.list_batches(self.folder, files.IMAGE) if since < image <= batch]
         if newer:
             since = newer[-1]
-            start = files.open_image(self.folder / files.name_of(since, files.IMAGE), self.schema)
+            start = files.open_image(self.folder / files.file_name(since, files.IMAGE), self.schema)
         if start is None:
             return None, []
-        numbers = [delta for delta in files.batches_of(self.folder, files.DELTA) if since < delta <= batch]
-        deltas = [files.read_delta(self.folder / files.name_of(delta, files.DELTA)) for delta in numbers]
+        numbers = [delta for delta in files.list_batches(self.folder, files.DELTA) if since < delta <= batch]
+        deltas = [files.read_delta(self.folder / files.file_name(delta, files.DELTA)) for delta in numbers]
         # images are removed before deltas: if no older image is left, deltas may be missing too
-        if min(files.batches_of(self.folder, files.IMAGE), default=batch) > since:
+        if min(files.list_batches(self.folder, files.IMAGE), default=batch) > since:
             raise FileNotFoundError(self.folder)
         return start, deltas
 
@@ -315,7 +315,7 @@ class Snapshot:
         return [copy for cuboid in self._cuboids.values() for copy in cuboid._copies.values()]
 
     @contextmanager
-    def held(self) -> Iterator[int]:
+    def locked(self) -> Iterator[int]:
         """Block refreshes by other threads during the block; yields the batch."""
         with self._lock:
             yield self.batch
@@ -330,10 +330,10 @@ class Snapshot:
             there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
             raise BadArgument(f"No results of a query '{query}'; queries: {there}.")
         rows = outputs.visible_files(job, query, since=since + 1).read()
-        return _own(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
+        return _sort_results(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
 
 
-def _own(rows: pa.Table) -> pa.Table:
+def _sort_results(rows: pa.Table) -> pa.Table:
     """Sort rows by the tuples at which they were found, and drop the columns with this order."""
     hidden = [name for name in rows.column_names if name.startswith("_")]
     order = [name for name in hidden if name.startswith("_q")]

@@ -139,7 +139,7 @@ class WatchedTollStage(TollStage):
         with state.timed("publish"):
             state.seen.publish(state.toll, snapshot, self.key, batch)
         line = {"batch": batch, "cuboid": "car", "tuples": state.tuples, "at": time.time(), "seconds": state.seconds}
-        publish.note_metrics(snapshot, self.key, line)
+        publish.append_metrics(snapshot, self.key, line)
 
 
 class WatchedAccountStage(AccountStage):

@@ -22,7 +22,7 @@ from slipstream._network.boxes.kernels import (
     Results,
     State,
     between,
-    both,
+    concat_column,
     exact,
     kinds,
     lowest,
@@ -35,7 +35,7 @@ from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 
 @compiled
-def numbered(groups: Longs, counts: Numbers) -> Longs:
+def number_arrivals(groups: Longs, counts: Numbers) -> Longs:
     """The number of each arrival in its group; ``counts[g, 0]``, the number of arrivals so far, is updated."""
     found = np.empty_like(groups)
     for i in range(groups.size):
@@ -45,7 +45,7 @@ def numbered(groups: Longs, counts: Numbers) -> Longs:
 
 
 @compiled
-def closing(
+def find_closing(
     starts: Longs,
     first: Longs,
     last: Longs,
@@ -90,8 +90,8 @@ def closing(
                     while came < stop and (arrived[came] < old or after[arrived[came] - old] < end):
                         came += 1
                     if count == group_of.size:
-                        group_of, number_of = _twice(group_of), _twice(number_of)
-                        begins, ends, triggers = _twice(begins), _twice(ends), _twice(triggers)
+                        group_of, number_of = _double(group_of), _double(number_of)
+                        begins, ends, triggers = _double(begins), _double(ends), _double(triggers)
                     group_of[count], number_of[count] = group, number
                     begins[count], ends[count] = low, high
                     triggers[count] = arrived[came] - old if came < stop else LAST
@@ -103,14 +103,14 @@ def closing(
 
 
 @compiled
-def _twice(values: Longs) -> Longs:
+def _double(values: Longs) -> Longs:
     longer = np.empty(2 * values.size, np.int64)
     longer[: values.size] = values
     return longer
 
 
 @compiled
-def rising(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
+def running_max(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
     """The latest arrival time of its group at each arrival; updates ``clocks``."""
     found = np.empty_like(ts)
     for i in range(ts.size):
@@ -256,7 +256,7 @@ class AggregateKernel:
         place = np.cumsum(opens) - 1
         codes_open = touched[opens]
         slots, owner = waiting.of(codes_open)
-        columns = {name: both(waiting.table, slots, new, name, taken) for name in self._columns}
+        columns = {name: concat_column(waiting.table, slots, new, name, taken) for name in self._columns}
         owners = np.concatenate([owner, place[local[taken]]])
         rows = _Rows(codes_open, owners, slots, taken, columns, passed[opens], passing[opens])
         found = self._windows(rows, after, local, new, rung)
@@ -273,7 +273,7 @@ class AggregateKernel:
         """Which tuples are in order, and the horizon after each; windows of tuples go by their numbers."""
         if not self.by_tuple:
             return self._horizon.pass_by(groups, codes, new[ON])
-        new[ON] = numbered(codes, groups.table.block("count", 1, INTEGER))
+        new[ON] = number_arrivals(codes, groups.table.block("count", 1, INTEGER))
         groups.table.touch(codes)
         return np.ones(codes.size, np.bool_), new[ON] + 1
 
@@ -282,7 +282,7 @@ class AggregateKernel:
         if self.timeout is None:
             return touched
         before = groups.table.take(_CLOCK, touched)
-        new[_CLOCK] = rising(codes, new[TS], groups.table.values(_CLOCK))
+        new[_CLOCK] = running_max(codes, new[TS], groups.table.values(_CLOCK))
         return before
 
     def _may_close(self, passed: Numbers, passing: Numbers) -> Bools:
@@ -301,7 +301,7 @@ class AggregateKernel:
         order = arrived if self.by_tuple else sort_groups(arrived, starts, values)
         first, last = self._grid.range(values[order])
         least = self._grid.ended(rows.passed)
-        group, number, begin, end, trigger = closing(
+        group, number, begin, end, trigger = find_closing(
             starts, first, last, least, rows.passed, rows.passing, arrived, after[rows.new], rows.slots.size,
             self._grid.form, self.timeout is not None,
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 The box cuts the stream of each id into trips (``_archive.silences``). A trip is emitted when it is over, as its points
 in order, with the number of the trip. An output directly after the box stores a row per trip instead, with the points
-in a column ``Trip`` of moving points (``trips_of``), so that ``slipstream._archive.open_archive`` can read it.
+in a column ``Trip`` of moving points (``to_trips``), so that ``slipstream._archive.open_archive`` can read it.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Archive(Operator):
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
         """Add points; returns the trips that are over, and rejects."""
-        reason, micros = np.full(len(tuples), FINE, np.uint8), _micros(tuples[self.time])
-        reason[_is_no_day(tuples[self.time])] = TIME
+        reason, micros = np.full(len(tuples), FINE, np.uint8), _to_micros(tuples[self.time])
+        reason[_is_invalid_time(tuples[self.time])] = TIME
         reason[self._unusable(tuples)] = NULL
         trips: OpenTrips = state["open"].open
         whole = np.flatnonzero(reason == FINE)
@@ -184,21 +184,21 @@ class Archive(Operator):
         return triggers.take(np.repeat(order, size)).with_columns(columns)
 
 
-def _micros(seconds: Array) -> Longs:
+def _to_micros(seconds: Array) -> Longs:
     """Convert seconds to microseconds; the result is arbitrary for invalid times."""
     with np.errstate(invalid="ignore"):
         bounded = np.clip(seconds, _FIRST, _END)
         return np.asarray(np.nan_to_num(np.round(bounded * _MICROS))).astype(np.int64)
 
 
-def _is_no_day(seconds: Array) -> Bools:
+def _is_invalid_time(seconds: Array) -> Bools:
     return np.asarray((seconds < _FIRST) | (seconds >= _END))
 
 
 # --- outputs
 
 
-def archives(network: Network) -> dict[str, Archive]:
+def archive_boxes(network: Network) -> dict[str, Archive]:
     """The outputs that store trips, each with its box."""
     boxes = {node.name: node for node in network.nodes}
     found = {output.name: boxes.get(output.arc.origin) for output in network.outputs if not output.arc.port}
@@ -210,7 +210,7 @@ def trip_schema(box: Archive, schema: Schema) -> pa.Schema:
     return pa.schema([(box.id, TYPES[schema[box.id]]), ("Trip", MOVING)])
 
 
-def trips_of(box: Archive, points: Mapping[str, pa.Array]) -> pa.Table:
+def to_trips(box: Archive, points: Mapping[str, pa.Array]) -> pa.Table:
     """Convert the points of consecutive trips to one row per trip."""
     trip = points["trip"].to_numpy()
     starts = np.flatnonzero(np.r_[True, trip[1:] != trip[:-1]])[: trip.size]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._network.boxes.aggregate import Grid, closing
+from slipstream._network.boxes.aggregate import Grid, find_closing
 from slipstream._network.boxes.kernels import (
     ARRIVAL,
     INSTANT,
@@ -22,7 +22,7 @@ from slipstream._network.boxes.kernels import (
     Released,
     Results,
     State,
-    both,
+    concat_column,
     horizons,
     kinds,
     sort_groups,
@@ -149,7 +149,7 @@ class ClockedKernel:
         slots = pool.slots()
         slots = slots[self._begin_to_end(pool.table.take(ON, slots), passing)]
         mine = np.flatnonzero(self._begin_to_end(new[ON], passing))
-        columns = {name: both(pool.table, slots, new, name, mine) for name in self._columns}
+        columns = {name: concat_column(pool.table, slots, new, name, mine) for name in self._columns}
         return _Rows(slots, mine, np.concatenate([pool.table.take(GROUP, slots), codes[mine]]), columns)
 
     def _begin_to_end(self, values: Numbers, passing: Numbers) -> Numbers:
@@ -164,7 +164,7 @@ class ClockedKernel:
         first, last = self._grid.range(rows.columns[ON][order])
         was, now = (np.repeat(value, touched.size) for value in (passed, steps.reached[-1:]))
         count = order.size
-        group, number, begin, end, _ = closing(
+        group, number, begin, end, _ = find_closing(
             starts, first, last, self._grid.ended(was), was, now, arrived, was[:0], count, self._grid.form, False
         )
         start, codes = self._grid.start(number), touched[group]

@@ -109,7 +109,7 @@ def kinds(types: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     return {name: kind(types[name]) for name in names}
 
 
-def tops(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
+def top_columns(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
     """The columns of a group's largest values; see ``horizons``."""
     lowest: Any = -np.inf if type_ == FLOAT else NULL_INTEGER
     return {f"{name} {i}": (kind(type_), lowest) for i in range(slack + 1)}
@@ -126,7 +126,7 @@ class Horizon:
     @property
     def columns(self) -> dict[str, tuple[str, Any]]:
         """The columns and their initial values."""
-        return tops(self.name, self.slack, self.type)
+        return top_columns(self.name, self.slack, self.type)
 
     def of(self, groups: Groups) -> Numbers:
         """The largest values of each group, ascending: the first is the horizon."""
@@ -212,7 +212,7 @@ def minus(values: Numbers, size: float) -> Numbers:
     return values - size
 
 
-def both(table: Table, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
+def concat_column(table: Table, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
     """A column of rows that were kept, with the new ones, or some of these, after them."""
     added = new[name] if which is None or which.size == new[name].size else new[name][which]
     return np.concatenate([table.take(name, slots), added]) if slots.size else added
@@ -267,10 +267,10 @@ class BSortKernel:
         touched, local = state.groups.distinct(codes)
         slots, owner = waiting.of(touched)
         buffers = np.zeros((touched.size, self.slack + 2), dtype=np.int64)
-        out = evictions(np.concatenate([owner, local]), both(waiting.table, slots, new, ON), buffers)
+        out = evictions(np.concatenate([owner, local]), concat_column(waiting.table, slots, new, ON), buffers)
         triggers = np.flatnonzero(out >= 0)
         gone = out[triggers]
-        released = {name: both(waiting.table, slots, new, name)[gone] for name in (TS, *self.payload)}
+        released = {name: concat_column(waiting.table, slots, new, name)[gone] for name in (TS, *self.payload)}
         kept = np.ones(out.size, dtype=bool)
         kept[gone] = False
         waiting.keep(touched, slots, kept[: slots.size])

@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network.flow import LIST, Train, sorted_train, tied
+from slipstream._network.flow import LIST, Train, count_ties, sort_train
 from slipstream._network.state.groups import Groups
 from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
 from slipstream._runtime.store import Store
@@ -415,14 +415,14 @@ def run(
     released: dict[str, list[Train]] = {output: [] for output in operator.ports}
     for output, train in (pair for found in steps for pair in found.items()):
         schema = schemas[operator.port(output)]
-        released[output].append(_checked(operator, output, train, schema, level))
+        released[output].append(_check_train(operator, output, train, schema, level))
     return [
         Train.concat(trains) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
     ]
 
 
-def _checked(operator: Operator, output: str, train: Train, schema: Schema, level: int) -> Train:
+def _check_train(operator: Operator, output: str, train: Train, schema: Schema, level: int) -> Train:
     """Check and convert a train for the boxes after an operator."""
     columns = {}
     for name, type_ in schema.items():
@@ -434,9 +434,9 @@ def _checked(operator: Operator, output: str, train: Train, schema: Schema, leve
                 hint="step must return the columns that outputs declares.",
             )
         columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
-    train = sorted_train(train.with_columns(columns))
+    train = sort_train(train.with_columns(columns))
     order = train.order.copy()
-    order[:, level] += tied(train.order)
+    order[:, level] += count_ties(train.order)
     return Train(train.ts, train.shed, order, train.columns)
 
 
@@ -450,7 +450,7 @@ def parameters(operator: Operator) -> dict[str, Any]:
     return found
 
 
-def holds_back(box: Any) -> bool:
+def emits_at_end(box: Any) -> bool:
     """Whether a box emits tuples when the input has ended."""
     return isinstance(box, Operator) and type(box).finish is not Operator.finish
 

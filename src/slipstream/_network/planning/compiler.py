@@ -19,18 +19,18 @@ from uuid import uuid4
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
-from slipstream._network.boxes.window_functions import encoded
+from slipstream._network.boxes.window_functions import encode_column
 from slipstream._network.functions import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.schemas import Checked
-from slipstream._network.sql.projection import projected
-from slipstream._network.state.stored import StoredTable, store
+from slipstream._network.sql.projection import project
+from slipstream._network.state.stored import StoredTable, store_tables
 from slipstream._network.tasks import intake
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, Unpacker
 from slipstream._network.tasks.parcels import COLUMNS
-from slipstream._network.tasks.sink import COLUMNS as WORDS
+from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime import state_cache
@@ -102,7 +102,7 @@ def compile_network(
     for place, source in enumerate(checked.network.sources):
         if source.name not in inputs:
             raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame per source.")
-        rows[place] = intake.packed(inputs[source.name], source.name, source.schema, place)
+        rows[place] = intake.pack_frame(inputs[source.name], source.name, source.schema, place)
     return compile_rows(checked, rows, tables, folder=folder, parallel=parallel)
 
 
@@ -123,17 +123,17 @@ def compile_rows(
     tuples with that bit in ``_shed`` are dropped. When several tasks read (``shared``), each does its part of the work
     that needs no state.
     """
-    rows = intake.all_rows(inputs)
+    rows = intake.union_rows(inputs)
     # without a folder of its own, the tables of a network are stored in this process's temporary folder
-    stored = _stored(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
+    stored = _store_tables(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
     superbox = Superbox(plan(checked, taps), stored, dict(drops or {}), parallel)
     warm = ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
-    made = _assembled(rows, superbox, sink, warm.enter_context(state_cache.open_cache()), shared)
+    made = _assemble(rows, superbox, sink, warm.enter_context(state_cache.open_cache()), shared)
     return Compiled(superbox.plan, superbox.stages, made, warm)
 
 
-def _assembled(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: str, shared: bool) -> DataFrame:
+def _assemble(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: str, shared: bool) -> DataFrame:
     """Append the stages to the rows of the sources."""
     stages = superbox.stages
     if stages.parallel == 1 and not shared:
@@ -143,14 +143,14 @@ def _assembled(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: s
         rows = rows.mapInArrow(Carrier(superbox, Marker(sink.folder, sink.network) if sink else None), COLUMNS)
     for number in range(1, stages.count + 1):
         for _ in range(stages.rounds[number - 1]):
-            rows = projected(rows, superbox, number)
+            rows = project(rows, superbox, number)
         stage = SuperboxStage(engine, superbox, sink, number)
-        schema = WORDS if sink and number == stages.count else COLUMNS
+        schema = REPORT_COLUMNS if sink and number == stages.count else COLUMNS
         rows = rows.groupBy("key").transformWithStateInPandas(stage, schema, "Append", "None")
-    return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered(superbox.plan))
+    return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered_columns(superbox.plan))
 
 
-def _delivered(plan: Plan) -> str:
+def _delivered_columns(plan: Plan) -> str:
     """The Spark columns of a delivered tuple."""
     columns = {"output": "string", "ts": "bigint", **dict.fromkeys(plan.keys, "bigint")}
     for name, delivery in plan.outputs.items():
@@ -158,13 +158,13 @@ def _delivered(plan: Plan) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
-def _stored(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
+def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
     """The stored tables, as files that tasks map into memory."""
     found = {}
     for table in checked.network.tables:
         arrow = _table(checked, tables, table.name).orderBy(*table.schema).toArrow()
-        found[table.name] = {name: encoded(arrow[name], type_) for name, type_ in table.schema.items()}
-    return store(folder, found)
+        found[table.name] = {name: encode_column(arrow[name], type_) for name, type_ in table.schema.items()}
+    return store_tables(folder, found)
 
 
 def _table(checked: Checked, tables: Mapping[str, DataFrame], name: str) -> DataFrame:

@@ -36,7 +36,7 @@ from slipstream._network.boxes.operators import Operator
 from slipstream._network.boxes.resample import ResampleKernel
 from slipstream._network.boxes.running import RunningKernel
 from slipstream._network.boxes.window_functions import Function
-from slipstream._network.schemas import Checked, beside, joined
+from slipstream._network.schemas import Checked, join_columns, latest_columns
 from slipstream._network.sql import expressions
 
 
@@ -252,7 +252,7 @@ class _Planner:
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
         for side in (0, 1):
-            sources = beside(box, *self._checked.inputs(node))
+            sources = latest_columns(box, *self._checked.inputs(node))
             mine = {f"p{side}_{out}": column for out, (where, column) in sources.items() if where == side}
             payload[side].extend(mine)
             keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.on)}
@@ -274,7 +274,7 @@ class _Planner:
         assert box.left is not None
         assert box.right is not None
         assert box.size is not None
-        names = joined(*self._checked.inputs(node))
+        names = join_columns(*self._checked.inputs(node))
         equal = expressions.equalities(box.predicate)
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
@@ -353,7 +353,7 @@ def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str 
     bound: list[Function] = []
     names: dict[str, str] = {}
     for place, text in enumerate(wanted.values()):
-        call = expressions.call(text)
+        call = expressions.parse_call(text)
         mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
         bound.append(Function(f"f{place}", call.function, mine, functions.registered(call.function)))
     return tuple(bound), {name: argument for argument, name in names.items()}

@@ -19,7 +19,7 @@ from slipstream._errors import BadArgument
 from slipstream._network.algebra import Aggregate, Join, Latest, Map
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
-from slipstream._network.schemas import beside, joined
+from slipstream._network.schemas import join_columns, latest_columns
 from slipstream._network.sql.translation import Translations
 
 #: consecutive ways, with a look-up in a stored table between two of them
@@ -54,7 +54,7 @@ class Stage:
     partitions: int
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """A description for people.
 
         >>> Stage(1, ("by_car",), (("vid",),), 4).said
@@ -95,7 +95,7 @@ class Stages:
         return Stage(number, boxes, keys, self.parallel if keys or not keyed else 1)
 
 
-def stages_of(plan: Plan, translations: Translations, parallel: int) -> Stages:
+def plan_stages(plan: Plan, translations: Translations, parallel: int) -> Stages:
     """Divide a plan into stages with ``parallel`` partitions."""
     return _Planner(plan, translations, parallel).stages()
 
@@ -115,7 +115,7 @@ class _Planner:
                 self._settle(runner)
         kept = {point.name for point in self._plan.checked.network.kept}
         for name, delivery in self._plan.outputs.items():
-            self._made.homes[delivery.layout.id] = self._gathered(delivery) if name in kept else Home(0, anywhere=True)
+            self._made.homes[delivery.layout.id] = self._gather(delivery) if name in kept else Home(0, anywhere=True)
         ends = [self._after(chain, d) for d in self._plan.outputs.values() for chain in self._chains(d)]
         self._made.count = max([1, *ends, *(home.stage for home in self._made.homes.values())])
         self._made.rounds = self._rounds()
@@ -231,10 +231,10 @@ class _Planner:
         return name
 
     def _before_look_up(self, name: str, runner: Runner) -> str | None:
-        side, column = joined(*self._plan.checked.inputs(runner.node))[name]
+        side, column = join_columns(*self._plan.checked.inputs(runner.node))[name]
         return column if side == runner.sides[0].side else None
 
-    def _gathered(self, delivery: Delivery) -> Home:
+    def _gather(self, delivery: Delivery) -> Home:
         """The home of an output whose tuples are numbered: one partition."""
         chains = list(self._chains(delivery))
         stage = max(self._after(chain, delivery) for chain in chains)
@@ -256,5 +256,5 @@ def _place_of(name: str, runner: Runner, plan: Plan) -> int | None:
         return place if place < len(groups[0]) else None
     box, inputs = runner.node.box, plan.checked.inputs(runner.node)
     if isinstance(box, Join | Latest):
-        side, name = (joined(*inputs) if isinstance(box, Join) else beside(box, *inputs))[name]
+        side, name = (join_columns(*inputs) if isinstance(box, Join) else latest_columns(box, *inputs))[name]
     return groups[side].index(name) if name in groups[side] else None

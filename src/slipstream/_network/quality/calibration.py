@@ -21,7 +21,7 @@ from slipstream._network.quality import shedding
 from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.statistics import Figures, Statistics, measure
 from slipstream._network.running.failures import query_errors
-from slipstream._network.running.recordings import cut
+from slipstream._network.running.recordings import cut_trains
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.running.trains import write_train
 from slipstream._network.schemas import Checked
@@ -44,36 +44,36 @@ class Marginal(NamedTuple):
     reading: float  # of one that is dropped at once
 
 
-def rehearse(
+def calibrate(
     spark: SparkSession,
     checked: Checked,
     samples: Mapping[str, pa.Table],
     tables: Mapping[str, DataFrame] | None = None,
 ) -> Statistics:
     """Measure the cost of every box and of carrying a tuple, on samples of the sources' tuples in arrival order."""
-    frames = {name: spark.createDataFrame(numbered(table)) for name, table in samples.items()}
+    frames = {name: spark.createDataFrame(number_tuples(table)) for name, table in samples.items()}
     found = measure(spark, checked, frames, tables)
     rates = {name: float(table.num_rows) for name, table in samples.items()}
     total = sum(rates.values())
     shares = {name: rate / max(total, 1) for name, rate in rates.items()}
     cores = spark.sparkContext.defaultParallelism
     boxes = analyse(checked, found, shares, cores=cores)
-    whole, reading = (seconds * cores for seconds in marginal(spark, checked, samples, tables))
+    whole, reading = (seconds * cores for seconds in measure_marginal(spark, checked, samples, tables))
     left = max(whole - reading, 0.0)
     if total >= FEW and left < boxes.min_cap:
         # boxes measured on their own may be slower than in the run, which counts if it was long enough
         found = replace(
-            found, figures={name: _cheaper(one, left / boxes.min_cap) for name, one in found.figures.items()}
+            found, figures={name: _scale_cost(one, left / boxes.min_cap) for name, one in found.figures.items()}
         )
     carrying = max(left - boxes.min_cap, 0.0) / max(boxes.carried, 1e-9)
     return replace(found, carrying=carrying, reading=reading)
 
 
-def _cheaper(figures: Figures, share: float) -> Figures:
+def _scale_cost(figures: Figures, share: float) -> Figures:
     return replace(figures, cost=figures.cost * share)
 
 
-def marginal(
+def measure_marginal(
     spark: SparkSession,
     checked: Checked,
     samples: Mapping[str, pa.Table],
@@ -84,16 +84,16 @@ def marginal(
         run = Execution.lay_out(Path(folder) / "run", checked.network)
         everything = {str(place): 1.0 for place in run.places}
         for name, table in samples.items():
-            trains = parts(table, TRAINS)
+            trains = cut_parts(table, TRAINS)
             dropped = [shedding.stamp(train, run.places, everything, {}) for train in trains]
             for number, train in enumerate(trains + dropped):
                 write_train(run.folder / "in" / name, number, train)
-        taken = seconds_of(run, spark, tables)
+        taken = time_batches(run, spark, tables)
     half = len(taken) // 2
     return Marginal(slope(taken[WARM:half]), slope(taken[half:]))
 
 
-def seconds_of(
+def time_batches(
     run: Execution, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None
 ) -> list[tuple[int, float]]:
     """Run a network on what has arrived; returns the tuples and the seconds of each batch."""
@@ -108,16 +108,16 @@ def seconds_of(
     return [(taken[p.batchId], p.durationMs["triggerExecution"] / 1000) for p in progress if taken.get(p.batchId)]
 
 
-def parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:
+def cut_parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:
     """Add arrival numbers to a table and cut it into consecutive parts of these relative lengths."""
     lengths = list(lengths)
     bounds = [table.num_rows * sum(lengths[:i]) // sum(lengths) for i in range(len(lengths) + 1)]
-    return [numbered(table).slice(start, end - start) for start, end in pairwise(bounds)]
+    return [number_tuples(table).slice(start, end - start) for start, end in pairwise(bounds)]
 
 
-def numbered(table: pa.Table) -> pa.Table:
+def number_tuples(table: pa.Table) -> pa.Table:
     """Add arrival numbers to tuples that all arrive at once."""
-    return next(cut(table, max(table.num_rows, 1), 0, None))
+    return next(cut_trains(table, max(table.num_rows, 1), 0, None))
 
 
 def slope(batches: list[tuple[int, float]]) -> float:

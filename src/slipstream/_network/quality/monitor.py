@@ -39,20 +39,20 @@ class Measured:
     values: list[float]  # quantiles of the column with a value graph, if there is one
 
     @classmethod
-    def of(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
+    def measure(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
         """Measure tuples that arrived at ``ts``."""
         worth = np.empty(0) if values is None else values.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
         return cls(len(ts), float(ts.mean()), int(ts.min()), _quantiles(ts), _quantiles(worth))
 
     @classmethod
-    def together(cls, parts: list[Measured]) -> Measured:
+    def merge(cls, parts: list[Measured]) -> Measured:
         """Merge the measurements of several tasks; quantiles are weighted by the number of tuples."""
         if len(parts) == 1:
             return parts[0]
         total = sum(part.tuples for part in parts)
         mean = sum(part.arrival * part.tuples for part in parts) / total
-        arrivals = _merged([(part.arrivals, part.tuples) for part in parts])
-        values = _merged([(part.values, part.tuples) for part in parts])
+        arrivals = _merge_quantiles([(part.arrivals, part.tuples) for part in parts])
+        values = _merge_quantiles([(part.values, part.tuples) for part in parts])
         return cls(total, mean, min(part.oldest for part in parts), arrivals, values)
 
 
@@ -63,7 +63,7 @@ def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
     return found
 
 
-def _merged(parts: list[tuple[list[Any], int]]) -> list[Any]:
+def _merge_quantiles(parts: list[tuple[list[Any], int]]) -> list[Any]:
     """Quantiles of everything from those of the parts, weighted by their sizes."""
     known = [(values, tuples) for values, tuples in parts if values]
     if not known:
@@ -103,7 +103,7 @@ class Monitor:
 
     def entries(self) -> list[dict[str, Any]]:
         """The batches so far that had tuples, each with its number and the microsecond of its commit."""
-        return entries_of(read_journal(self.folder))
+        return monitor_entries(read_journal(self.folder))
 
     def rejected(self) -> tuple[int, int]:
         """The number of rejected lines and tuples, and the total number."""
@@ -117,11 +117,11 @@ class Monitor:
         totals = {output.name: nothing for output in self.outputs}
         for entry in self.entries():
             for name, line in entry["outputs"].items():
-                totals[name] = _added(totals[name], line)
+                totals[name] = _add_line(totals[name], line)
         return totals
 
 
-def entries_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
+def monitor_entries(batches: Iterable[Batch]) -> list[dict[str, Any]]:
     """The monitor's figures of the batches that had tuples."""
     return [
         {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
@@ -156,7 +156,7 @@ def _mean(graph: Graph, quantiles: list[float]) -> float:
     return float(graph.over(quantiles).mean())
 
 
-def _added(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:
+def _add_line(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:
     count = total["tuples"] + line["tuples"]
     means = {key: (total[key] * total["tuples"] + line[key] * line["tuples"]) / count for key in _MEANS}
     return {"tuples": count, **means, "worst": max(total["worst"], line["worst"])}

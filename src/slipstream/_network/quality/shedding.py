@@ -38,7 +38,7 @@ GOOD, ALL_GOOD = 0.9, 0.99
 #: factors by which the controller adapts the assumed capacity, and its maximum as a multiple of the nominal one
 FASTER_DOWN, SLOWLY_UP, TRUST = 0.7, 1.1, 10.0
 #: bits in a tuple's mask
-MOST = 62
+MAX_PLACES = 62
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def places(network: Network) -> tuple[Place, ...]:
     # a box that borrows the state of the one before it must see all tuples that this one processed
     borrows = {node.name for node in network.nodes if isinstance(node.box, Operator) and node.box.borrows}
     found = [place for place in found if place.is_output or place.side or place.taker not in borrows]
-    return tuple(dict.fromkeys(found))[:MOST]
+    return tuple(dict.fromkeys(found))[:MAX_PLACES]
 
 
 def own_branches(network: Network, output: str) -> tuple[Place, ...]:
@@ -118,7 +118,7 @@ def plan(
         dropped = {(place.taker, place.side, place.is_output): share for place, share in wanted.items()}
         found = analyse(checked, statistics, rates, cores=cores, headroom=headroom, dropped=dropped)
         delivered = {name: found.outputs[name] / rate if rate else 1.0 for name, rate in full.outputs.items()}
-        return Shedding(dict(wanted), delivered, worth(checked.network, delivered), found)
+        return Shedding(dict(wanted), delivered, total_utility(checked.network, delivered), found)
 
     now = tried(shares)
     while not now.analysis.holds:
@@ -127,7 +127,7 @@ def plan(
         if not useful:
             break
         now = min(useful, key=lambda option: _price(checked.network, now, option))
-    even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
+    even = plan_evenly(checked, statistics, rates, cores=cores, headroom=headroom)
     return even if even.utility > now.utility else now
 
 
@@ -140,7 +140,7 @@ def _price(network: Network, now: Shedding, then: Shedding) -> float:
     return lost / (now.analysis.min_cap - then.analysis.min_cap)
 
 
-def evenly(
+def plan_evenly(
     checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
 ) -> Shedding:
     """The result of dropping the same share of everything, for comparison."""
@@ -152,10 +152,10 @@ def evenly(
         checked, statistics, {name: rate * (1 - share) for name, rate in rates.items()}, cores=cores, headroom=headroom
     )
     everywhere = {p: share for p in places(checked.network) if p.arc.origin in rates}
-    return Shedding(everywhere, delivered, worth(checked.network, delivered), fits)
+    return Shedding(everywhere, delivered, total_utility(checked.network, delivered), fits)
 
 
-def delivered(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
+def delivered_shares(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
     """The share of each output that drops at places (by their text) leave, as far as the network determines it."""
     rates = {source.name: 1.0 for source in checked.network.sources}
     dropped = {(p.taker, p.side, p.is_output): shares.get(str(p), 0.0) for p in wanted}
@@ -163,7 +163,7 @@ def delivered(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, fl
     return {name: left[name] / rate if rate else 1.0 for name, rate in full.items()}
 
 
-def worth(network: Network, delivered: Mapping[str, float]) -> float:
+def total_utility(network: Network, delivered: Mapping[str, float]) -> float:
     """The total utility of all outputs when these shares of them are delivered."""
     return sum(output.quality.drop.at(delivered[output.name]) for output in network.outputs)
 
@@ -178,12 +178,12 @@ def stamp(train: pa.Table, wanted: Sequence[Place], shares: Mapping[str, float],
     for bit, place in enumerate(wanted):
         share = shares.get(str(place), 0.0)
         if share > 0:
-            mask |= np.where(_chosen(train, share, values.get(str(place))), np.int64(1) << bit, 0)
+            mask |= np.where(_choose(train, share, values.get(str(place))), np.int64(1) << bit, 0)
     kept = train.drop_columns([SHED]) if SHED in train.column_names else train
     return kept.append_column(SHED, pa.array(mask))
 
 
-def _chosen(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> Bools:
+def _choose(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> Bools:
     """Which tuples to drop: a random share, or those whose values have the least utility.
 
     A tuple has one random number for all places, so what is dropped everywhere need not even enter the network.
@@ -200,7 +200,7 @@ def _chosen(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> B
     return chosen
 
 
-def entering(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
+def drop_unused(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
     """The tuples of a stamped train that are not dropped on every way out of the source."""
     ways = takers(network, source)
     bits = [bit for bit, place in enumerate(wanted) if (place.taker, place.side, place.is_output) in ways]
@@ -210,7 +210,7 @@ def entering(stamped: pa.Table, network: Network, source: str, wanted: Sequence[
     return stamped.filter(pa.array((stamped[SHED].to_numpy() & everywhere) != everywhere))
 
 
-def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
+def value_graphs(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
     """The places that can shed by value: their output has a value graph, and their arc is a source's."""
     found = {}
     sources = {source.name: source for source in network.sources}
@@ -242,18 +242,18 @@ class Marker:
         if not shares:
             return tuples, {}
         wanted = places(self.network)
-        marked = stamp(tuples, wanted, shares, by_value(self.network, wanted))
-        return marked, counted(marked, wanted)
+        marked = stamp(tuples, wanted, shares, value_graphs(self.network, wanted))
+        return marked, count_dropped(marked, wanted)
 
 
-def counted(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
+def count_dropped(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
     """Count the tuples of a stamped train that are dropped at each place."""
     mask = stamped[SHED].to_numpy()
     lost = {str(place): int(((mask >> bit) & 1).sum()) for bit, place in enumerate(wanted)}
     return {place: count for place, count in lost.items() if count}
 
 
-def rates_of(
+def recent_rates(
     monitor: Sequence[Mapping[str, Any]], rates: Mapping[str, float], seconds: float = 10.0
 ) -> dict[str, float]:
     """The recent rate of each source of ``rates``, in tuples per second."""

@@ -19,10 +19,10 @@ from slipstream._network import functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
-from slipstream._network.boxes.window_functions import Values, encoded, nulls
+from slipstream._network.boxes.window_functions import Values, encode_column, nulls
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
-from slipstream._network.schemas import joined
+from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Meter:
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
                 rows = self._tables[table.name].orderBy(*table.schema).toArrow()
-                found[table.name] = {name: encoded(rows[name], type_) for name, type_ in table.schema.items()}
+                found[table.name] = {name: encode_column(rows[name], type_) for name, type_ in table.schema.items()}
         return found
 
     def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
@@ -177,7 +177,7 @@ class _Meter:
         met = frame.alias(names[0]).join(table, _expr(box.predicate), how)
         columns = (
             f"{('left', 'right')[side]}.{column} as {out}"
-            for out, (side, column) in joined(*self._checked.inputs(node)).items()
+            for out, (side, column) in join_columns(*self._checked.inputs(node)).items()
         )
         return met.selectExpr("_seq", "_ts", *columns)
 
@@ -207,7 +207,7 @@ class _Meter:
             columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows
-            typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
+            typed = {name: encode_column(columns[name], side.layout.types[name]) for name in side.layout.columns}
             sorted_ = np.argsort(here)
             part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, INSTANT: columns["_seq"].to_numpy(), **typed}
             inputs.append({name: values[sorted_] for name, values in part.items()})
@@ -229,7 +229,7 @@ def _train(table: pa.Table, schema: Schema) -> Train:
     table = table.sort_by("_seq")
     order = np.zeros((table.num_rows, 2), np.int64)
     order[:, 0] = table["_seq"].to_numpy()
-    columns = {name: encoded(table[name], type_) for name, type_ in schema.items()}
+    columns = {name: encode_column(table[name], type_) for name, type_ in schema.items()}
     return Train(table["_ts"].to_numpy(), np.zeros(table.num_rows, np.int64), order, columns)
 
 

@@ -41,7 +41,7 @@ class Span:
     path: Path
 
     @classmethod
-    def of(cls, path: Path) -> Span | None:
+    def parse(cls, path: Path) -> Span | None:
         """Parse a file's name; None for other files."""
         found = _NAME.fullmatch(path.name)
         return found and cls(int(found["last"]), int(found["first"] or found["last"]), path)
@@ -62,7 +62,7 @@ class History:
 
     def spans(self) -> list[Span]:
         """The files in effect, oldest first, without those that a compacted file replaces."""
-        found = sorted(filter(None, map(Span.of, self.folder.glob("train-*.parquet"))))
+        found = sorted(filter(None, map(Span.parse, self.folder.glob("train-*.parquet"))))
         merged = [span for span in found if span.first < span.last]
         return [s for s in found if not any(m.first <= s.first and s.last <= m.last and m != s for m in merged)]
 
@@ -72,7 +72,7 @@ class History:
         A batch that is repeated after a crash is not added twice, but queries that do not have it yet get it.
         """
         path = self.folder / f"train-{number:08d}.parquet"
-        with self._alone():
+        with self._lock():
             if all(span.last < number for span in self.spans()):
                 self._put(path, number, write)
             if path.exists():
@@ -83,14 +83,14 @@ class History:
     def attach(self, folder: Path) -> None:
         """Give a query the history, and every new train."""
         folder.mkdir(parents=True, exist_ok=True)
-        with self._alone():
+        with self._lock():
             for span in self.spans():
                 _link(span.path, folder)
             self._write_attached([*self.attached(), folder.resolve()])
 
     def detach(self, folder: Path) -> None:
         """Stop giving a query new trains."""
-        with self._alone():
+        with self._lock():
             self._write_attached([known for known in self.attached() if known != folder.resolve()])
 
     def attached(self) -> list[Path]:
@@ -101,7 +101,7 @@ class History:
     # --- under the lock
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -146,7 +146,7 @@ class History:
 
     def _compact(self) -> None:
         """Merge the oldest single batches into one file, once there are many; row group by row group."""
-        for gone in {*filter(None, map(Span.of, self.folder.glob("train-*.parquet")))} - {*self.spans()}:
+        for gone in {*filter(None, map(Span.parse, self.folder.glob("train-*.parquet")))} - {*self.spans()}:
             gone.path.unlink()  # left over when a compaction was interrupted
         single = [span for span in self.spans() if span.first == span.last]
         if len(single) < 2 * self.compacted:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._io.outputs import COMPACT_EVERY, Tail
 from slipstream._network.quality import shedding
-from slipstream._network.quality.monitor import entries_of
+from slipstream._network.quality.monitor import monitor_entries
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.run_folder import ALL, Execution
 from slipstream._runtime import job
@@ -84,11 +84,11 @@ class _NetworkLife(job.Life):
 
     def has_ended(self, query: StreamingQuery) -> bool:
         """Release the trains that are due; returns whether all input has arrived."""
-        return not self._execution.is_coming(query)
+        return not self._execution.has_more_input(query)
 
     def poll(self, query: StreamingQuery) -> None:  # noqa: ARG002
         """Adapt load shedding to the batches since the last poll."""
-        if self._controller and (fresh := entries_of(self._journal.batches())):
+        if self._controller and (fresh := monitor_entries(self._journal.batches())):
             self._recent.extend(fresh)
             _shed(self._execution, self._controller, list(self._recent))
 
@@ -119,7 +119,7 @@ class _AttachedLife(_NetworkLife):
 
 def _shed(execution: Execution, controller: shedding.Controller, entries: list[dict[str, Any]]) -> None:
     if execution.feeds:
-        controller.rates = shedding.rates_of(entries, controller.rates)
+        controller.rates = shedding.recent_rates(entries, controller.rates)
     shares = controller.adjust(entries)
     if shares is not None:
         execution.shares = shares

@@ -23,7 +23,7 @@ def query_errors(network: Network, folder: Path | None = None, again: str = "") 
     """
     from pyspark.errors import StreamingQueryException
 
-    again = again or _again(folder)
+    again = again or _resume_hint(folder)
     try:
         yield
     except StreamingQueryException as error:
@@ -51,5 +51,5 @@ def _failure(network: Network, folder: Path | None, error: Exception, again: str
     )
 
 
-def _again(folder: Path | None) -> str:
+def _resume_hint(folder: Path | None) -> str:
     return f"Committed output is safe: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT

@@ -24,7 +24,7 @@ from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import columns_of
+from slipstream._cuboid.sources import source_columns
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, POSITION
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 TRAIN = 50_000
 
 
-def declared(script: Script) -> tuple[str, Schema]:
+def single_cuboid(script: Script) -> tuple[str, Schema]:
     """Return the one cuboid that a script declares."""
     if len(script.cuboids) != 1:
         raise BadArgument(
@@ -59,21 +59,21 @@ def declared(script: Script) -> tuple[str, Schema]:
     return next(iter(script.cuboids.items()))
 
 
-def network_of(script: Script, ranges: tuple[int, ...] = ()) -> Network:
+def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
     """Return the network that fills the cuboid of a script; with ``ranges``, partitions are ranges of its key.
 
-    >>> net = network_of(declare.parse("CREATE CUBOID s (id INT KEY, x AST(3)); CREATE QUERY q AS SELECT id FROM s"))
+    >>> net = build_network(declare.parse("CREATE CUBOID s (id INT KEY, x AST(3)); CREATE QUERY q AS SELECT id FROM s"))
     >>> [node.name for node in net.nodes], [output.name for output in net.outputs]
     (['s', 'q'], ['q'])
     """
-    name, schema = declared(script)
+    name, schema = single_cuboid(script)
     _check_queries(script)
     if list(ranges) != sorted(set(ranges)):
         raise BadArgument(f"--ranges {ranges}: not in increasing order.", hint="Give the first key of each range.")
     builder = Builder(name)
     box = _unused(name, script.queries)
-    source = builder.source(_unused("stream", [*script.queries, box]), **columns_of(schema))
-    kept = source.through(Keep(declare.as_text(name, schema, script.patterns), ranges), name=box)
+    source = builder.source(_unused("stream", [*script.queries, box]), **source_columns(schema))
+    kept = source.through(Keep(declare.format_declarations(name, schema, script.patterns), ranges), name=box)
     for label, text in script.queries.items():
         kept.through(CuboidQuery(text.strip()), name=label).to(label)
     network = builder.build()
@@ -97,7 +97,7 @@ def _keep_of(network: Network) -> Keep:
     return keep
 
 
-def begun(out: Path, network: Network) -> Execution | None:
+def open_existing(out: Path, network: Network) -> Execution | None:
     """Return the execution in a folder, or None if it is new; refuse a folder with something else."""
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
@@ -128,9 +128,9 @@ def is_run(where: str) -> bool:
     return (Path(where) / "manifest.json").is_file()
 
 
-def tuples_of(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
+def read_run(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
     """Return the tuples of a run for a cuboid: its position reports, or all if the cuboid has their ``type``."""
-    wanted = columns_of(schema)
+    wanted = source_columns(schema)
     fields = {name: columns.get(name, name) for name in wanted}
     for name, field in fields.items():
         if field not in FIELDS:
@@ -167,7 +167,7 @@ def fill(
 
     A job that was started in the folder resumes. ``settings`` are for the brokers of a topic.
     """
-    execution = begun(out, network)
+    execution = open_existing(out, network)
     if execution is None:
         ranges = _keep_of(network).ranges
         parts = len(ranges) + 1 if ranges else fragments or spark.sparkContext.defaultParallelism

@@ -150,17 +150,17 @@ def _problem(line: str, schema: Schema) -> str:
     return ""
 
 
-def arrivals(count: int, start: int, rate: float | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def arrival_times(count: int, start: int, rate: float | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The arrival of each tuple, in microseconds: all at the start, or at a rate per second."""
     if rate is None:
         return np.full(count, start, dtype=np.int64)
     return start + (np.arange(count) * (1e6 / rate)).astype(np.int64)
 
 
-def cut(table: pa.Table, size: int, start: int, rate: float | None) -> Iterator[pa.Table]:
+def cut_trains(table: pa.Table, size: int, start: int, rate: float | None) -> Iterator[pa.Table]:
     """Cut a table into trains of ``size`` tuples, with arrival numbers and times."""
     numbers = pa.array(np.arange(table.num_rows, dtype=np.int64))
-    times = pa.array(arrivals(table.num_rows, start, rate))
+    times = pa.array(arrival_times(table.num_rows, start, rate))
     table = table.add_column(0, SEQ, numbers).add_column(1, TS, times)
     for first in range(0, max(table.num_rows, 1), size):
         yield table.slice(first, size)
@@ -169,6 +169,6 @@ def cut(table: pa.Table, size: int, start: int, rate: float | None) -> Iterator[
 def write_trains(folder: Path, table: pa.Table, size: int, start: int, rate: float | None) -> int:
     """Write a recording as trains into a folder; returns their number."""
     number = -1
-    for number, train in enumerate(cut(table, size, start, rate)):
+    for number, train in enumerate(cut_trains(table, size, start, rate)):
         write_train(folder, number, train)
     return number + 1

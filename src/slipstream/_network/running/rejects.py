@@ -21,14 +21,14 @@ from slipstream._network.tasks.sink import Tuples
 REASON = "reason"
 
 
-def unclaimed(network: Network) -> dict[str, Arc]:
+def unconnected(network: Network) -> dict[str, Arc]:
     """Return the unconnected arcs of rejects, by names that no output has.
 
     >>> from slipstream._network import Builder, Keep
     >>> net = Builder("n")
     >>> kept = net.source("s", vid="integer").through(Keep("CREATE CUBOID car (vid INT KEY)"), name="car")
     >>> kept.to("kept")
-    >>> unclaimed(net.build())
+    >>> unconnected(net.build())
     {'car.rejects': Arc(origin='car', port=1)}
     """
     if any(end.name == REJECTS for end in network.ends):
@@ -41,12 +41,12 @@ def unclaimed(network: Network) -> dict[str, Arc]:
     return {name: arc for name, arc in found.items() if arc not in taken}
 
 
-def are(name: str) -> bool:
-    """Whether a name is one that :func:`unclaimed` gives to rejects; names of outputs have no dots."""
+def is_rejects(name: str) -> bool:
+    """Whether a name is one that :func:`unconnected` gives to rejects; names of outputs have no dots."""
     return name.endswith(f".{REJECTS}")
 
 
-def of_box(name: str, train: Train, plan: Plan) -> Tuples:
+def convert_rejects(name: str, train: Train, plan: Plan) -> Tuples:
     """Convert what a box rejected to rows of the output."""
     types = {column: type_ for column, type_ in plan.outputs[name].layout.types.items() if column != REASON}
     tuples = Tuples(train.ts, {}, {column: train.columns[column] for column in types}, types)

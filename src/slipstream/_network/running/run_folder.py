@@ -45,21 +45,20 @@ from slipstream._io.sources import Feed, has_ended, is_open, last_offsets
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Filter, Network, Source
 from slipstream._network.boxes import operators
-from slipstream._network.boxes.archive import archives, trip_schema
+from slipstream._network.boxes.archive import archive_boxes, trip_schema
 from slipstream._network.boxes.cuboids import cuboids_of
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
 from slipstream._network.quality.monitor import Monitor
-from slipstream._network.running import rejects
-from slipstream._network.running import results as looking
+from slipstream._network.running import rejects, results
 from slipstream._network.running.connection_points import History
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import read_inputs, write_trains
-from slipstream._network.running.trains import arriving, last_arrival, open_trains, write_train
+from slipstream._network.running.trains import last_arrival, open_trains, set_arrivals, write_train
 from slipstream._network.schemas import Checked, check
 from slipstream._network.sql import expressions
 from slipstream._network.tasks import sink
-from slipstream._network.tasks.intake import REJECT_TYPES, numbered, packed
+from slipstream._network.tasks.intake import REJECT_TYPES, pack_frame, with_source
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
 from slipstream._tools.logs import append_lines, read_lines
@@ -128,7 +127,7 @@ class Execution:
         to: Wheres | None = None,
     ) -> Execution:
         """Create a folder with inputs that have been read already."""
-        made = cls._begun(folder, network, parallel, to)
+        made = cls._create(folder, network, parallel, to)
         for name, table in tables.items():
             write_trains(folder / "waiting" / name, table, train, 0, rate)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
@@ -139,7 +138,7 @@ class Execution:
     @classmethod
     def lay_out(cls, folder: Path, network: Network) -> Execution:
         """Create a folder with the network and no input yet: trains are added later."""
-        made = cls._begun(folder, network)
+        made = cls._create(folder, network)
         made._replace(FILE, files.dumps(network))
         return made
 
@@ -154,13 +153,13 @@ class Execution:
         to: Wheres | None = None,
     ) -> Execution:
         """Create a folder for feeds, one per source; a function is called when it may write to the folder."""
-        made = cls._begun(folder, network, parallel, to)
+        made = cls._create(folder, network, parallel, to)
         made.read_from(feeds() if callable(feeds) else feeds)
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
-    def _begun(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
+    def _create(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         wheres = destinations_of(network, to or {})
         destinations.check_unused(folder, wheres)
@@ -224,7 +223,7 @@ class Execution:
             lengths[train.parent.name] += pq.read_metadata(train).num_rows
         return lengths
 
-    def obey(self) -> bool:
+    def admit_due(self) -> bool:
         """Release the trains that ``control`` admits now; returns whether any are still waiting."""
         if self.control == RUN:
             self.release()
@@ -249,18 +248,18 @@ class Execution:
     def _admit(self, train: Path) -> None:
         """Let one train arrive, with its arrival times and, when load is shed, the marks of the tuples to drop."""
         shares, source, number = self.shares, train.parent.name, int(train.stem.removeprefix("train-"))
-        tuples = entering = arriving(pq.read_table(train), self.began)
+        tuples = entering = set_arrivals(pq.read_table(train), self.began)
         if shares:
-            tuples = shedding.stamp(tuples, self.places, shares, shedding.by_value(self.network, self.places))
-            entering = shedding.entering(tuples, self.network, source, self.places)
+            tuples = shedding.stamp(tuples, self.places, shares, shedding.value_graphs(self.network, self.places))
+            entering = shedding.drop_unused(tuples, self.network, source, self.places)
         write_train(self.folder / "in" / source, number, entering)
         train.unlink()
         if shares:
-            self._log_shed(source, train.stem, tuples.num_rows, shedding.counted(tuples, self.places))
+            self._log_shed(source, train.stem, tuples.num_rows, shedding.count_dropped(tuples, self.places))
 
     def end(self) -> None:
         """Signal the end of a recording to boxes that emit tuples then."""
-        if self.recording and any(operators.holds_back(node.box) for node in self.network.nodes):
+        if self.recording and any(operators.emits_at_end(node.box) for node in self.network.nodes):
             for source in self.network.sources:
                 (self.folder / "in" / source.name / END).touch()
 
@@ -292,9 +291,9 @@ class Execution:
             for name, feed in self.feeds.items():
                 feed.with_settings(self.kafka).connect(self._received(name))
 
-    def is_coming(self, query: StreamingQuery) -> bool:
+    def has_more_input(self, query: StreamingQuery) -> bool:
         """Release the trains that are due; returns whether more input is to come."""
-        return not (self._have_ended(query) or self._has_nothing_new(query)) if self.feeds else self.obey()
+        return not (self._have_ended(query) or self._has_nothing_new(query)) if self.feeds else self.admit_due()
 
     def _has_nothing_new(self, query: StreamingQuery) -> bool:
         """Whether a recording or finite feeds were read to the end before this start, without new data since."""
@@ -410,7 +409,7 @@ class Execution:
     ) -> Compiled:
         """Compile the network over what arrives in this folder, with its outputs, connection points and taps."""
         inputs = {place: self._input(spark, source, place, trains) for place, source in enumerate(self.network.sources)}
-        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unclaimed(self.network)
+        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unconnected(self.network)
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
         shared = any(self._readers(spark, name) > 1 for name in self.feeds)
         return compile_rows(
@@ -436,13 +435,13 @@ class Execution:
             tasks = self._readers(spark, source.name)
             feed = replace(self.feeds[source.name].with_settings(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
-            return numbered(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
+            return with_source(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
-            return numbered(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
+            return with_source(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
         frame = open_trains(spark, folder, source.schema, per_batch=trains)
-        wanted = wanted_of(self.network, source.name, self.taps.values())
-        return packed(frame.where(wanted) if wanted else frame, source.name, source.schema, place)
+        wanted = pushdown_predicate(self.network, source.name, self.taps.values())
+        return pack_frame(frame.where(wanted) if wanted else frame, source.name, source.schema, place)
 
     def start(
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
@@ -450,12 +449,12 @@ class Execution:
         """Start the query from its checkpoint, on what has arrived and what will arrive, ``trains`` per batch."""
         outputs.check_journal(self.folder)
         made = self.compile(spark, tables, trains=trains)
-        sink.discard(self.folder)
+        sink.discard_uncommitted(self.folder)
         job, schemas = Job.read(self.folder).id, self._schemas(spark, made)
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
         sending = Destinations(
-            self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own, own=self.own
+            self.folder, job, committed, self.to, settings=self.kafka, shape=results.own_columns, own=self.own
         )
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
@@ -467,7 +466,7 @@ class Execution:
         schemas = {output.name: found[output.arc] for output in self.network.outputs}
         schemas = {REJECTS: REJECT_TYPES, **schemas}  # a recording may have an output of that name
         stored = {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
-        return stored | {name: trip_schema(box, schemas[name]) for name, box in archives(self.network).items()}
+        return stored | {name: trip_schema(box, schemas[name]) for name, box in archive_boxes(self.network).items()}
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether a query's openings are over, so that the start of Spark does not delay the first tuples.
@@ -498,7 +497,7 @@ class Execution:
         """Commit what the tasks of a batch wrote; an opening is empty."""
         written = [Written.from_row(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
-        taken = _summed(fact["taken"] for fact in facts)
+        taken = _sum_counts(fact["taken"] for fact in facts)
         lines = taken.get(REJECTS, 0)
         own = any(end.name == REJECTS for end in self.network.ends)
         rows = sending.read(written) if number > committed.last_batch else {}
@@ -522,14 +521,14 @@ class Execution:
 
     def _complete(self, written: list[Written], number: int, committed_ms: int) -> dict[str, Any]:
         """Update the histories of points; returns the monitor's figures for the journal."""
-        sink.remember({point.name: self.history(point.name) for point in self.network.kept}, written, number)
+        sink.update_histories({point.name: self.history(point.name) for point in self.network.kept}, written, number)
         assert self.known is not None
         facts = [one.note for one in written if not one.output]
-        taken = _summed(fact["taken"] for fact in facts)
-        shares = shedding.delivered(self.known, self.places, self.shares)
-        line = self.monitor.line(sink.measured(written), shares, taken, committed_ms)
+        taken = _sum_counts(fact["taken"] for fact in facts)
+        shares = shedding.delivered_shares(self.known, self.places, self.shares)
+        line = self.monitor.line(sink.merge_measured(written), shares, taken, committed_ms)
         sources = {source for fact in facts for source in fact["dropped"]}
-        dropped = {source: _summed(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
+        dropped = {source: _sum_counts(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
         return line | ({"dropped": dropped} if dropped else {})
 
     def history(self, point: str) -> History:
@@ -554,19 +553,19 @@ class Execution:
         if name != REJECTS:
             self._arc(name)
         if name in {point.name for point in self.network.kept}:
-            return looking.newest_kept(self._remembered(name), last)
-        return looking.newest_results(self.folder, name, last)
+            return results.newest_of_history(self._history_trains(name), last)
+        return results.newest_results(self.folder, name, last)
 
     def results(self, spark: SparkSession, output: str) -> DataFrame:
         """Everything an output has delivered, or the history of a view or a connection point, in order."""
         schema = REJECT_TYPES if output == REJECTS else self.checked(spark).schemas[self._arc(output)]
         if output in {point.name for point in self.network.kept}:
-            return looking.kept(spark, self._remembered(output), schema)
-        if output in archives(self.network):
+            return results.read_history(spark, self._history_trains(output), schema)
+        if output in archive_boxes(self.network):
             return open_archive(spark, self.folder, output)
-        return looking.results(spark, self.folder, output, schema)
+        return results.read_output(spark, self.folder, output, schema)
 
-    def _remembered(self, point: str) -> list[Path]:
+    def _history_trains(self, point: str) -> list[Path]:
         """The trains of a history up to the last commit."""
         last = outputs.last_batch(self.folder)
         return [span.path for span in self.history(point).spans() if last and span.last <= last.batch]
@@ -583,19 +582,19 @@ def _openings(feed: Feed) -> int:
     return REHEARSALS if feed.has_no_end else 0
 
 
-def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total = Counter[str]()
     for one in counts:
         total.update(one)
     return dict(total)
 
 
-def newest(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
+def newest_tuples(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
     """Return the newest tuples on an output of a network, or the newest rows of an output of any other job."""
     if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
         return Execution.open(folder).inspect(name, last)
     outputs.visible_files(folder, name)  # raises an error that lists the outputs if there is none of that name
-    return looking.newest_results(folder, name, last)
+    return results.newest_results(folder, name, last)
 
 
 def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
@@ -623,13 +622,13 @@ def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
             raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"Arcs begin at: {', '.join(sorted(names))}.")
 
 
-def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
+def pushdown_predicate(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
     """The disjunction of all filters on a source, which readers can push down; empty if a consumer needs every tuple.
 
     >>> from slipstream._network import Builder
     >>> net = Builder("n")
     >>> net.source("cars", speed="integer").filter("speed > 90").to("fast")
-    >>> wanted_of(net.build(), "cars")
+    >>> pushdown_predicate(net.build(), "cars")
     '(speed > 90)'
     """
     ends = {end.arc for end in network.ends} | set(tapped)
@@ -639,6 +638,6 @@ def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
         if not isinstance(node.box, Filter) or Arc(node.name, len(node.box.predicates)) in arcs:
             return ""
         predicates += node.box.predicates
-    if any(arc.origin == source for arc in ends) or any(map(expressions.calls, predicates)):
+    if any(arc.origin == source for arc in ends) or any(map(expressions.user_calls, predicates)):
         return ""  # every tuple is needed, or the predicates are expensive to evaluate twice
     return " or ".join(f"({predicate})" for predicate in predicates)

@@ -46,7 +46,7 @@ def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     return stage.rename(place)
 
 
-def arriving(train: pa.Table, began: int) -> pa.Table:
+def set_arrivals(train: pa.Table, began: int) -> pa.Table:
     """Set the arrival times of a recorded train, given when the recording began."""
     return train.set_column(train.schema.get_field_index(TS), TS, pc.add(train[TS], began)) if began else train
 

@@ -22,10 +22,10 @@ def parse(text: str) -> exp.Expr:
     return allowed.parse_expression(text, functions.scalars())
 
 
-def fits(text: str) -> bool:
+def is_within_limits(text: str) -> bool:
     """Whether an expression composed of others is still within the limits.
 
-    >>> fits("a > 3"), fits(" and ".join(["a > 3"] * 1000))
+    >>> is_within_limits("a > 3"), is_within_limits(" and ".join(["a > 3"] * 1000))
     (True, False)
     """
     try:
@@ -44,11 +44,11 @@ def columns(text: str) -> list[tuple[str, str]]:
     return sorted({(column.table, column.name) for column in parse(text).find_all(exp.Column)})
 
 
-def calls(text: str) -> set[str]:
+def user_calls(text: str) -> set[str]:
     """The users' functions that an expression calls.
 
     >>> own = functions.register(functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
-    >>> calls("near_school(lon, lat) and abs(speed) > 3")
+    >>> user_calls("near_school(lon, lat) and abs(speed) > 3")
     {'near_school'}
     """
     parse(text)
@@ -76,19 +76,19 @@ def mentions(text: str) -> list[str]:
     return sorted(column.name for column in parse(text).find_all(exp.Column))
 
 
-def substituted(text: str, texts: Mapping[str, str]) -> str:
+def substitute(text: str, texts: Mapping[str, str]) -> str:
     """The expression with each column replaced by the text given for it.
 
-    >>> substituted("a + b", {"a": "(x * 2)", "b": "y"})
+    >>> substitute("a + b", {"a": "(x * 2)", "b": "y"})
     '(x * 2) + y'
     """
-    return renamed(text, lambda _, name: texts[name])
+    return rename_columns(text, lambda _, name: texts[name])
 
 
-def renamed(text: str, rename: Callable[[str, str], str]) -> str:
+def rename_columns(text: str, rename: Callable[[str, str], str]) -> str:
     """The same expression with each column replaced by ``rename(qualifier, column)``.
 
-    >>> renamed("a + abs(x.b) * 2", lambda q, c: f"`{c}_{q}`")
+    >>> rename_columns("a + abs(x.b) * 2", lambda q, c: f"`{c}_{q}`")
     '`a_` + abs(`b_x`) * 2'
     """
     spots = []
@@ -113,14 +113,14 @@ class Call:
     arguments: tuple[str, ...]
 
 
-def call(text: str) -> Call:
+def parse_call(text: str) -> Call:
     """Read one window function call; ``count(*)`` counts tuples.
 
-    >>> call("avg(price * 2)")
+    >>> parse_call("avg(price * 2)")
     Call(function='avg', arguments=('price * 2',))
-    >>> call("count(distinct vid)")
+    >>> parse_call("count(distinct vid)")
     Call(function='count_distinct', arguments=('vid',))
-    >>> call("count(*)")
+    >>> parse_call("count(*)")
     Call(function='count', arguments=())
     """
     found = split_words(text)

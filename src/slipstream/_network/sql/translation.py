@@ -14,7 +14,7 @@ from typing import TypeAlias
 from slipstream._network import functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
-from slipstream._network.schemas import joined
+from slipstream._network.schemas import join_columns
 from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import Expression, translate
@@ -163,8 +163,8 @@ class Translations:
     def _condition(self, runner: Runner) -> str:
         """The predicate of a join, with the column names of its output."""
         assert isinstance(runner.node.box, Join)
-        names = {source: out for out, source in joined(*self._plan.checked.inputs(runner.node)).items()}
-        return expressions.renamed(
+        names = {source: out for out, source in join_columns(*self._plan.checked.inputs(runner.node)).items()}
+        return expressions.rename_columns(
             runner.node.box.predicate, lambda side, column: _member(names[int(side == "right"), column])
         )
 
@@ -175,7 +175,7 @@ def asked_by(node: Node, predicate: str) -> str:
 
 
 def _in_tuple(text: str) -> str:
-    return f"({expressions.renamed(text, lambda _, column: _member(column))})"
+    return f"({expressions.rename_columns(text, lambda _, column: _member(column))})"
 
 
 def _member(column: str) -> str:

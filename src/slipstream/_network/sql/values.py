@@ -90,7 +90,7 @@ def wider(a: Type, b: Type) -> Type:
         return LONG
     one, two = as_decimal(a), as_decimal(b)
     scale = max(one.scale, two.scale)
-    return bounded(max(one.size - one.scale, two.size - two.scale) + scale, scale)
+    return decimal_type(max(one.size - one.scale, two.size - two.scale) + scale, scale)
 
 
 def as_decimal(type_: Type) -> Type:
@@ -100,14 +100,14 @@ def as_decimal(type_: Type) -> Type:
     return type_
 
 
-def bounded(size: int, scale: int) -> Type:
+def decimal_type(size: int, scale: int) -> Type:
     """A decimal type; larger ones are left to Spark, which rounds them."""
     if size > _MOST_DIGITS:
         raise Untranslatable(f"decimal({size}, {scale})")
     return Type("decimal", size, scale)
 
 
-def brought_to(wanted: Type, have: Type, compute: Function) -> Function:
+def convert(wanted: Type, have: Type, compute: Function) -> Function:
     """Convert a value to a wider type."""
     if have == wanted or (have.kind, wanted.kind) == ("integer", "integer"):
         return compute
@@ -116,10 +116,10 @@ def brought_to(wanted: Type, have: Type, compute: Function) -> Function:
         dtype = dtype_of(wanted.kind)
         return lambda _: Column(np.array(zero, dtype), np.ones((), dtype=bool), NONE)
     if wanted.kind == "float":
-        return lambda columns: mapped(compute(columns), lambda values: _to_double(values, have.scale))
+        return lambda columns: map_values(compute(columns), lambda values: _to_double(values, have.scale))
     if wanted.kind == "decimal":
         factor = 10 ** (wanted.scale - as_decimal(have).scale)
-        return lambda columns: mapped(compute(columns), lambda values: product(values, np.array(factor, object)))
+        return lambda columns: map_values(compute(columns), lambda values: product(values, np.array(factor, object)))
     raise Untranslatable(f"{have.kind} as {wanted.kind}")
 
 
@@ -129,12 +129,12 @@ def _to_double(values: Array, scale: int) -> Array:
     return np.array([int(value) / 10**scale for value in values.ravel()], np.float64).reshape(values.shape)
 
 
-def mapped(column: Column, function: Callable[[Array], Array]) -> Column:
+def map_values(column: Column, function: Callable[[Array], Array]) -> Column:
     """Apply a function to the values."""
     return column._replace(values=np.asarray(function(column.values)))
 
 
-def strict(parts: Sequence[Column], values: Array) -> Column:
+def combine_strict(parts: Sequence[Column], values: Array) -> Column:
     """Null where a part is null; parts after a null are not evaluated, so they cannot fail."""
     null, bad = parts[0].null, parts[0].bad
     for part in parts[1:]:
@@ -143,7 +143,7 @@ def strict(parts: Sequence[Column], values: Array) -> Column:
     return Column(values, null, bad)
 
 
-def failing(column: Column, where: Bools) -> Column:
+def mark_failed(column: Column, where: Bools) -> Column:
     """Mark a column as failed ``where`` it is not null."""
     return column._replace(bad=column.bad | (where & ~column.null))
 
@@ -193,4 +193,4 @@ def fit(column: Column, size: int) -> Column:
     if values.dtype != object and size == 64:
         return column
     over = (values > high) | (values < low)
-    return failing(column, np.asarray(over, bool))._replace(values=np.where(over, 0, values).astype(np.int64))
+    return mark_failed(column, np.asarray(over, bool))._replace(values=np.where(over, 0, values).astype(np.int64))

@@ -36,17 +36,17 @@ from slipstream._network.sql.values import (
     Type,
     Untranslatable,
     as_decimal,
-    bounded,
-    brought_to,
+    combine_strict,
+    convert,
+    decimal_type,
     decode,
     difference,
     dtype_of,
     encode,
-    failing,
     fit,
-    mapped,
+    map_values,
+    mark_failed,
     product,
-    strict,
     total,
     wider,
 )
@@ -113,13 +113,13 @@ class _Translator:
         """Convert alternatives to a common type."""
         found = self.values(nodes)
         type_ = reduce(wider, (type_ for type_, _ in found))
-        return type_, [brought_to(type_, have, compute) for have, compute in found]
+        return type_, [convert(type_, have, compute) for have, compute in found]
 
     def truth(self, node: exp.Expr) -> Function:
         type_, compute = self.value(node)
         if type_.kind not in ("boolean", "null"):
             raise Untranslatable(node.sql())
-        return brought_to(BOOLEAN, type_, compute)
+        return convert(BOOLEAN, type_, compute)
 
     def comparable(self, left: exp.Expr, right: exp.Expr) -> tuple[Function, Function]:
         """Convert two values to the type in which they are compared."""
@@ -128,13 +128,13 @@ class _Translator:
 
     def doubles(self, nodes: Sequence[exp.Expr]) -> list[Function]:
         found = self.values(nodes)
-        return [brought_to(DOUBLE, _numeric(type_) if type_ != NULL else NULL, compute) for type_, compute in found]
+        return [convert(DOUBLE, _numeric(type_) if type_ != NULL else NULL, compute) for type_, compute in found]
 
     def texts(self, nodes: Sequence[exp.Expr]) -> list[Function]:
         found = self.values(nodes)
         if any(type_.kind not in ("text", "null") for type_, _ in found):
             raise Untranslatable("a text of a number")
-        return [brought_to(TEXT, type_, compute) for type_, compute in found]
+        return [convert(TEXT, type_, compute) for type_, compute in found]
 
 
 # --- one rule for each kind of node: its type, and what computes it
@@ -156,7 +156,7 @@ def _strictly(type_: Type, parts: Sequence[Function], operation: Callable[..., A
 
     def compute(columns: Mapping[str, Column]) -> Column:
         found = [part(columns) for part in parts]
-        return strict(found, np.asarray(operation(*(part.values for part in found))))
+        return combine_strict(found, np.asarray(operation(*(part.values for part in found))))
 
     return type_, compute
 
@@ -205,7 +205,7 @@ def _literal(self: _Translator, node: exp.Literal) -> tuple[Type, Function]:
     digits = (whole.lstrip("0") + part) or "0"
     if len(digits) > 18:
         raise Untranslatable(text)
-    return _constant(bounded(max(len(digits), len(part)), len(part)), int(digits))
+    return _constant(decimal_type(max(len(digits), len(part)), len(part)), int(digits))
 
 
 @_rule(exp.Pi)
@@ -231,12 +231,12 @@ def _arithmetic(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
     type_ = _numeric(wider(a, b))
     if type_.kind == "decimal" and isinstance(node, exp.Mul):
         a, b = as_decimal(a), as_decimal(b)
-        return _strictly(bounded(a.size + b.size + 1, a.scale + b.scale), (one, two), product)
-    parts = (brought_to(type_, a, one), brought_to(type_, b, two))
+        return _strictly(decimal_type(a.size + b.size + 1, a.scale + b.scale), (one, two), product)
+    parts = (convert(type_, a, one), convert(type_, b, two))
     if type_.kind == "float":
         return _strictly(DOUBLE, parts, _ROUNDED[type(node)])
     if type_.kind == "decimal":
-        return _strictly(bounded(type_.size + 1, type_.scale), parts, _EXACT[type(node)])
+        return _strictly(decimal_type(type_.size + 1, type_.scale), parts, _EXACT[type(node)])
     _, exact = _strictly(type_, parts, _EXACT[type(node)])
     return type_, lambda columns: fit(exact(columns), type_.size)
 
@@ -264,13 +264,13 @@ def _quotient(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
     if "decimal" in (a.kind, b.kind) and "float" not in (a.kind, b.kind):
         raise Untranslatable("a quotient of decimals")
     _numeric(wider(a, b))
-    one, two, safe = brought_to(DOUBLE, a, one), brought_to(DOUBLE, b, two), isinstance(node, exp.SafeDivide)
+    one, two, safe = convert(DOUBLE, a, one), convert(DOUBLE, b, two), isinstance(node, exp.SafeDivide)
 
     def compute(columns: Mapping[str, Column]) -> Column:
         x, y = one(columns), two(columns)
         zero = y.values == 0
-        found = strict((x, y), x.values / np.where(zero, 1.0, y.values))
-        return found._replace(null=found.null | zero) if safe else failing(found, zero)
+        found = combine_strict((x, y), x.values / np.where(zero, 1.0, y.values))
+        return found._replace(null=found.null | zero) if safe else mark_failed(found, zero)
 
     return DOUBLE, compute
 
@@ -288,9 +288,9 @@ def _division(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
         zero = y.values == 0
         by = np.where(zero, 1, y.values)
         rests = np.fmod(x.values, by)
-        found = strict((x, y), rests if rest else (x.values - rests) // by)
-        found = failing(found, zero)
-        return found if rest else failing(found, (x.values == LOWEST) & (by == -1))
+        found = combine_strict((x, y), rests if rest else (x.values - rests) // by)
+        found = mark_failed(found, zero)
+        return found if rest else mark_failed(found, (x.values == LOWEST) & (by == -1))
 
     return LONG if not rest else wider(a, b), compute
 
@@ -502,7 +502,7 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
     type_, of = self.value(node.this)
     pair = (type_.kind, wanted.kind)
     if type_ in (NULL, wanted) or pair in (("integer", "float"), ("decimal", "float")):
-        return wanted, brought_to(wanted, type_, of)
+        return wanted, convert(wanted, type_, of)
     if pair == ("integer", "integer"):
         return wanted, (lambda columns: fit(of(columns), wanted.size)) if wanted.size < type_.size else of
     if pair == ("float", "integer"):
@@ -519,7 +519,7 @@ def _truncated(column: Column, size: int) -> Column:
     limit = 2.0 ** (size - 1)
     whole = np.trunc(column.values)
     over = ~((whole >= -limit) & (whole < limit))
-    return failing(column, over)._replace(values=np.where(over, 0, whole).astype(np.int64))
+    return mark_failed(column, over)._replace(values=np.where(over, 0, whole).astype(np.int64))
 
 
 @_rule(exp.Floor, exp.Ceil)
@@ -530,7 +530,7 @@ def _floor(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     if type_.kind == "integer":
         return LONG, of
     rounded = np.floor if isinstance(node, exp.Floor) else np.ceil
-    return LONG, lambda columns: _truncated(mapped(of(columns), rounded), 64)
+    return LONG, lambda columns: _truncated(map_values(of(columns), rounded), 64)
 
 
 @_rule(exp.Abs)
@@ -544,7 +544,7 @@ def _abs(self: _Translator, node: exp.Abs) -> tuple[Type, Function]:
         found = of(columns)
         low = -(1 << (type_.size - 1)) if type_.kind == "integer" else None
         made = found._replace(values=np.abs(found.values))
-        return made if low is None else failing(made, np.asarray(found.values == low, bool))
+        return made if low is None else mark_failed(made, np.asarray(found.values == low, bool))
 
     return type_, compute
 

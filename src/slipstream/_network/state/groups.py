@@ -119,10 +119,10 @@ def _empty_places(count: int) -> SharedArray:
     return places
 
 
-class Words:
+class TextNumbers:
     """Numbers for texts: equal texts have the same one, and none is ever removed.
 
-    >>> words = Words()
+    >>> words = TextNumbers()
     >>> first, second, null, third = words.numbers(np.array(["a", "b", None, "a"], object)).tolist()
     >>> first == third, first == second
     (True, False)
@@ -233,7 +233,7 @@ class Groups:
         self._ends = tuple(f"{end} of {name}" for name in lists for end in ("first", "last"))
         kinds = {name: kind for name, (kind, _) in self._known.items()}
         self.table = Table({**keys, **kinds}, (*(f"key {name}" for name in keys), *self._ends, "local"))
-        self._words = {name: Words() for name, kind in keys.items() if kind == TEXT}
+        self._words = {name: TextNumbers() for name, kind in keys.items() if kind == TEXT}
         self._places = _empty_places(_LEAST)
         if not keys:
             self._add({}, 1)

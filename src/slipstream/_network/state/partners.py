@@ -104,7 +104,7 @@ def partners_of(mine: Chains, slot: int, theirs: Chains, size: float, found: Lon
 
 
 @compiled
-def meet(
+def pair_new(
     left: Chains, right: Chains, lefts: Longs, left_at: Longs, rights: Longs, right_at: Longs, size: float
 ) -> Longs:
     """Insert new tuples of both sides in the order of arrival; returns (left, right, arrival) of every pair."""
@@ -129,7 +129,9 @@ def meet(
 
 
 @compiled
-def outdated(codes: Longs, least: Numbers, first: Longs, last: Longs, after: Longs, on: Numbers, most: int) -> Longs:
+def remove_outdated(
+    codes: Longs, least: Numbers, first: Longs, last: Longs, after: Longs, on: Numbers, most: int
+) -> Longs:
     """Remove tuples below their group's ``least`` from the heads of the groups' lists.
 
     One that is behind a larger one is removed when that is.
@@ -201,7 +203,9 @@ class Partners:
     def expire(self, codes: Longs, least: Numbers) -> None:
         """Remove the tuples of groups that can no longer have a partner."""
         first, last = (self._groups.table.values(end) for end in self._ends)
-        gone = outdated(codes, least, first, last, self.table.values("after"), self.table.values(ON), len(self.table))
+        gone = remove_outdated(
+            codes, least, first, last, self.table.values("after"), self.table.values(ON), len(self.table)
+        )
         take_out(self.chains, gone)
         self.table.remove(gone)
 
@@ -217,6 +221,6 @@ def pair_all(
     left: Partners, right: Partners, lefts: tuple[Longs, Longs], rights: tuple[Longs, Longs], size: float
 ) -> tuple[Longs, Longs, Longs]:
     """Insert new tuples, given by arrival and slot, into both sides; returns the pairs, and the arrival of each."""
-    found = meet(left.chains, right.chains, lefts[1], lefts[0], rights[1], rights[0], size)
+    found = pair_new(left.chains, right.chains, lefts[1], lefts[0], rights[1], rights[0], size)
     one, two, trigger = (np.ascontiguousarray(column) for column in found.T)
     return one, two, trigger

@@ -36,7 +36,7 @@ class StoredTable(Mapping[str, Array]):
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         """Pickle a table as its folder."""
-        return opened, (str(self._folder),)
+        return open_table, (str(self._folder),)
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
@@ -53,12 +53,12 @@ class StoredTable(Mapping[str, Array]):
 
 
 @cache
-def opened(folder: str) -> StoredTable:
+def open_table(folder: str) -> StoredTable:
     """Open the table in a folder, once per process."""
     return StoredTable(folder)
 
 
-def store(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
+def store_tables(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
     """Write the tables of a run, replacing those of an earlier start."""
     shutil.rmtree(folder / TABLES, ignore_errors=True)
     found = {}
@@ -69,7 +69,7 @@ def store(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, 
         for column, values in columns.items():
             _write(place / column, values)
         place.joinpath("columns").write_text(" ".join(columns))
-        found[name] = opened(str(place))
+        found[name] = open_table(str(place))
     return found
 
 

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream._cuboid.log import LARGE, expanded, squeezed
+from slipstream._cuboid.log import LARGE, compress_rows, decompress_rows
 from slipstream._errors import BadInput
-from slipstream._network.tasks.packing import pack, turned
+from slipstream._network.tasks.packing import pack, transpose
 from slipstream._network.tasks.packing import unpack as unpack_columns
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._runtime.store import Store
@@ -182,14 +182,14 @@ def reuse(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> tuple[int, in
 
 
 @compiled
-def begin(rows: npt.NDArray[np.int64], slots: Longs) -> None:
+def mark_taken(rows: npt.NDArray[np.int64], slots: Longs) -> None:
     """Mark slots as taken, without changing whether the log has them."""
     for slot in slots:
         rows[slot, 0] = (rows[slot, 0] & STORED) | LIVE
 
 
 @compiled
-def empty(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> int:
+def free_slots(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> int:
     """Free slots; a free row has the number of the next free one."""
     for slot in slots:
         rows[slot, 0] &= ~LIVE
@@ -199,7 +199,7 @@ def empty(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> int:
 
 
 @compiled
-def mark(rows: npt.NDArray[np.int64], slots: Longs, marked: Longs, count: int) -> int:
+def record_changes(rows: npt.NDArray[np.int64], slots: Longs, marked: Longs, count: int) -> int:
     """Record those of ``slots`` that are not recorded yet; returns the new count."""
     for slot in slots:
         if not rows[slot, 0] & CHANGED:
@@ -328,7 +328,7 @@ class Table:
         slots[reused:] = np.arange(self.size, self.size + slots.size - reused)
         self.size += slots.size - reused
         self.count += slots.size
-        begin(self.rows, slots)
+        mark_taken(self.rows, slots)
         self.touch(slots)
         where = slots if reused else slice(self.size - slots.size, self.size)
         for name, kind in self.columns.items():
@@ -356,7 +356,7 @@ class Table:
             return
         if self.texts is not None:
             self._garbage += sum(bytes_at(self.texts.heap, self._text_places(name, slots)) for name in self._textual)
-        self._free = empty(self.rows, self._free, slots)
+        self._free = free_slots(self.rows, self._free, slots)
         self.count -= slots.size
         self.touch(slots)
         if self.texts is not None and 2 * self._garbage > self.texts.size:
@@ -383,29 +383,29 @@ class Table:
         marked = np.empty(min(sum(part.size for part in parts), self.size), np.int64)
         count = 0
         for part in parts:
-            count = mark(self.rows, part, marked, count)
+            count = record_changes(self.rows, part, marked, count)
         return marked[:count]
 
     def more(self, first: int, last: int) -> Longs:
         """The taken slots of a range that have not changed, to be written as well."""
         slots = live_between(self.rows, first, last)
         marked = np.empty(slots.size, np.int64)
-        return marked[: mark(self.rows, slots, marked, 0)]
+        return marked[: record_changes(self.rows, slots, marked, 0)]
 
-    def encoded(self, number: int, put: Longs, gone: Longs) -> Iterator[bytes]:
+    def encode(self, number: int, put: Longs, gone: Longs) -> Iterator[bytes]:
         """Encode rows and emptied slots as sections of a delta, for the table with this number."""
         for start in range(0, max(put.size, 1), _ROWS):
             slots = put[start : start + _ROWS]
-            columns = turned(self.rows, slots, 1, self._stored)
-            texts = self._taken_out(columns)
+            columns = transpose(self.rows, slots, 1, self._stored)
+            texts = self._extract_texts(columns)
             parts = (
                 pack(columns),
                 pack(gone[None, :]) if not start else b"",
-                squeezed(texts, 1) if texts else b"",
+                compress_rows(texts, 1) if texts else b"",
             )
             yield _SECTION.pack(number, *map(len, parts)) + b"".join(parts)
 
-    def _taken_out(self, columns: npt.NDArray[np.int64]) -> bytes:
+    def _extract_texts(self, columns: npt.NDArray[np.int64]) -> bytes:
         """The bytes of the rows' texts; their columns get the positions in these bytes."""
         if self.texts is None:
             return b""
@@ -424,7 +424,7 @@ class Table:
         columns = unpack_columns(rows, self._stored)
         slots = columns[0]
         if self.texts is not None and slots.size:
-            base = self.texts.add_raw(expanded(texts, 1) if texts else b"")
+            base = self.texts.add_raw(decompress_rows(texts, 1) if texts else b"")
             for name in self._textual:
                 column = columns[self._place[name]]
                 column[column != NONE] += base
@@ -443,7 +443,7 @@ class Table:
         taken = np.zeros(self.size, np.bool_)
         taken[live] = True
         self.count = live.size
-        self._free = empty(self.rows, NONE, np.flatnonzero(~taken)[::-1].copy())
+        self._free = free_slots(self.rows, NONE, np.flatnonzero(~taken)[::-1].copy())
         if self.texts is not None:
             self._collect()
 
@@ -479,7 +479,7 @@ class Log:
         for number, (table, change) in enumerate(zip(self._tables, changes, strict=True)):
             if change.changed.size or change.due.size:
                 marked = np.concatenate([change.changed, change.due])
-                sections.extend(table.encoded(number, *settle(table.rows, np.sort(marked))))
+                sections.extend(table.encode(number, *settle(table.rows, np.sort(marked))))
         header = _HEADER.pack(self._round, *self._hand)
         for entry in _entries(sections):
             store.put(self._next, header + entry)
@@ -507,7 +507,7 @@ class Log:
         """Load empty tables from the log."""
         entries = sorted(store.items())
         for _, blob in entries:
-            take_over(self._tables, blob[_HEADER.size :])
+            apply_delta(self._tables, blob[_HEADER.size :])
         if entries:
             self._oldest, self._next = entries[0][0], entries[-1][0] + 1
             self._round, *hand = _HEADER.unpack_from(entries[-1][1])
@@ -529,7 +529,7 @@ def _entries(sections: Sequence[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def take_over(tables: Sequence[Table], blob: bytes) -> None:
+def apply_delta(tables: Sequence[Table], blob: bytes) -> None:
     """Apply the sections of a delta."""
     begin = 0
     while begin < len(blob):

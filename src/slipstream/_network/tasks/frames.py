@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream._io.sources import Feed
-from slipstream._network.tasks.intake import chunks_of
+from slipstream._network.tasks.intake import to_chunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ class FrameFeed(Feed):
     ) -> DataFrame:
         """A stream of chunks."""
         assert self.frame is not None
-        return chunks_of(self.frame, self.where, dict(self.types))
+        return to_chunks(self.frame, self.where, dict(self.types))
 
     def connect(self, folder: Path) -> None:
         """Nothing to connect."""

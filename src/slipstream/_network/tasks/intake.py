@@ -21,7 +21,7 @@ from slipstream._io import chunks
 from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, from_arrow_stream, to_arrow_stream
 from slipstream._io.outputs import REJECTS
 from slipstream._network.algebra import TYPES, Arc, Schema
-from slipstream._network.boxes.window_functions import encoded
+from slipstream._network.boxes.window_functions import encode_column
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
@@ -59,19 +59,19 @@ class Arrived:
         return {"taken": self.taken | rejected, "dropped": self.dropped}
 
 
-def numbered(feed: DataFrame, source: int) -> DataFrame:
+def with_source(feed: DataFrame, source: int) -> DataFrame:
     """Add the number of the source to a stream of decoded chunks."""
     from pyspark.sql import functions as sf
 
     return feed.withColumn("source", sf.lit(source)).select(*Row._fields)
 
 
-def packed(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
+def pack_frame(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
     """Convert any DataFrame with the columns of a source to the rows of that source."""
-    return numbered(chunks_of(frame, name, schema), source)
+    return with_source(to_chunks(frame, name, schema), source)
 
 
-def chunks_of(frame: DataFrame, name: str, schema: Schema) -> DataFrame:
+def to_chunks(frame: DataFrame, name: str, schema: Schema) -> DataFrame:
     """Convert any DataFrame with the columns of a source to chunks, each a train."""
     missing = [column for column in schema if column not in frame.columns]
     if missing:
@@ -95,15 +95,15 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             first += batch.num_rows
 
 
-def take(plan: Plan, rows: Iterable[Row], batch: int, marker: Marker | None = None) -> Arrived:
+def read_batch(plan: Plan, rows: Iterable[Row], batch: int, marker: Marker | None = None) -> Arrived:
     """Read the rows of a batch for the first stage; number the tuples of feeds in the order of their arrival."""
-    found = _Taking(plan, batch, marker)
+    found = _BatchReader(plan, batch, marker)
     for row in sorted(rows, key=lambda row: (row.arrived, row.source, row.seq)):
         found.take(row)
     return found.arrived()
 
 
-class _Taking:
+class _BatchReader:
     """Reads the rows of a batch in order."""
 
     def __init__(self, plan: Plan, batch: int, marker: Marker | None) -> None:
@@ -140,9 +140,9 @@ class _Taking:
     def _take_tuples(self, row: Row) -> None:
         name, tuples = self._sources[row.source].name, from_arrow_stream(row.chunk)
         if SEQ not in tuples.column_names:
-            tuples, lost = marked(_arrived(tuples, row.arrived, self._next), self._marker)
+            tuples, lost = mark_dropped(_with_arrivals(tuples, row.arrived, self._next), self._marker)
             self._dropped[name].update(lost)
-        self._trains[name].append(train_of(self._plan, name, row.source, tuples))
+        self._trains[name].append(to_train(self._plan, name, row.source, tuples))
         self._next += tuples.num_rows
         self._taken[name] += tuples.num_rows
 
@@ -162,58 +162,58 @@ class _Taking:
         """Everything that was read."""
         trains = {name: Train.concat(found) for name, found in self._trains.items() if found}
         taken = {name: count for name, count in self._taken.items() if count or name in trains}
-        rejects = _rejected(self._plan, self._rejects, self._batch) if self._rejects else None
+        rejects = _convert_rejects(self._plan, self._rejects, self._batch) if self._rejects else None
         dropped = {name: dict(counts) for name, counts in self._dropped.items() if counts}
         return Arrived(trains, self._parcels, rejects, self._is_opening, taken, dropped, self._ended)
 
 
-def marked(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str, int]]:
+def mark_dropped(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str, int]]:
     """Mark the tuples to drop; also returns how many are dropped at each place."""
     return (tuples, {}) if marker is None else marker.mark(tuples)
 
 
-def load_of(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
+def read_row(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
     """The tuples in the row of a source, and the facts about the row; tuples of feeds are numbered later."""
     tuples, name = from_arrow_stream(row.chunk), plan.checked.network.sources[row.source].name
     if SEQ in tuples.column_names:
-        return train_of(plan, name, row.source, tuples), Load([], tuples.num_rows)
-    tuples, lost = marked(_arrived(tuples, row.arrived, _lot(row)), marker)
-    train = train_of(plan, name, row.source, tuples)
+        return to_train(plan, name, row.source, tuples), Load([], tuples.num_rows)
+    tuples, lost = mark_dropped(_with_arrivals(tuples, row.arrived, _row_seed(row)), marker)
+    train = to_train(plan, name, row.source, tuples)
     train.order[:, 0] = np.arange(len(train))
     return train, Load([], len(train), False, lost)
 
 
-def _lot(row: Row) -> int:
+def _row_seed(row: Row) -> int:
     """A number that distinguishes the tuples of a row from those of other rows, for random load shedding."""
     return (row.arrived * 1_000_003 + row.source * 8_191 + row.seq) * (1 << 20) % (1 << 62)
 
 
-def _arrived(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
+def _with_arrivals(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
     """Add arrival numbers and times to the tuples of a feed."""
     numbers, times = np.arange(first, first + tuples.num_rows), np.full(tuples.num_rows, arrived * 1000)
     return tuples.add_column(0, SEQ, pa.array(numbers)).add_column(1, TS, pa.array(times))
 
 
-def train_of(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
+def to_train(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
     """Convert the tuples of a source to a train."""
     layout, count = plan.origins[Arc(source)], tuples.num_rows
     order = np.zeros((count, len(plan.keys)), np.int64)
     order[:, 0], order[:, -1] = tuples[SEQ].to_numpy(), place
     marked = SHED in tuples.column_names
     shed = tuples[SHED].fill_null(0).to_numpy() if marked else np.zeros(count, np.int64)
-    columns = {name: encoded(tuples[name], layout.types[name]) for name in layout.columns}
+    columns = {name: encode_column(tuples[name], layout.types[name]) for name in layout.columns}
     return Train(tuples[TS].to_numpy(), shed, order, columns)
 
 
-def _rejected(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:
+def _convert_rejects(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:
     table = pa.concat_tables(tables)
     keys = {key: np.zeros(table.num_rows, np.int64) for key in plan.keys}
     keys[plan.keys[0]] = (batch << _TUPLE) + np.arange(table.num_rows)
-    columns = {name: encoded(table[name], type_) for name, type_ in REJECT_TYPES.items()}
+    columns = {name: encode_column(table[name], type_) for name, type_ in REJECT_TYPES.items()}
     return Tuples(table[TS].to_numpy(), keys, columns, REJECT_TYPES)
 
 
-def all_rows(parts: Mapping[int, DataFrame]) -> DataFrame:
+def union_rows(parts: Mapping[int, DataFrame]) -> DataFrame:
     """The rows of all sources."""
     rest = iter(parts.values())
     rows = next(rest)

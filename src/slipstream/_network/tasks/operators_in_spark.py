@@ -33,13 +33,13 @@ from slipstream._network.tasks.intake import Arrived
 from slipstream._network.tasks.parcels import (
     DELIVERED,
     PARCELS,
-    WORD,
+    REPORT,
     Load,
     Row,
     Sorter,
-    frame,
+    read_rows,
     record_batch,
-    rows_in,
+    to_frame,
 )
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Cargo, Parcel, Released, Superbox
@@ -57,13 +57,13 @@ class Carrier:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        return (record_batch(self._carried(row)) for row in rows_in(batches))
+        return (record_batch(self._carried(row)) for row in read_rows(batches))
 
     def _carried(self, row: Row) -> Iterator[Row]:
         """Send something of every row to every partition, so that all number tuples alike."""
         keys = labels(self.superbox.parallel)
         if row.what == CHUNK:
-            train, load = intake.load_of(self.superbox.plan, row, self.marker)
+            train, load = intake.read_row(self.superbox.plan, row, self.marker)
             source = self.superbox.plan.checked.network.sources[row.source].name
             parcels = self.superbox.carry(1, Cargo(sources={source: train}))
             sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
@@ -156,7 +156,7 @@ class SuperboxStage(FrameStage[Boxes]):
     def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process tuples; the results for outputs are emitted, or written and reported."""
         came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
-        passing = [row for row in came if row.what in (WORD, DELIVERED)]
+        passing = [row for row in came if row.what in (REPORT, DELIVERED)]
         arrived = self._arrived(came)
         if arrived.is_opening:
             passing += [row for row in came if row.what == OPENING]
@@ -171,7 +171,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def _arrived(self, rows: list[Row]) -> Arrived:
         if self._number == 1:
-            return intake.take(self._superbox.plan, rows, batch_number(), self._marker)
+            return intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
         keys = len(self._superbox.plan.keys)
         parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]
@@ -214,19 +214,19 @@ class SuperboxStage(FrameStage[Boxes]):
             written.append(sink.write(REJECTS, arrived.rejects, batch))
         if self._number == 1 and self.key == self._keys[0]:
             written.append(outputs.note(arrived.counts))
-        yield from (Row(self.key, 0, 0, WORD, 0, json.dumps(one.row).encode()) for one in written)
+        yield from (Row(self.key, 0, 0, REPORT, 0, json.dumps(one.row).encode()) for one in written)
 
     def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
         plan = self._superbox.plan
-        if rejects.are(name):
-            return sink.write(REJECTS, rejects.of_box(name, train, plan), batch)
+        if rejects.is_rejects(name):
+            return sink.write(REJECTS, rejects.convert_rejects(name, train, plan), batch)
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
 
     def _out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
         if self._number < self._superbox.stages.count or self._sink is None:
-            yield frame(rows)
-        elif words := [json.loads(row.chunk) for row in rows if row.what == WORD]:
+            yield to_frame(rows)
+        elif words := [json.loads(row.chunk) for row in rows if row.what == REPORT]:
             yield pd.DataFrame(words, columns=list(outputs.WrittenRow._fields))
 
 
@@ -239,7 +239,7 @@ class Unpacker:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         names = {delivery.layout.id: name for name, delivery in self.plan.outputs.items()}
-        for row in rows_in(batches):
+        for row in read_rows(batches):
             if row.what == DELIVERED:
                 for parcel in Load.from_bytes(row.chunk, len(self.plan.keys)).parcels:
                     yield self._tuples(names[parcel.address], parcel.train)

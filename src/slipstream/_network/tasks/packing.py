@@ -26,7 +26,7 @@ _BLOCK = 256
 
 
 @compiled
-def turned(rows: Matrix, slots: Longs, first: int, last: int) -> Matrix:
+def transpose(rows: Matrix, slots: Longs, first: int, last: int) -> Matrix:
     """Transpose columns ``first`` to ``last`` - 1 of some rows; the first row of the result is the slots."""
     found = np.empty((last - first + 1, slots.size), np.int64)
     found[0] = slots
@@ -56,7 +56,7 @@ def lows_and_widths(columns: Matrix) -> tuple[Longs, Longs]:
 
 
 @compiled
-def split(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
+def split_planes(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
     """All lowest bytes of the first column, all second ones, and so on."""
     found = np.empty(columns.shape[1] * widths.sum(), np.uint8)
     place = 0
@@ -70,8 +70,8 @@ def split(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
 
 
 @compiled
-def put_together(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matrix:
-    """Reverse ``split``."""
+def join_planes(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matrix:
+    """Reverse ``split_planes``."""
     found = np.empty((lows.size, count), np.int64)
     place = 0
     for c in range(lows.size):
@@ -92,7 +92,7 @@ def pack(columns: Matrix) -> bytes:
     if not columns.shape[1]:
         return b""
     lows, widths = lows_and_widths(columns)
-    planes = split(columns, lows, widths)
+    planes = split_planes(columns, lows, widths)
     small: Any = _CODEC.compress(planes, asbytes=True)
     head = _HEADER.pack(columns.shape[1], planes.size)
     return head + lows.tobytes() + widths.astype(np.uint8).tobytes() + bytes(small)
@@ -109,6 +109,6 @@ def unpack(blob: bytes, width: int) -> Matrix:
         if size != count * widths.sum():
             raise ValueError("its parts do not fit together")
         planes = np.frombuffer(_CODEC.decompress(blob[_HEADER.size + 9 * width :], size), np.uint8)
-        return put_together(planes, lows, widths, count)
+        return join_planes(planes, lows, widths, count)
     except (struct.error, OSError, MemoryError, *MALFORMED) as error:
         raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error

@@ -25,7 +25,7 @@ from slipstream._tools.numba_tools import Longs
 
 #: the kind of a row, in addition to those of a source (``_io.chunks``): parcels, a report of a written file, an
 #: output's tuples, one tuple for Spark's projection
-PARCELS, WORD, DELIVERED, TUPLE_ROW = range(100, 104)
+PARCELS, REPORT, DELIVERED, TUPLE_ROW = range(100, 104)
 #: the Spark columns of a row
 COLUMNS = "key int, source int, seq long, what int, arrived long, chunk binary"
 ARROW = pa.schema(
@@ -150,7 +150,7 @@ class Sorter:
             part = (
                 np.searchsorted(home.bounds, columns[0], side="right") % self.parallel
                 if home.bounds
-                else partitions(columns, len(parcel.train), self.parallel)
+                else assign_partitions(columns, len(parcel.train), self.parallel)
             )
             for number in range(self.parallel):
                 mine = np.flatnonzero(part == number)
@@ -158,10 +158,10 @@ class Sorter:
                     yield number, parcel.train.take(mine)
 
 
-def partitions(keys: Sequence[Array], count: int, parallel: int) -> Longs:
+def assign_partitions(keys: Sequence[Array], count: int, parallel: int) -> Longs:
     """The partition of each tuple: equal keys have the same, whether integers or floats.
 
-    >>> ones = [partitions([np.array([7, 7], dtype)], 2, 4) for dtype in (np.int64, np.float64)]
+    >>> ones = [assign_partitions([np.array([7, 7], dtype)], 2, 4) for dtype in (np.int64, np.float64)]
     >>> np.unique(ones).size
     1
     """
@@ -175,12 +175,12 @@ def record_batch(rows: Iterable[Row]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], ARROW)
 
 
-def frame(rows: Iterable[Row]) -> pd.DataFrame:
+def to_frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Convert rows to the output of a stateful operator."""
     return pd.DataFrame(list(rows), columns=list(Row._fields))
 
 
-def rows_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+def read_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """The rows of a task."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in Row._fields)

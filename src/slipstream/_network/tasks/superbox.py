@@ -19,10 +19,10 @@ from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
 from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
-from slipstream._network.flow import Train, merging, no_tuples, ordinals, sorted_train
+from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
 from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Way
-from slipstream._network.planning.stages import stages_of
-from slipstream._network.schemas import joined
+from slipstream._network.planning.stages import plan_stages
+from slipstream._network.schemas import join_columns
 from slipstream._network.sql import expressions
 from slipstream._network.sql.translation import Prefix, Translations, asked_by
 from slipstream._network.state.groups import hashes
@@ -94,7 +94,7 @@ class Superbox:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
         self._look_ups: dict[Any, LookUp] = {}
         self.translations = Translations(self.plan, self.tables)
-        self.stages = stages_of(self.plan, self.translations, self.parallel)
+        self.stages = plan_stages(self.plan, self.translations, self.parallel)
         self._numbers = {prefix: number for number, prefix in enumerate(self.translations.prefixes)}
 
     # --- a batch
@@ -129,15 +129,15 @@ class Superbox:
 
     def carry(self, number: int, cargo: Cargo) -> list[Parcel]:
         """Carry tuples towards a stage, as far as they get without stateful boxes."""
-        return self._passed(number, {}, cargo, between=True).parcels
+        return self._run_pass(number, {}, cargo, between=True).parcels
 
     def visit(self, number: int, states: States, cargo: Cargo, *, last: bool = False) -> Released:
         """Run the input of a stage through its boxes, level by level; updates ``states``."""
-        done = self._passed(number, states, cargo, last=last)
+        done = self._run_pass(number, states, cargo, last=last)
         found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
         return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
 
-    def _passed(
+    def _run_pass(
         self, number: int, states: States, cargo: Cargo, *, between: bool = False, last: bool = False
     ) -> _Passage:
         trains = {Arc(name): train for name, train in cargo.sources.items() if len(train)}
@@ -218,13 +218,13 @@ class Superbox:
             if len(prefix) == 1 and self.translations.is_filtered(prefix[0]):
                 box = self._nodes[prefix[0].origin].box
                 assert isinstance(box, Join)
-                found[prefix] = train.take(_met(train, box))
+                found[prefix] = train.take(_satisfied(train, box))
         return found
 
     def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
         """Pass tuples through one box to one of its outputs."""
         node = self._nodes[arc.origin]
-        train = self._left(train, (node.name, node.inputs.index(before), False))
+        train = self._shed(train, (node.name, node.inputs.index(before), False))
         if isinstance(node.box, Filter):
             return self._filter(train, node, before, arc.port)
         if isinstance(node.box, Map):
@@ -248,7 +248,7 @@ class Superbox:
             else self.translations.expression(text, arc).over(train.columns, len(train))
         )
 
-    def _left(self, train: Train, place: tuple[str, int, bool]) -> Train:
+    def _shed(self, train: Train, place: tuple[str, int, bool]) -> Train:
         """What load shedding leaves of a train at a place."""
         bit = self.drops.get(place)
         if bit is None or not train.shed.any():
@@ -257,7 +257,7 @@ class Superbox:
 
     def _delivered(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
         """Convert tuples to the layout of a side of a box or an output."""
-        train = self._left(train, (delivery.name, delivery.side, delivery.is_output))
+        train = self._shed(train, (delivery.name, delivery.side, delivery.is_output))
         columns = {name: self._column(train, text, way.arcs[-1]) for name, text in delivery.layout.columns.items()}
         order = train.order
         if place:
@@ -285,7 +285,7 @@ class Superbox:
         node, checked = runner.node, self.plan.checked
         width = len(self.plan.keys)
         inputs = [
-            sorted_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
+            sort_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
             for side, trains in zip(runner.sides, sides, strict=True)
         ]
         lender = self._nodes[node.inputs[0].origin] if box.borrows else node
@@ -302,7 +302,7 @@ class Superbox:
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
         """Run a box with a kernel."""
         assert runner.kernel is not None
-        order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
+        order, shed, inputs = _merge_sides(runner, sides) if runner.leading is None else _sort_sides(runner, sides)
         released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
         # a box that emits one tuple per input tuple returns the arrivals themselves
@@ -319,7 +319,7 @@ class Superbox:
         if predicate is None:
             return train  # Spark evaluates it
         sides = ("left.", "right.")
-        names = joined(*self.plan.checked.inputs(runner.node))
+        names = join_columns(*self.plan.checked.inputs(runner.node))
         columns = {sides[side] + column: train.columns[out] for out, (side, column) in names.items()}
         return train.take(predicate.over(columns, len(train)) == 1)
 
@@ -332,7 +332,7 @@ class Superbox:
         schema = self.plan.checked.inputs(node)[side]
         wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
         if wanted not in known:
-            known[wanted] = LookUp.of(node.box, side, schema, table)
+            known[wanted] = LookUp.build(node.box, side, schema, table)
         one, two = known[wanted].pairs(train)
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
@@ -345,7 +345,7 @@ class Superbox:
             return self._with_all(runner, train, table, (one[met], two[met]), alone)
         order = train.order[one[met]]
         order[:, self.plan.levels[node.name]] += two[met]
-        names = joined(*self.plan.checked.inputs(node))
+        names = join_columns(*self.plan.checked.inputs(node))
         found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
 
@@ -359,7 +359,7 @@ class Superbox:
         one, two = one[order], two[order]
         keys = train.order[one]
         keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
-        names = joined(*self.plan.checked.inputs(node))
+        names = join_columns(*self.plan.checked.inputs(node))
         found = {
             out: train.columns[column][one] if where == side else _or_null(table[column], two)
             for out, (where, column) in names.items()
@@ -369,7 +369,7 @@ class Superbox:
         return Train(train.ts[one], train.shed[one], keys, found)
 
 
-def _met(train: Train, box: Join) -> Bools:
+def _satisfied(train: Train, box: Join) -> Bools:
     """Which pairs satisfy a join, now that Spark has evaluated its predicate."""
     met = np.asarray(train.columns[box.predicate] == 1)
     if not box.outer:
@@ -386,10 +386,10 @@ def _or_null(values: Array, places: Longs) -> Array:
     return np.asarray(padded[places])
 
 
-def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+def _merge_sides(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
     """Merge the sides of a box in the order of arrival: the keys, the marks, and each side's tuples with positions."""
     parts = [train for side in sides for train in side]
-    sorted_ = merging([train.order for train in parts])
+    sorted_ = merge_order([train.order for train in parts])
     inputs, begin = [], 0
     if sorted_ is None:
         order, shed = parts[0].order, parts[0].shed
@@ -409,10 +409,10 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
     return order, shed, inputs
 
 
-def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+def _sort_sides(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
     """Sort each side of a box by arrival; also returns the keys and the marks of the leading one."""
     assert runner.leading is not None
-    trains = [_sorted(side) for side in sides]
+    trains = [_merge_trains(side) for side in sides]
     inputs = []
     for side, train in zip(runner.sides, trains, strict=True):
         if train is None:
@@ -427,11 +427,11 @@ def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs
     return leading.order, leading.shed, inputs
 
 
-def _sorted(trains: Sequence[Train]) -> Train | None:
+def _merge_trains(trains: Sequence[Train]) -> Train | None:
     """Merge trains in the order of arrival."""
     if not trains:
         return None
-    places = merging([train.order for train in trains])
+    places = merge_order([train.order for train in trains])
     train = Train.concat(trains)
     return train if places is None else train.take(places)
 
@@ -457,7 +457,7 @@ class LookUp:
     rows: Longs
 
     @classmethod
-    def of(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
+    def build(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
         """Build the index for a stream on one side of a join."""
         equal = expressions.equalities(box.predicate)
         mine, theirs = [pair[side] for pair in equal], [table[pair[1 - side]] for pair in equal]
@@ -465,17 +465,17 @@ class LookUp:
             values.dtype != object and (values.dtype.kind == "f" or schema[name] == "float")
             for name, values in zip(mine, theirs, strict=True)
         ]
-        found = hashes(_compared(theirs, floats), len(next(iter(table.values()))))
+        found = hashes(_to_comparable(theirs, floats), len(next(iter(table.values()))))
         rows = np.argsort(found, kind="stable")
         return cls(tuple(mine), tuple(floats), found[rows], rows)
 
     def pairs(self, train: Train) -> tuple[Longs, Longs]:
         """All (tuple, row) pairs that may match, in the order of both."""
-        wanted = hashes(_compared([train.columns[name] for name in self.columns], self.floats), len(train))
+        wanted = hashes(_to_comparable([train.columns[name] for name in self.columns], self.floats), len(train))
         first, last = (np.searchsorted(self.hashes, wanted, side) for side in ("left", "right"))
         one, place = expand(first, last)
         return one, self.rows[place]
 
 
-def _compared(columns: Sequence[Array], floats: Sequence[bool]) -> list[Array]:
+def _to_comparable(columns: Sequence[Array], floats: Sequence[bool]) -> list[Array]:
     return [values.astype(np.float64) if is_float else values for values, is_float in zip(columns, floats, strict=True)]
