@@ -57,7 +57,7 @@ class Stage:
     def summary(self) -> str:
         """A description for people.
 
-        >>> Stage(1, ("by_car",), (("vid",),), 4).said
+        >>> Stage(1, ("by_car",), (("vid",),), 4).summary
         'stage 1: 4 partitions by vid'
         """
         by = " or ".join(", ".join(key) for key in self.keys)
