@@ -41,7 +41,7 @@ WORDS = {
     r"does not any more": "(since fixed)",
     r"quicker": "faster",
     r"beside(?:s)? itself": "with itself",
-    rf"\d(?:\.\d+)?(?: (?:k|M|million|tuples|rows|bytes|ms|µs|ns))? an? {UNIT}\b": "per",
+    rf"\d[\d,]*(?:\.\d+)?(?: (?:k|M|million|tuples|rows|bytes|ms|µs|ns))? an? {UNIT}\b": "per",
     rf"(?:tuples|rows|bytes|batches|reads|messages|answers|commits) an? {UNIT}\b(?! time)": "per",
 }
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
