@@ -45,8 +45,8 @@ def archive(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for trips, rejects, summary and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
-    speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
+    speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
     until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
     multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, ids shifted.")] = 1,
     lateness: Annotated[

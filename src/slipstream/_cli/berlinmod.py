@@ -14,12 +14,13 @@ from rich.table import Table
 
 from slipstream._berlinmod.layout import check_data_set, check_files
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
+from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
 
-app = typer.Typer(
+app = Family(
     name="berlinmod",
     help="Histories of moving vehicles: BerlinMOD's generator, both representations and 17 queries.",
     epilog="Start with: slipstream berlinmod generate --scale 0.005 --out data/small",

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_new, check_writable
+from slipstream._cli.common.commands import Family
 from slipstream._cli.common.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream._cli.common.tables import print_table, shown
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from slipstream._io.sources import Feed
 
-app = typer.Typer(
+app = Family(
     help="Cuboids: the state of a stream as a database that anyone can question while it runs.",
     epilog="Start with: slipstream cuboid ticks --out ticks",
     no_args_is_help=True,
@@ -90,7 +91,9 @@ def run(
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the file, folder or topic grows.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep running while the file, folder or topic grows.")
+    ] = False,
     format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
@@ -235,7 +238,7 @@ def query(
 def results(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The continuous query, or rejects: rows that could not be kept.")],
-    follow: Annotated[bool, typer.Option(help="Go on with what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new results.")] = False,
 ) -> None:
     """Print what a continuous query found, a JSON line each, in committed batches only.
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from slipstream._bench.validation.editions import edition
 from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
+from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
 from slipstream._cli.common.tables import print_table
 from slipstream._errors import BadArgument, CheckFailed
@@ -137,7 +138,7 @@ def _show(verdict: Verdict) -> None:
 def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
     to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
     fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
@@ -184,7 +185,7 @@ def postgres(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where output.csv goes.")],
     seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N seconds.")] = None,
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
     server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
     as_json: Json = False,
 ) -> None:
@@ -216,7 +217,7 @@ def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
     app.command(rich_help_panel=PANEL)(drive)
     app.command(rich_help_panel=PANEL)(validate)
-    baselines = typer.Typer(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
+    baselines = Family(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
     baselines.command()(postgres)
     baselines.callback()(_baselines)
     app.add_typer(baselines, name="bench", rich_help_panel=PANEL)

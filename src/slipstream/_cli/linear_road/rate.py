@@ -38,7 +38,7 @@ def rate(
     most: Annotated[int, typer.Option("--max", min=1, metavar="L", help="The most that is tried.")] = 600,
     window: Annotated[str, typer.Option(help="How long the rating must hold: 90s, 20m, 3h.")] = "20m",
     probe: Annotated[str, typer.Option(help="How long the tries of the search are: 30s, 2m.")] = "2m",
-    full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Hold all three hours, from the first second on.")] = False,
     engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
     seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,

@@ -42,8 +42,8 @@ def toll(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
-    speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
+    speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
     fast_forward_to: Annotated[
         int, typer.Option(metavar="T", help="Start a run at this second, from the state that all before it leave.")
     ] = 0,

@@ -35,8 +35,9 @@ Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. `network run` also takes feeds: "
-        "SOURCE=kafka:HOST:PORT/TOPIC, SOURCE=tcp:HOST:PORT. Once per source.",
+        metavar="SOURCE=WHERE",
+        help="What a source reads: a CSV file with a header, JSON lines, Parquet, or a run. `network run` also reads "
+        "feeds: kafka:HOST:PORT/TOPIC or tcp:HOST:PORT. Once per source.",
     ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
@@ -87,7 +88,9 @@ Parallel = Annotated[
         show_default=False,
     ),
 ]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--table", metavar="TABLE=FILE", help="The file of a stored table. Repeatable.")
+]
 
 #: tuples per second; below this a recording would never end
 LEAST_RATE = 0.001

@@ -77,7 +77,8 @@ def run_network(
         ),
     ] = None,
     tap: Annotated[
-        list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
+        list[str] | None,
+        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record besides the outputs. Repeatable."),
     ] = None,
     rates: Rates = None,
     to: To = None,
