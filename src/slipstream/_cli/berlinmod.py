@@ -16,6 +16,7 @@ from slipstream._berlinmod.layout import check_data_set, check_files
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
@@ -28,7 +29,7 @@ app = Family(
 )
 
 Data = Annotated[Path, typer.Argument(help="A data set, made by `generate` or `load`.")]
-Out = Annotated[Path, typer.Option("--out", help="Where to write; must not exist yet.")]
+Out = Annotated[Path, typer.Option("--out", help="The folder to write.")]
 Format = Annotated[str, typer.Option("--format", help="published (units) or mobilitydb (instants).")]
 Metres = Annotated[bool, typer.Option("--metres", help="Coordinates that look like degrees are metres.")]
 As = Annotated[str, typer.Option("--as", help="Representation: oba, tba or both.")]
@@ -60,12 +61,14 @@ def generate(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same data.")] = 1,
     metres: Metres = False,
+    overwrite: Overwrite = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
     """Make a data set: vehicles that drive to work and about town for days."""
-    check_new(out)
+    if not overwrite:
+        check_new(out, hint=HINT)
     check_there(network, option="--network", hint="Leave it out for the synthetic city.")
     check_there(home_regions, option="--home-regions")
     check_there(work_regions, option="--work-regions")
@@ -85,7 +88,8 @@ def generate(
     say(f"{vehicles}, {days}, {streets.nodes:,} nodes, {streets.edges:,} edges")
     spark = spark_session("berlinmod generate", master, conf)
     started = time.perf_counter()
-    made = generator.generate(spark, plan, streets, out, weights)
+    with replacing(out, overwrite, "manifest.json"):
+        made = generator.generate(spark, plan, streets, out, weights)
     show(_summary(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
 
 
@@ -114,17 +118,20 @@ def load(
     format_: Format = "published",
     metres: Metres = False,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Overwrite = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
     """Read data that others made; rows that cannot be used are kept in OUT/rejects with the reason."""
-    check_new(out)
+    if not overwrite:
+        check_new(out, hint=HINT)
     check_files(folder, format_)
     from slipstream._berlinmod.exchange import load as exchange
 
     files = exchange.Files.open(folder, format_, metres=metres)
-    made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
+    with replacing(out, overwrite, "manifest.json"):
+        made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
     show(_summary(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
     check_rejects(made.rejected, made.rows, max_rejects, out / "rejects")
 
@@ -138,6 +145,7 @@ def export(
         int | None,
         typer.Option("--srid", help="What geometries (mobilitydb) say their reference system is; coordinates stay."),
     ] = None,
+    overwrite: Overwrite = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -147,14 +155,16 @@ def export(
     Geometries name a reference system only where the data set's plane is one that is known: streets that were in
     degrees, or files that named it. `--srid` has them name another.
     """
-    check_new(out)
+    if not overwrite:
+        check_new(out, hint=HINT)
     check_data_set(data)
     from slipstream._berlinmod.dataset import Dataset
     from slipstream._berlinmod.exchange import export as outgoing
 
     outgoing.check_format(format_, srid)
     opened = Dataset.open(data)
-    files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
+    with replacing(out, overwrite, "*.csv", "*/*.csv"):
+        files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
     show({"out": str(out), "files": ", ".join(files)}, as_json=as_json)
 
 

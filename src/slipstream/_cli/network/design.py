@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_there, check_writable
+from slipstream._cli.common.functions import Functions
 from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
 from slipstream._cli.network.options import (
     File,
-    Functions,
     Inputs,
     Parallel,
     Rates,
