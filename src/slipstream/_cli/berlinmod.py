@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from slipstream._berlinmod.layout import check_data_set, check_files
@@ -17,6 +16,7 @@ from slipstream._cli.common.checks import check_folder, check_new, check_there, 
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
+from slipstream._cli.common.tables import plural, print_table
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
@@ -66,7 +66,10 @@ def generate(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make a data set: vehicles that drive to work and about town for days."""
+    """Make a data set: vehicles that drive to work and about town for days.
+
+    Example: `slipstream berlinmod generate --scale 0.005 --out data/small`
+    """
     if not overwrite:
         check_new(out, hint=HINT)
     check_there(network, option="--network", hint="Leave it out for the synthetic city.")
@@ -83,9 +86,8 @@ def generate(
         weights = weights._replace(home=generator.by_region(streets, secondo_regions(home_regions)))
     if work_regions:
         weights = weights._replace(work=generator.by_region(streets, secondo_regions(work_regions)))
-    days = f"{plan.days} day{'s' * (plan.days != 1)}"
-    vehicles = f"{plan.vehicles:,} vehicle{'s' * (plan.vehicles != 1)}"
-    say(f"{vehicles}, {days}, {streets.nodes:,} nodes, {streets.edges:,} edges")
+    things = {"vehicle": plan.vehicles, "day": plan.days, "node": streets.nodes, "edge": streets.edges}
+    say(", ".join(plural(count, thing) for thing, count in things.items()))
     spark = spark_session("berlinmod generate", master, conf)
     started = time.perf_counter()
     with replacing(out, overwrite, "manifest.json"):
@@ -123,7 +125,10 @@ def load(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Read data that others made; rows that cannot be used are kept in OUT/rejects with the reason."""
+    """Load a data set from CSV files; rows that cannot be used go to OUT/rejects with the reason.
+
+    Example: `slipstream berlinmod load csv --format mobilitydb --out data/loaded`
+    """
     if not overwrite:
         check_new(out, hint=HINT)
     check_files(folder, format_)
@@ -154,6 +159,8 @@ def export(
 
     Geometries name a reference system only where the data set's plane is one that is known: streets that were in
     degrees, or files that named it. `--srid` has them name another.
+
+    Example: `slipstream berlinmod export data/small --format mobilitydb --out csv`
     """
     if not overwrite:
         check_new(out, hint=HINT)
@@ -170,7 +177,10 @@ def export(
 
 @app.command()
 def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json = False) -> None:
-    """Build the index structures that the queries use: pieces by place, and a grid over space and time."""
+    """Build the index structures that the queries use: pieces by place, and a grid over space and time.
+
+    Example: `slipstream berlinmod index data/small`
+    """
     check_data_set(data)
     from slipstream._berlinmod import index as structures
     from slipstream._berlinmod.dataset import Dataset
@@ -192,7 +202,10 @@ def run(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Run queries: answers as Parquet, response times and result sizes as in the paper's table 6."""
+    """Run queries: answers as Parquet, response times and result sizes as in the paper's table 6.
+
+    Example: `slipstream berlinmod run data/small --only 1-5,17 --as tba`
+    """
     from slipstream._berlinmod import queries
     from slipstream._berlinmod.dataset import Dataset
 
@@ -212,7 +225,7 @@ def run(
     if as_json:
         print(json.dumps([asdict(answer) for answer in answers]))
     else:
-        Console().print(_table6(answers, wanted, list(forms)))
+        print_table(_table6(answers, wanted, list(forms)))
 
 
 def _table6(answers: list[Any], wanted: list[int], forms: list[str]) -> Table:
@@ -235,8 +248,12 @@ def explain(
     as_: As = "tba",
     master: Master = LOCAL,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
-    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes."""
+    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes.
+
+    Example: `slipstream berlinmod explain data/small --query 4`
+    """
     from slipstream._berlinmod import queries
     from slipstream._berlinmod.dataset import Dataset
 
@@ -245,9 +262,12 @@ def explain(
     check_data_set(data)
     spark = spark_session("berlinmod explain", master, conf)
     queries.prepare(spark, opened)
-    for form in forms:
-        print(queries.sql(number, form))
-        print(queries.explain(spark, number, form))
+    plans = [(form, queries.sql(number, form), queries.explain(spark, number, form)) for form in forms]
+    if as_json:
+        print(json.dumps([dict(zip(("representation", "sql", "plan"), each, strict=True)) for each in plans]))
+        return
+    for _, text, found in plans:
+        print(f"{text}\n{found}")
 
 
 @app.command()
@@ -258,8 +278,12 @@ def draw(
     trips: Annotated[int, typer.Option("--trips", help="How many trips to draw.")] = 200,
     master: Master = LOCAL,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
-    """Draw the network, trips, query points and regions, and the answers of a query."""
+    """Draw the network, trips, query points and regions, and the answers of a query.
+
+    Example: `slipstream berlinmod draw data/small --query 4 --out query4.png`
+    """
     check_writable(out, "--out")
     from slipstream._berlinmod import draw as pictures
     from slipstream._berlinmod import queries
@@ -275,4 +299,7 @@ def draw(
     spark = spark_session("berlinmod draw", master, conf)
     queries.prepare(spark, opened)
     pictures.picture(spark, opened, query=query, trips=trips).savefig(out, dpi=130)
-    say(f"{out}")
+    if as_json:
+        print(json.dumps({"out": str(out)}))
+    else:
+        say(f"Picture: {out}")

@@ -174,6 +174,7 @@ def get(
     folder: Folder,
     reference: Annotated[str, typer.Argument(help="A cuboid's name, or all of it: 'CAR[100].speed[0]', [-5], [:].")],
     key: Annotated[int | None, typer.Argument(help="The key, if the reference is a cuboid's name.")] = None,
+    as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
     """Look a key up in the last committed batch, as JSON: all of it, an attribute's past, or one element.
 
@@ -232,6 +233,7 @@ def results(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The continuous query, or rejects: rows that could not be kept.")],
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing new results.")] = False,
+    as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
     """Print what a continuous query found, a JSON line each, in committed batches only.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -393,6 +394,8 @@ def attach_query(
 
     It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
     all the time, `slipstream network detach OUT` ends it.
+
+    Example: `slipstream network attach out crossings query.yaml --out query`
     """
     from slipstream._network.running.adhoc import attach
     from slipstream._network.running.run_folder import Execution
@@ -422,13 +425,21 @@ def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
         say("stopped; still attached")
 
 
-def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:
-    """Disconnect an ad hoc query: what has arrived for it is still there, nothing more will come."""
+def detach_query(
+    folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")], as_json: Json = False
+) -> None:
+    """Disconnect an ad hoc query: what has arrived for it is kept, and nothing more arrives.
+
+    Example: `slipstream network detach query`
+    """
     from slipstream._network.running.adhoc import detach
     from slipstream._network.running.run_folder import Execution
 
     detach(Execution.open(folder))
-    say(f"detached: {folder}")
+    if as_json:
+        print(json.dumps({"detached": str(folder)}))
+    else:
+        say(f"detached: {folder}")
 
 
 def _summary(execution: Execution, as_json: bool) -> None:
