@@ -116,7 +116,7 @@ def toll(
     """
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
-    check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
+    check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
     check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
@@ -166,7 +166,7 @@ def _check(rules: str) -> None:
 
 def _script(file: Path | None) -> str:
     if file is not None and not file.is_file():
-        raise BadArgument(f"--queries {file}: no such file.", hint="See docs/cuboids.md for what stands in it.")
+        raise BadArgument(f"--queries {file}: no such file.", hint="docs/reference/cuboids.md has the syntax.")
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 
