@@ -30,7 +30,7 @@ from slipstream._bench.driving.encodings import encode_text
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import MILE, SEGMENTS
-from slipstream._linear_road.fast_forward import Forward
+from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.state.cars import CAR_BITS, CELLS
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._tools.numba_tools import Longs
@@ -106,7 +106,7 @@ def run_postgres(
     seconds: int | None = None,
     speed: float = 1.0,
     server: str = SERVER,
-    forward: Forward | None = None,
+    forward: FastForward | None = None,
 ) -> PostgresRun:
     """Feed ``run`` to PostgreSQL and write its answers to ``out/output.csv``.
 
@@ -162,7 +162,7 @@ def load_history(connection: Connection[Any], run: Run) -> None:
     connection.execute("analyze linear_road.toll_history")
 
 
-def load_state(connection: Connection[Any], forward: Forward) -> None:
+def load_state(connection: Connection[Any], forward: FastForward) -> None:
     """Fill the tables with the state that a fast-forward computed; a fragment and a shard hold all of it."""
     state, accounts = forward.fragment(0, 1), forward.accounts(0, 1, Past(None))
     xways = np.array(state.xways)

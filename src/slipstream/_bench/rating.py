@@ -26,7 +26,7 @@ from slipstream._bench.postgres import run_postgres
 from slipstream._bench.validation.editions import ANSWERS, edition
 from slipstream._errors import BadArgument, CheckFailed, Unavailable
 from slipstream._feeds.run import Run, versions
-from slipstream._linear_road.fast_forward import Forward
+from slipstream._linear_road.fast_forward import FastForward
 from slipstream._runtime import metrics, shared_arrays
 from slipstream._runtime.state_cache import WARM
 from slipstream._tools import child_processes
@@ -148,7 +148,9 @@ class Postgres:
         forward = None
         if window.since:
             folder = out.parent / f"forward-{window.since}"
-            forward = Forward(str(folder.absolute()), str(run.path.absolute()), presented.copies, "2004", window.since)
+            forward = FastForward(
+                str(folder.absolute()), str(run.path.absolute()), presented.copies, "2004", window.since
+            )
             forward.compute(self._spark())
         result = run_postgres(presented, out, seconds=window.until, forward=forward)
         responses = responses_of(Path(result.output))
