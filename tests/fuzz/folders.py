@@ -13,7 +13,7 @@ import pyarrow as pa
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.lines import ROWS, _text
 from slipstream._berlinmod.dataset import Dataset, write_manifest
-from slipstream._berlinmod.dataset import Manifest as DataManifest
+from slipstream._berlinmod.dataset import DatasetManifest as DataManifest
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.log import expanded, squeezed
 from slipstream._cuboid.query.stream_functions import Pattern

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from slipstream._archive.files import TRIPS, is_archive, is_linear_city, read_trips
 from slipstream._archive.trajectories import APART
 from slipstream._berlinmod.dataset import FORMAT, Dataset
-from slipstream._berlinmod.roads.street_network import Network
+from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._console.workspace import Workspace, format_of
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
@@ -82,7 +82,7 @@ class Journeys:
         vehicles: list[Vehicle],
         owner: Ints,
         trips: MPoints,
-        network: Network | None = None,
+        network: StreetNetwork | None = None,
         *,
         on_expressways: bool = False,
     ) -> None:
