@@ -17,6 +17,7 @@ from slipstream._berlinmod.generator import (
     cumulate_by_region,
     generate,
     region_weights,
+    uniform_weights,
 )
 from slipstream._berlinmod.roads.street_files import read_network
 from slipstream._errors import BadArgument

@@ -146,7 +146,7 @@ def test_streets_in_degrees_where_metres_are_needed_are_refused(tmp_path, name, 
     [
         ("a.csv", "Id,Vmax\n1,2\n", "no column X1"),
         ("a.csv", "Id,Vmax,X1,Y1,X2,Y2\n1,50,0,0,a,0\n", "line 2"),
-        ("a.data", "(OBJECT streets () (rel) ((50.0 ((1 2 3))))", "cut short"),
+        ("a.data", "(OBJECT streets () (rel) ((50.0 ((1 2 3))))", "truncated"),
         ("a.data", "(OBJECT streets () (rel) ((50.0 ((1 2 3)))))", "street 1"),
         ("a.geojson", "{}", "not a GeoJSON"),
         ("a.osm", "<osm", "OpenStreetMap|Syntax|XML|error"),
