@@ -25,8 +25,8 @@ from slipstream._berlinmod.layout import SAMPLES, check_data_set
 from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import register, types
-from slipstream._moving.columns import MPoints, frozen, read, write
-from slipstream._moving.motion import concatenated, split_at_pauses
+from slipstream._moving.columns import MPoints, freeze, read, write
+from slipstream._moving.motion import concatenate, split_at_pauses
 from slipstream._tools.strict_json import fitted, json_of
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def trips_from_histories(histories: DataFrame) -> DataFrame:
 
 def _join_trips(table: pa.Table) -> pa.Table:
     trip: MPoints = read(table.column("Trip").combine_chunks())
-    groups = frozen(np.array([0, table.num_rows], dtype=np.int32))
-    joined = concatenated(trip, groups)
+    groups = freeze(np.array([0, table.num_rows], dtype=np.int32))
+    joined = concatenate(trip, groups)
     columns = [table.column(name).slice(0, 1).combine_chunks() for name in ("Moid", "Licence", "Model", "Type")]
     return pa.Table.from_arrays([*columns, write(joined, types.MPOINT)], schema=SCAR)
 

@@ -26,7 +26,7 @@ from slipstream._tools.numba_tools import Floats
 #: rows to read: enough to see how fast things move, and quick to read
 ROWS = 10_000
 
-HINT = "Project them to metres first (for example with slipstream._moving.{plane}); if they are metres, use --metres."
+HINT = "Project them to metres first (for example with slipstream.{plane}); if they are metres, use --metres."
 
 #: returns x, y and the reference system of a geometry given as text
 ParsePlace = Callable[[str], tuple[str, str, str]]
