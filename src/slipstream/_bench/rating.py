@@ -321,7 +321,7 @@ class Search:
             return tried
         out = self.folder(expressways, self.window)
         command = [sys.executable, "-m", "slipstream", "validate", str(self.run.path), str(out)]
-        command += ["--multiply", str(expressways), "--kinds", self.engine.kinds]
+        command += ["--multiply", str(expressways), "--only", self.engine.kinds]
         command += ["--since", str(self.window.since), "--until", str(self.window.until)]
         say(f"L = {expressways}: validating ...")
         command += ["--report", str(out / "report.html")]
@@ -348,7 +348,7 @@ def rate(search: Search) -> Rating:
     if not confirmed:
         raise CheckFailed(
             f"No L from {search.least} on was sustained: {tries[-1].why if tries else 'nothing was tried'}.",
-            hint=f"The trials are in {search.out}; use a smaller --from to start lower.",
+            hint=f"The trials are in {search.out}; use a smaller --min to start lower.",
         )
     best, window = confirmed[-1], search.window
     cores = psutil.cpu_count() or 1

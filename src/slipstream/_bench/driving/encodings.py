@@ -68,5 +68,5 @@ ENCODINGS = {
 def find_encoding(name: str) -> Encoding:
     """Return the encoding called ``name``."""
     if name not in ENCODINGS:
-        raise BadArgument(f"--encoding {name}: no such encoding.", hint=f"Use one of: {', '.join(ENCODINGS)}.")
+        raise BadArgument(f"--format {name}: no such encoding.", hint=f"Use one of: {', '.join(ENCODINGS)}.")
     return ENCODINGS[name]
