@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from slipstream import functions, testing
+    from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, Trips, open
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from slipstream._network.boxes.operators import Operator as Box
     from slipstream._network.flow import Train
 
+#: public modules
+_MODULES = ("functions", "testing", "udf")
 #: public name -> where it lives, and what it is called there
 _PLACES = {
     "BadArgument": ("_errors", "BadArgument"),
@@ -101,11 +103,12 @@ __all__ = [
     "open",
     "read",
     "testing",
+    "udf",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("_functions", "testing"):
+    if name in _MODULES:
         return import_module(f"slipstream.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'slipstream' has no attribute {name!r}")

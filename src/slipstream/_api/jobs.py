@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream._api import html, types
 from slipstream._api.reports import has_reports, place_columns
 from slipstream._api.results import JobStatus, Results, status_of
-from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, ship
+from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
@@ -30,6 +30,7 @@ from slipstream._network.running.run_folder import ALL, FILE, Execution
 from slipstream._network.schemas import check
 from slipstream._runtime.status import has_finished
 from slipstream._spark import session
+from slipstream._spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

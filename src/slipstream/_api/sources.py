@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from slipstream._api import types
 from slipstream._api.reports import PLAIN, REPORT, RunSource
-from slipstream._api.streams import Origin, Place, Stream, ship
+from slipstream._api.streams import Origin, Place, Stream
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, encoding_of, first_file
@@ -25,6 +25,8 @@ from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of
 from slipstream._network.algebra import Schema
 from slipstream._network.running.filling import is_run
 from slipstream._network.tasks.frames import FrameFeed
+from slipstream._network.types import spark_schema
+from slipstream._spark.shipping import ship
 from slipstream._tools.staging import staged
 
 if TYPE_CHECKING:
@@ -161,7 +163,7 @@ def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream
     wanted = {new: "double" if kinds[old].startswith("timestamp") else kinds[old] for new, old in renamed.items()}
     schema = types.schema_of({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
     typed = frame.selectExpr(
-        *(f"cast(`{old}` as {types.shown(schema)[new]}) as `{new}`" for new, old in renamed.items())
+        *(f"cast(`{old}` as {spark_schema(schema)[new]}) as `{new}`" for new, old in renamed.items())
     )
     if frame.isStreaming:
         feed = FrameFeed(name, "dataframe", follow=True, frame=typed, types=schema)

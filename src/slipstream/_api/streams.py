@@ -7,9 +7,8 @@ that has it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from slipstream._api import types
 from slipstream._api.reports import toll_columns
 from slipstream._errors import BadArgument, BadInput
-from slipstream._linear_road.rules import RULES, Rules, TollFunction
+from slipstream._linear_road.rules import RULES, Rules, TollFunction, registered
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -43,6 +42,8 @@ from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.boxes.toll import REJECTS, Toll
 from slipstream._network.schemas import check
+from slipstream._network.types import spark_schema
+from slipstream._spark.shipping import ship
 
 if TYPE_CHECKING:
     from slipstream._io.sources import Feed
@@ -102,7 +103,7 @@ class Stream:
         >>> ss.read("kafka://broker:9092/positions", {"id": "string", "speed": "double"}).schema
         {'id': 'string', 'speed': 'double'}
         """
-        return types.shown(self._types)
+        return spark_schema(self._types)
 
     @property
     def columns(self) -> list[str]:
@@ -558,21 +559,9 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
     if not isinstance(rules, Rules):
         if not callable(rules):
             raise BadArgument(f"rules {rules!r}: neither a name nor a function.", hint=f"Known: {', '.join(RULES)}.")
-        rules = replace(RULES["2004"], name=getattr(rules, "__name__", "own"), toll=rules)
+        own = registered(getattr(rules, "__name__", ""))
+        rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
         raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.")
     ship(rules.toll)
     return rules
-
-
-def ship(what: Any) -> None:
-    """Let code from a user's own module travel to workers, which may be unable to import it."""
-    module = sys.modules.get(getattr(what, "__module__", "") or "")
-    name = getattr(module, "__name__", "")
-    file = getattr(module, "__file__", None)
-    if file is None or name == "__main__" or name.partition(".")[0] == "slipstream" or "site-packages" in file:
-        return
-    assert module is not None
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -48,6 +48,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._network.flow import LIST, Train, sorted_train, tied
 from slipstream._network.state.groups import Groups
 from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream._network.types import plain_type, spark_type
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs, compiled
 
@@ -169,15 +170,6 @@ class RowTable:
     def restore(self) -> None:
         """Number on from rows that were loaded."""
         self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
-
-
-def plain_type(type_: str) -> str:
-    """A type as networks call it; Spark's names will do.
-
-    >>> plain_type("bigint"), plain_type("integer")
-    ('integer', 'integer')
-    """
-    return {"bigint": INTEGER, "double": FLOAT, "string": TEXT}.get(type_, type_)
 
 
 def _kind(type_: str) -> str:
@@ -317,16 +309,18 @@ class Operator:
 def require(schema: Schema, column: str, *types: str) -> None:
     """Refuse a schema without a column, or where it is of another type; types not known yet pass.
 
-    >>> require({"vid": "text"}, "vid", "integer")
+    >>> require({"vid": "string"}, "vid", "bigint")
     Traceback (most recent call last):
         ...
-    slipstream._errors.BadInput: column 'vid' is text.
-    It must be: integer.
+    slipstream._errors.BadInput: column 'vid' is string.
+    It must be: bigint.
     """
     if column not in schema:
         raise BadInput(f"no column {column!r}.", hint=f"The input has: {', '.join(schema)}.")
-    if types and schema[column] not in (*map(plain_type, types), UNKNOWN):
-        raise BadInput(f"column {column!r} is {schema[column]}.", hint=f"It must be: {', '.join(types)}.")
+    kinds = [plain_type(type_) for type_ in types]
+    if types and plain_type(schema[column]) not in (*kinds, UNKNOWN):
+        wanted = ", ".join(map(spark_type, kinds))
+        raise BadInput(f"column {column!r} is {spark_type(schema[column])}.", hint=f"It must be: {wanted}.")
 
 
 _registered: dict[str, type[Operator]] = {}
