@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from slipstream._api.jobs import Job, RunningJob
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, Trips, open
-    from slipstream._api.sources import from_dataframe, read
-    from slipstream._api.streams import Kept, Stream, Tolled, Window
+    from slipstream._api.sources import from_dataframe, read, table
+    from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
@@ -54,6 +54,7 @@ _PLACES = {
     "Network": ("_network.algebra", "Network"),
     "Output": ("_api.results", "Output"),
     "Plane": ("_moving", "Plane"),
+    "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
     "Rules": ("_linear_road.rules", "Rules"),
@@ -61,6 +62,7 @@ _PLACES = {
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
     "Stream": ("_api.streams", "Stream"),
+    "Table": ("_api.streams", "Table"),
     "Tolled": ("_api.streams", "Tolled"),
     "Train": ("_network.flow", "Train"),
     "Trips": ("_api.results", "Trips"),
@@ -69,6 +71,7 @@ _PLACES = {
     "from_dataframe": ("_api.sources", "from_dataframe"),
     "open": ("_api.results", "open"),
     "read": ("_api.sources", "read"),
+    "table": ("_api.sources", "table"),
 }
 
 __all__ = [
@@ -87,12 +90,14 @@ __all__ = [
     "Network",
     "Output",
     "Plane",
+    "Published",
     "Results",
     "Rules",
     "RunningJob",
     "SlipstreamError",
     "Source",
     "Stream",
+    "Table",
     "Tolled",
     "Train",
     "Trips",
@@ -102,6 +107,7 @@ __all__ = [
     "functions",
     "open",
     "read",
+    "table",
     "testing",
     "udf",
 ]

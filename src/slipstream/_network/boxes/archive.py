@@ -70,8 +70,8 @@ class Archive(Operator):
     """Cuts a stream into trips, one id at a time: a silence of more than ``gap`` seconds ends a trip.
 
     Where tuples have a ``direction``, a change of it ends a trip, too; where they have a ``lane``, so does entering
-    again after the exit lane (4). Where vehicles move on several roads, trips on different values of ``road`` are apart.
-    With all three, and a gap of 30 seconds, trips are those of Linear Road.
+    again after the exit lane (4). Where they have a ``road``, a vehicle has trips on each road of its own. With all
+    three, and a gap of 30 seconds, trips are those of Linear Road.
 
     Tuples may be out of order by ``lateness`` seconds (``gap``, unless given), as long as those of one id are in
     order; others leave by the port ``rejects``, with the reason: ``null`` (a column above), ``time`` (there is no

@@ -405,16 +405,23 @@ def run(
     steps += [operator.finish(state, width)] if last else []
     released: dict[str, list[Train]] = {output: [] for output in operator.ports}
     for output, train in (pair for found in steps for pair in found.items()):
-        schema = schemas[operator.port(output)]
-        released[output].append(_checked(operator, output, train, schema, level))
+        released[output].append(_checked(operator, output, train, schemas[operator.port(output)]))
     return [
-        Train.concat(trains) if trains else Train.nothing(schema, width)
+        _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
     ]
 
 
-def _checked(operator: Operator, output: str, train: Train, schema: Schema, level: int) -> Train:
-    """A train as the boxes behind an operator expect it."""
+def _placed(train: Train, level: int) -> Train:
+    """Tuples in order, those with one key one after the other: what ``finish`` gives comes after what ``step`` gave."""
+    train = sorted_train(train)
+    order = train.order.copy()
+    order[:, level] += tied(train.order)
+    return Train(train.ts, train.shed, order, train.columns)
+
+
+def _checked(operator: Operator, output: str, train: Train, schema: Schema) -> Train:
+    """A train with the columns that the boxes behind an operator expect."""
     columns = {}
     for name, type_ in schema.items():
         values = train.columns.get(name)
@@ -425,10 +432,7 @@ def _checked(operator: Operator, output: str, train: Train, schema: Schema, leve
                 hint="step must return what outputs promises.",
             )
         columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
-    train = sorted_train(train.with_columns(columns))
-    order = train.order.copy()
-    order[:, level] += tied(train.order)
-    return Train(train.ts, train.shed, order, train.columns)
+    return train.with_columns(columns)
 
 
 def parameters(operator: Operator) -> dict[str, Any]:

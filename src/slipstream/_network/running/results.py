@@ -35,12 +35,12 @@ def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
     return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*(f"`{name}`" for name in schema))
 
 
-def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]:
-    """The newest tuples of an output, in order."""
+def newest_results(folder: Path, output: str, last: int, *, until: int | None = None) -> list[dict[str, Any]]:
+    """The newest tuples of an output, in order; those of batches after ``until`` do not count."""
     if output not in outputs.names(folder):
         return []
     keys = keys_of(outputs.visible(folder, output).schema.names)
-    rows = outputs.newest(folder, output, last, keys)
+    rows = outputs.newest(folder, output, last, keys, until=until)
     return list(own(rows.drop_columns(outputs.BATCH)).to_pylist())
 
 
