@@ -8,4 +8,4 @@ import slipstream as ss
 @ss.udf.atomic()
 def spread(values: np.ndarray) -> np.ndarray:
     """Greatest less least of the elements; a row per key, the latest first, NaN where there is none."""
-    return np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
+    return np.asarray(np.nanmax(values, axis=1) - np.nanmin(values, axis=1))

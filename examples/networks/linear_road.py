@@ -28,7 +28,7 @@ def mean_speed(windows: ss.udf.Windows) -> Array:
     window, place = window[known], place[known]
     cars = np.flatnonzero((np.diff(window, prepend=-1) != 0) | (np.diff(vid[place], prepend=-1) != 0))
     if not cars.size:
-        return np.ma.masked_all(len(windows))
+        return np.ma.array(np.zeros(len(windows)), mask=True)
     means = np.add.reduceat(spd[place], cars) / np.diff(cars, append=window.size)
     count = np.bincount(window[cars], minlength=len(windows))
     total = np.bincount(window[cars], means, minlength=len(windows))
@@ -40,7 +40,7 @@ def nearest(windows: ss.udf.Windows) -> Array:
     """The accident that is nearest to the segment; null if there is none."""
     seg, accident = windows.columns
     if not windows.known(accident).any():
-        return np.ma.masked_all(len(windows), np.int64)
+        return np.ma.array(np.zeros(len(windows), np.int64), mask=True)
     window, place = windows.pairs()
     hit = np.flatnonzero(windows.known(accident)[place])
     window, place = window[hit], place[hit]

@@ -32,7 +32,7 @@ def near_school(lon: Floats, lat: Floats) -> npt.NDArray[np.bool_]:
         north, east = np.radians(lat - school_lat) / 2, np.radians(lon - school_lon) / 2
         chord = np.sin(north) ** 2 + np.cos(np.radians(lat)) * np.cos(np.radians(school_lat)) * np.sin(east) ** 2
         np.minimum(nearest, chord, out=nearest)
-    return 2 * EARTH * np.arcsin(np.sqrt(nearest)) < NEAR
+    return np.asarray(2 * EARTH * np.arcsin(np.sqrt(nearest)) < NEAR)
 
 
 def positions(count: int, vehicles: int = 500) -> pa.Table:
