@@ -147,7 +147,7 @@ def _network() -> tuple[str, ...]:
         layout(run_folder),
         "A connection point or a view:\n",
         layout(connection_points),
-        "The network file itself: [networks](../networks.md#the-file).\n",
+        "The network file itself: [networks](networks.md#the-file).\n",
     )
 
 

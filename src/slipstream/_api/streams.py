@@ -8,7 +8,7 @@ that has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -738,12 +738,12 @@ def _checked(stream: Stream) -> None:
     try:
         stream._types  # noqa: B018
     except BadInput as error:
-        # "network stream, box filter_1 (filter): ..." is what a network file would be told
-        _, box, message = error.message.rpartition(f" ({getattr(stream._place.what, 'kind', '')}): ")
-        if not box:
+        if not error.place.box:
             raise
         kind = _kind(stream._place.what)
-        raise BadInput(f"{_METHODS.get(kind, kind)}: {message}", hint=error.hint) from None
+        # the method that was called is a better place than a box of a network that nobody has seen
+        error.place = replace(error.place, words=_METHODS.get(kind, kind))
+        raise error from None
 
 
 #: the method that adds a kind of box, where its name is another

@@ -14,12 +14,13 @@ from rich.table import Table
 
 from slipstream._berlinmod.layout import check_data_set, check_files
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
+from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
 
-app = typer.Typer(
+app = Family(
     name="berlinmod",
     help="Histories of moving vehicles: BerlinMOD's generator, both representations and 17 queries.",
     epilog="Start with: slipstream berlinmod generate --scale 0.005 --out data/small",
@@ -57,7 +58,7 @@ def generate(
     script_odds: Annotated[
         bool, typer.Option("--script-odds", help="1, 2, 3 destinations with 80, 10, 10 %, as in the script.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, other data.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same data.")] = 1,
     metres: Metres = False,
     master: Master = LOCAL,
     conf: Conf = None,
@@ -174,7 +175,7 @@ def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json =
 @app.command()
 def run(
     data: Data,
-    numbers: Annotated[str, typer.Option("--queries", help="Which, for example 1-5,17.")] = "1-17",
+    numbers: Annotated[str, typer.Option("--only", help="Only these queries, such as 1-5,17.")] = "1-17",
     as_: As = "both",
     out: Annotated[Path | None, typer.Option("--out", help="Where the answers go; DATA/answers by default.")] = None,
     master: Master = LOCAL,

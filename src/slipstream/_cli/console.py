@@ -25,7 +25,7 @@ def console(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FOLDER]...",
+            metavar="FOLDER",
             help="What the page may see: folders with runs and results in them, or runs and results themselves.",
             show_default="the current folder",
         ),

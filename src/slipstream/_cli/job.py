@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from slipstream._cli.common.commands import Family
 from slipstream._tools.progress import say
 
 Folder = Annotated[Path, typer.Argument(metavar="OUT", help="The --out folder of a job.")]
@@ -48,7 +49,7 @@ def _want(folder: Path, word: str) -> None:
 
 def add_to(root: typer.Typer) -> None:
     """Put the commands on the command line."""
-    app = typer.Typer(no_args_is_help=True, help="Pause, resume, step and stop a running job.")
+    app = Family(no_args_is_help=True, help="Pause, resume, step and stop a running job.")
     for command in (pause, resume, step, stop):
         app.command()(command)
     root.add_typer(app, name="job")

@@ -26,7 +26,7 @@ from typing import Any
 
 import yaml
 
-from slipstream._errors import MALFORMED, BadArgument, BadInput
+from slipstream._errors import MALFORMED, BadArgument, BadInput, locate
 from slipstream._io.outputs.destinations import check_inside
 from slipstream._network.algebra import (
     Aggregate,
@@ -287,7 +287,13 @@ class _Reader:
         body = fields.get(key) or {}
         if not isinstance(body, dict):
             raise BadInput(f"{self._where}, {key}: not a mapping of names.", hint=f"Write {key}: with a name a line.")
-        return [read(f"{self._where}, {key}.{name}", str(name), part) for name, part in body.items()]
+        return [self._read_at(f"{key}.{name}", read, str(name), part) for name, part in body.items()]
+
+    def _read_at(self, place: str, read: Callable[..., Any], *given: Any) -> Any:
+        """Read a part of the file; what is wrong with it carries the place."""
+        where = f"{self._where}, {place}"
+        with locate(where, box=place):
+            return read(where, *given)
 
     def _fields(self, where: str, body: Any, needed: set[str], allowed: set[str]) -> dict[str, Any]:
         if not isinstance(body, dict):
@@ -340,7 +346,11 @@ class _Reader:
         box = self._box(where, name, kind, fields)
         if isinstance(box, Operator):
             self._operators[name] = box
-        return lambda: Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
+
+        def connect(_: str) -> Node:
+            return Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
+
+        return lambda: self._read_at(f"boxes.{name}", connect)
 
     def _box(self, where: str, name: str, kind: str, fields: dict[str, Any]) -> Box:
         read: dict[str, Callable[[], Box]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from slipstream._tools.background import Ended, beside
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 #: People read standard error; scripts read standard output.
 console = Console(stderr=True)
+#: what is said is also logged, for those who keep a log
+LOGGER = "slipstream"
 
 #: said where the machine code of kernels is not on the disk yet: after an installation
 COMPILING = "Compiling kernels (first time only) ..."
@@ -76,6 +80,8 @@ def say(text: str) -> None:
     if _is_silent.get():
         return
     console.print(text, highlight=False, soft_wrap=True)
+    if logging.getLogger().handlers:
+        logging.getLogger(LOGGER).info(Text.from_markup(text).plain)
 
 
 _begun: set[str] = set()

@@ -15,7 +15,7 @@ from slipstream._tools.staging import staged
 
 
 def examples(
-    out: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write them.")] = Path("examples"),
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write them.")] = Path("examples"),
 ) -> None:
     """Write the examples: networks with their data, cuboid schemas, notebooks.
 

@@ -19,7 +19,7 @@ def shed_network(
     folder: Folder,
     drops: Annotated[
         list[str] | None,
-        typer.Option("--drop", help='"PLACE=SHARE" of the tuples to come, such as "cars -> sort=0.3".'),
+        typer.Option("--drop", metavar="PLACE=SHARE", help='How much to drop where, such as "cars -> sort=0.3".'),
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Drop nothing any more.")] = False,
     as_json: Json = False,
