@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -108,7 +109,8 @@ def test_an_exit_a_turn_and_a_silence_end_a_trip() -> None:
     assert sorted(tuple(t for t, _ in path) for _, path in trips) == [(0, 30), (60,), (90,), (121, 140), (122,)]
 
 
-def test_all_four_archives_agree(spark: SparkSession, slipstream: Slipstream, tmp_path: Path) -> None:
+def test_all_four_archives_agree(spark: SparkSession, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    slipstream = Slipstream(capsys)
     lines = accepted(11, seconds=300)
     expected = plain(trips_of(lines))
     feed, table = tmp_path / "feed.dat", tmp_path / "reports.csv"
