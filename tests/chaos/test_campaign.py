@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 FAULTS = 200
 BATCHES = 60
 CANARY = (sys.executable, str(Path(__file__).with_name("canary.py")))
-#: points that these jobs do not reach: a run has no rejects, so an archive of it fills a single table and writes no text
+#: points that are not reached: a run has no rejects, so an archive of it fills a single table and writes no text
 NOWHERE = {"archive": {"outputs.between-tables", "text.before-append"}}
 
 
