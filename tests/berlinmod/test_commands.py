@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from slipstream._berlinmod.dataset import Manifest, write_manifest
+from slipstream._berlinmod.dataset import DatasetManifest, write_manifest
 from slipstream._berlinmod.layout import NEEDED, TABLES
 from slipstream._cli import app
 from slipstream._errors import BadArgument, BadInput
@@ -27,7 +27,7 @@ def test_help_names_every_command():
         (["generate", "--scale", "-1", "--out", "x"], BadArgument, "--scale"),
         (["generate", "--network", "none.csv", "--out", "x"], BadArgument, "--network"),
         (["run", "nowhere"], BadArgument, "no such data set"),
-        (["run", "nowhere", "--queries", "18"], BadArgument, "1 to 17"),
+        (["run", "nowhere", "--only", "18"], BadArgument, "1 to 17"),
         (["draw", "nowhere", "--query", "0"], BadArgument, "1 to 17"),
         (["index", "."], BadInput, "not a BerlinMOD data set"),
     ],
@@ -52,7 +52,7 @@ def without_spark(tmp_path, monkeypatch):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "manifest.json").write_text("{}")
     (tmp_path / "table" / "dataScar").mkdir(parents=True)
-    write_manifest(tmp_path / "table", Manifest("hand", 1, 1, 1, "", ""))
+    write_manifest(tmp_path / "table", DatasetManifest("hand", 1, 1, 1, "", ""))
     return tmp_path
 
 
@@ -75,7 +75,7 @@ def all_names(kind):
         ("export full --out full", BadArgument, "--out full: exists"),
         ("index full", BadInput, "full: no dataScar, dataMcar"),
         ("run full --as abc", BadArgument, "--as abc"),
-        ("run table --queries 1", BadInput, "table: no dataMcar, dataMtrip, QueryPoints"),
+        ("run table --only 1", BadInput, "table: no dataMcar, dataMtrip, QueryPoints"),
         ("explain table --query 1", BadInput, "table: no dataMcar, dataMtrip"),
         ("draw table", BadInput, "table: no dataMcar, dataMtrip"),
         ("explain full --query 3 --as abc", BadArgument, "--as abc"),
@@ -94,7 +94,7 @@ def test_what_is_missing_or_in_the_way_is_named_before_spark_starts(without_spar
     ("arguments", "message"),
     [
         ("none.dat --out x", "none.dat: no such file or folder"),
-        ("empty --encoding xml --out x", "--encoding xml"),
+        ("empty --format xml --out x", "--format xml"),
         ("empty --speed -1 --out x", "--speed"),
         ("empty --start yesterday --out x", "--start yesterday"),
         ("kafka:nonsense --out x", "not a topic"),

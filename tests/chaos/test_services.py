@@ -91,7 +91,7 @@ class Tolling:
 
     def start(self, environment: dict[str, str] | None = None) -> Engine:
         command = [*SLIPSTREAM, "toll", f"kafka:{self.broker}/{self.source}", "--out", str(self.out)]
-        command += ["--encoding", "train", "--sink", f"kafka:{self.broker}/{self.target}", "--master", "local[2]"]
+        command += ["--format", "train", "--to", f"kafka:{self.broker}/{self.target}", "--master", "local[2]"]
         return Engine(command, self.out, self.out.parent / "engine.log", environment or {})
 
     def finish(self) -> None:
@@ -144,12 +144,12 @@ def ticks() -> list[bytes]:
 
 #: what a job of each kind reads from a topic, and its command
 READERS: dict[str, tuple[Callable[[Run], list[bytes]], Callable[[str], list[str]]]] = {
-    "archive": (trains, lambda topic: ["archive", topic, "--encoding", "train"]),
+    "archive": (trains, lambda topic: ["archive", topic, "--format", "train"]),
     "network": (
         lambda _: cars(),
         lambda topic: ["network", "run", str(EXAMPLES / "networks" / "slow_segments.yaml"), "--input", f"cars={topic}"],
     ),
-    "cuboid": (lambda _: ticks(), lambda topic: ["cuboid", "run", "--from", topic, "--schema", SCHEMA]),
+    "cuboid": (lambda _: ticks(), lambda topic: ["cuboid", "run", "--input", topic, "--schema", SCHEMA]),
 }
 
 
@@ -230,7 +230,7 @@ def console(workspace: Path, port: int) -> subprocess.Popen[bytes]:
 def test_a_killed_console_shows_the_same_when_it_is_back_and_harms_no_engine(tmp_path: Path) -> None:
     out = tmp_path / "tolled"
     fixed = {"source": "lines feed", "rules": "2004", "lateness": 0}
-    Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
+    Layout.load_or_create(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
     engine = Engine([sys.executable, str(Path(toy.__file__)), "good", "--out", str(out)], out, tmp_path / "log", {})
     port = free_port()
     for _ in range(2):

@@ -17,6 +17,10 @@ import typer
 from slipstream import __version__
 from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network
 from slipstream._cli import console as console_page
+from slipstream._cli.common import verbosity
+from slipstream._cli.common.commands import Family
+from slipstream._cli.common.configuration import VARIABLE
+from slipstream._cli.common.usage import UsageError, explain
 from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll
 from slipstream._cli.machine import doctor, examples, prepare
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
@@ -26,7 +30,7 @@ from slipstream._tools.progress import console
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP
 STOPPED = 130
 
-app = typer.Typer(
+app = Family(
     name="slipstream",
     help="Streams and trajectories of moving vehicles, on Apache Spark.",
     epilog="Start with: slipstream simulate --expressways 1 --minutes 5 --out runs/first",
@@ -84,25 +88,42 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command line in a process that goes on; the one place where an error becomes a message and a code."""
+    """Run the command line in a process that continues; the one place where an error becomes a message and a code."""
+    named = os.environ.get(VARIABLE)
+    verbosity.begin(sys.argv[1:])
+    try:
+        _run()
+    finally:
+        verbosity.end()
+        if named is None:
+            os.environ.pop(VARIABLE, None)
+
+
+def _run() -> None:
     try:
         _check_working_folder()
-        app()
+        code = app(standalone_mode=False, prog_name="slipstream")
+        # Ctrl-C comes out of Typer as this, without a word
+        if code == STOPPED:
+            console.print("slipstream: stopped. The same command resumes where it was, or starts again.")
+        sys.exit(code)
     except SlipstreamError as error:
         _tell(error)
+    except UsageError as error:
+        if (told := explain(error)) is None:
+            sys.exit(BadArgument.exit_code)
+        _tell(told)
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):
             # Typer makes an error of it
             _leave_pipe()
-        # Ctrl-C comes out of Typer as this, without a word
-        if left.code == STOPPED:
-            console.print("slipstream: stopped. The same command goes on where it was, or starts again.")
         raise
     except BrokenPipeError:
         _leave_pipe()
     except Exception as error:
         if (told := session.translate_error(error)) is None:
-            _name_log()
+            if log := session.keep_log():
+                verbosity.name_log(log)
             raise
         _tell(told)
 
@@ -122,18 +143,5 @@ def _leave_pipe() -> NoReturn:
 
 
 def _tell(error: SlipstreamError) -> NoReturn:
-    console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
-    if error.hint:
-        console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
-    if isinstance(error, Unavailable):
-        _name_log()
+    verbosity.report(error, session.keep_log() if isinstance(error, Unavailable) else None)
     sys.exit(error.exit_code)
-
-
-def _name_log() -> None:
-    if log := session.keep_log():
-        console.print(f"Spark's own messages, kept for a day: {_escaped(str(log))}", highlight=False, soft_wrap=True)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_file
-from slipstream._io.sources import KAFKA, TCP, Definition, Feed, header_fields, make_feed, parquet_schema
+from slipstream._io.sources import KAFKA, TCP, Definition, Feed, file_fields, make_feed, parquet_schema
 
 
 def source_columns(schema: Schema) -> dict[str, str]:
@@ -53,15 +53,15 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
     if where.startswith((KAFKA, TCP)):
         return
     if not Path(where).exists() and not follow:
-        raise BadArgument(f"--from {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
+        raise BadArgument(f"--input {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
     name = first_file(where)
     if encoding:
         return
     if not name or not Path(where).exists():
-        raise BadArgument(f"--from {where}: no file there.", hint="Say how its files will be written: --encoding csv.")
+        raise BadArgument(f"--input {where}: no file there.", hint="Say how its files will be written: --format csv.")
     if not encoding_of(name, ""):
         raise BadArgument(
-            f"--from {where}: unknown format {PurePath(name).suffix}.", hint="Say how it is written: --encoding csv."
+            f"--input {where}: unknown format {PurePath(name).suffix}.", hint="Say how it is written: --format csv."
         )
 
 
@@ -70,9 +70,7 @@ def _map_by_name(
 ) -> dict[str, str]:
     """Map fields to columns by case-insensitive names, as far as the fields are known."""
     types: dict[str, Any] = parquet_schema(where) if encoding == PARQUET else {}
-    named = list(types) or (
-        list(given or header_fields(where)) if encoding == CSV and not where.startswith(TCP) else []
-    )
+    named = list(types) or (list(given or file_fields(where)) if encoding == CSV and not where.startswith(TCP) else [])
     if not named:
         return {}
     by_name = {name.lower(): name for name in named}

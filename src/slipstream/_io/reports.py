@@ -15,7 +15,7 @@ from slipstream._io.formats.decoding import FieldRef
 from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
 from slipstream._io.formats.ids import is_text
 from slipstream._io.report_packing import REPORT, VID
-from slipstream._io.sources import KAFKA, Definition, Feed, header_fields, make_feed, parquet_schema
+from slipstream._io.sources import KAFKA, Definition, Feed, file_fields, make_feed, parquet_schema
 
 #: encodings whose fields have names
 NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
@@ -45,12 +45,12 @@ def report_feed(
     if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
         if columns or fields:
             raise BadArgument(
-                f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
+                f"--columns and --fields do not go with --format {encoding}.", hint=f"Give {', '.join(NAMED)}."
             )
         return Feed(where, encoding, follow).with_settings(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
-        raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
+        raise BadArgument(f"--format {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
     schema = dict.fromkeys(FIELDS, "integer")
     optional = tuple(name for name in FIELDS if name not in REPORT)
     named = _fields(where, encoding, fields)
@@ -64,7 +64,7 @@ def report_feed(
     columns = {name: field for name, field in columns.items() if name in schema}
     if as_text:
         schema[VID] = "text"
-    without_header = encoding == CSV and (fields or not header_fields(where))
+    without_header = encoding == CSV and (fields or not file_fields(where))
     return make_feed(
         where,
         schema,
@@ -86,7 +86,7 @@ def has_text_ids(feed: Feed) -> bool:
 def _fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:
     """The names of all fields, as far as they are known before reading."""
     if encoding == CSV:
-        return list(given) or header_fields(where) or list(FIELDS)
+        return list(given) or file_fields(where) or list(FIELDS)
     return list(parquet_schema(where)) if encoding == PARQUET else []
 
 

@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.clock import Clock
 from slipstream._io.chunks import DecodedPacking, Packing, RawPacking
 from slipstream._io.formats.decoding import Decoding
-from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file
+from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file, header_fields
 from slipstream._io.formats.registry import split_settings
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import lines, spool, topic
@@ -214,14 +214,14 @@ def _with_definition(decoding: Decoding, where: str, definition: Definition) -> 
     if encoding not in MESSAGES:
         if given:
             raise BadArgument(
-                f"--encoding {encoding}: needs no schema.",
+                f"--format {encoding}: needs no schema.",
                 hint="--message-schema and --schema-registry go with avro and protobuf.",
             )
         return decoding
     own = encoding == AVRO and not where.startswith(KAFKA)  # an Avro file includes its schema
     if (definition.file is not None and definition.registry) or (given and own) or not (given or own):
         raise BadArgument(
-            f"--encoding {encoding}: " + ("an Avro file includes its schema." if own else "no schema is given."),
+            f"--format {encoding}: " + ("an Avro file includes its schema." if own else "no schema is given."),
             hint="Give either --message-schema FILE or, for a topic, --schema-registry URL.",
         )
     if definition.file is not None:
@@ -254,7 +254,7 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
             )
 
 
-def header_fields(where: str) -> list[str]:
+def file_fields(where: str) -> list[str]:
     """The fields in the header of a CSV file; topics and sockets have none."""
     return _split_header(_header(where))
 
@@ -275,7 +275,7 @@ def parquet_schema(where: str) -> dict[str, Any]:
 
 
 def _split_header(header: str) -> list[str]:
-    return [name.strip().strip('"') for name in header.split(",")] if header else []
+    return header_fields(header) if header else []
 
 
 def _header(where: str) -> str:

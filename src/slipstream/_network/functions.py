@@ -16,6 +16,7 @@ import numpy as np
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
 from slipstream._network.flow import LIST
+from slipstream._network.types import SPARK_TYPES
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 #: stored tables: name -> column -> values
 Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
 
-#: the types a column can have, and Spark's names for them
-SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
-#: including those that only outputs accept
+#: the types a column can have, including those that only outputs accept
 DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 

@@ -8,13 +8,15 @@ and the column.
 from __future__ import annotations
 
 import difflib
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slipstream._errors import BadInput, SlipstreamError
+from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._network import functions
 from slipstream._network.algebra import (
     TUP,
@@ -29,30 +31,29 @@ from slipstream._network.algebra import (
     Network,
     Node,
     Order,
+    Output,
     Resample,
     Running,
     Schema,
     Union,
 )
 from slipstream._network.boxes.cuboids import CuboidQuery, cuboids_of
-from slipstream._network.boxes.operators import UNKNOWN, Operator, plain_type
+from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.flow import LIST
 from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import translate
+from slipstream._network.types import plain_schema, plain_type, spark_schema, spark_type
 from slipstream._sql.allowed import MAX_GROWTH, max_growth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Spark's types -> ours
-_OURS = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
-    **dict.fromkeys(("float", "double"), "float"),
-    "string": "text",
-    "boolean": "boolean",
-}
 _NUMBERS = ("integer", "float")
+#: hidden columns of tuples
+_RESERVED = {"_seq", "_ts", "_shed", "_tuple"}
+#: the code of an error about an unknown column
+UNKNOWN_COLUMN = "unknown-column"
 Read = TypeVar("Read")
 
 
@@ -97,9 +98,12 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     """Infer every schema, or raise an error; without Spark, as far as that is possible."""
     _check_names(network)
     checked = Checked(network, _sort_nodes(network), {})
-    for name, schema in {p.name: p.schema for p in network.places if not isinstance(p, Node)}.items():
-        _check_types(f"network {network.name}, {name}", schema)
-        checked.schemas[Arc(name)] = schema
+    for kind, origins in (("sources", network.sources), ("tables", network.tables)):
+        for origin in origins:
+            where = f"network {network.name}, {origin.name}"
+            with locate(where, box=f"{kind}.{origin.name}"):
+                _check_types(where, origin.schema)
+            checked.schemas[Arc(origin.name)] = origin.schema
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
@@ -142,19 +146,26 @@ def _check_names(network: Network) -> None:
                 )
     known = set(names)
     for node in network.nodes:
-        for arc in node.inputs:
-            _check_known(f"network {network.name}, box {node.name}: input", arc.origin, known)
-    for end in network.ends:
-        _check_known(f"network {network.name}, output {end.name}: arc", end.arc.origin, known)
+        where = f"network {network.name}, box {node.name}"
+        with locate(where, box=f"boxes.{node.name}"):
+            for arc in node.inputs:
+                _check_known(f"{where}: input", arc.origin, known)
+    for kind, ends in (("outputs", network.outputs), ("points", network.points)):
+        for end in ends:
+            where = f"network {network.name}, output {end.name}"
+            with locate(where, box=f"{kind}.{end.name}"):
+                _check_known(f"{where}: arc", end.arc.origin, known)
 
 
-def _check_known(what: str, name: str, names: Iterable[str]) -> None:
+def _check_known(what: str, name: str, names: Iterable[str], *, code: str = "unknown-name") -> None:
     """Refuse an unknown name, and suggest the nearest known one."""
     if name in names:
         return
     near = difflib.get_close_matches(name, names, 1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
-    raise BadInput(f"{what} {name!r} does not exist.", hint=f"{guess}Known: {', '.join(sorted(names))}.")
+    there = sorted(names)
+    hint = f"{guess}Known: {', '.join(there)}."
+    raise BadInput(f"{what} {name!r} does not exist.", hint=hint, code=code, found=name, expected=there)
 
 
 def _sort_nodes(network: Network) -> list[Node]:
@@ -172,12 +183,21 @@ def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None
         raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
     for name, type_ in schema.items():
         if type_ not in (*TYPES, *more, UNKNOWN):
-            raise BadInput(f"{where}, column {name}: unknown type {type_!r}.", hint=f"Types: {', '.join(TYPES)}.")
-        if not name.isidentifier() or not expressions.is_column(name):
+            hint = f"Types: {', '.join(TYPES.values())}."
+            with locate(field=name):
+                raise BadInput(f"{where}, column {name}: unknown type {type_!r}.", hint=hint, found=type_)
+        if not expressions.can_name(name):
             raise BadInput(
                 f"{where}: {name!r} is not a valid column name.",
-                hint="Use letters, digits and underscores, but no SQL keyword.",
+                hint="Use any printable characters except ` and \\.",
             )
+        if name in _RESERVED or re.fullmatch(r"_q\d+", name):
+            raise BadInput(f"{where}: {name!r} is reserved.", hint="Choose another name.")
+    alike = Counter(name.lower() for name in schema)
+    if twice := [name for name in schema if alike[name.lower()] > 1]:
+        raise BadInput(
+            f"{where}: {' and '.join(map(repr, twice[:2]))} are the same column in SQL.", hint="Rename one of them."
+        )
 
 
 def _check_ends(checked: Checked) -> None:
@@ -187,26 +207,36 @@ def _check_ends(checked: Checked) -> None:
         raise BadInput(f"network {network.name}: no output.", hint="Add an output.")
     for output in network.outputs:
         where = f"network {network.name}, output {output.name}"
-        _check_arc(checked, where, output.arc)
-        if output.quality.value and output.quality.value_column not in checked.schemas[output.arc]:
-            raise BadInput(
-                f"{where}: the value graph is on column {output.quality.value_column!r}, which does not exist.",
-                hint=f"Columns: {', '.join(checked.schemas[output.arc])}.",
-            )
-        if output.view:
-            _check_has_no_lists(where, output.arc, checked.schemas[output.arc])
-        if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
-            raise BadInput(f"{where}: only a view can have keep_...", hint="Add view: true, or remove keep_....")
+        with locate(where, box=f"outputs.{output.name}"):
+            _check_output(checked, where, output)
     for point in network.points:
         where = f"network {network.name}, connection point {point.name}"
-        _check_arc(checked, where, point.arc)
-        _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
-        if point.key:
-            _check_known(f"{where}: key", point.key, checked.schemas[point.arc])
+        with locate(where, box=f"points.{point.name}"):
+            _check_arc(checked, where, point.arc)
+            _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
+            if point.key:
+                _check_known(f"{where}: key", point.key, checked.schemas[point.arc], code=UNKNOWN_COLUMN)
     used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
     for place in network.places:
         if place.name not in used:
             checked.warnings.append(f"{place.name}: its output is not used")
+
+
+def _check_output(checked: Checked, where: str, output: Output) -> None:
+    _check_arc(checked, where, output.arc)
+    schema = checked.schemas[output.arc]
+    if output.quality.value and output.quality.value_column not in schema:
+        raise BadInput(
+            f"{where}: the value graph is on column {output.quality.value_column!r}, which does not exist.",
+            hint=f"Columns: {', '.join(schema)}.",
+            code=UNKNOWN_COLUMN,
+            found=output.quality.value_column,
+            expected=list(schema),
+        )
+    if output.view:
+        _check_has_no_lists(where, output.arc, schema)
+    if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
+        raise BadInput(f"{where}: only a view can have keep_...", hint="Add view: true, or remove keep_....")
 
 
 def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
@@ -238,6 +268,10 @@ class _Checker:
 
     def check(self, node: Node) -> None:
         where = f"network {self._checked.network.name}, box {node.name} ({node.box.kind})"
+        with locate(where, box=f"boxes.{node.name}"):
+            self._check(where, node)
+
+    def _check(self, where: str, node: Node) -> None:
         self._check_inputs(where, node)
         self._longest = 1.0
         outputs = self._outputs(where, node, self._checked.inputs(node))
@@ -302,8 +336,8 @@ class _Checker:
         """The schemas of an operator's outputs; its code may be a user's."""
         try:
             lender = [self._lender(node)] if box.borrows else []
-            found = box.outputs(*lender, *(dict(schema) for schema in inputs))
-            schemas = [{name: plain_type(type_) for name, type_ in found[port].items()} for port in box.ports]
+            found = box.outputs(*lender, *map(spark_schema, inputs))
+            schemas = [plain_schema(found[port]) for port in box.ports]
         except SlipstreamError as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except Exception as error:
@@ -313,7 +347,7 @@ class _Checker:
             ) from error
         for schema in inputs:
             for column in box.key:
-                _check_known(f"{where}: key column", column, schema)
+                _check_known(f"{where}: key column", column, schema, code=UNKNOWN_COLUMN)
         return schemas
 
     def _lender(self, node: Node) -> Any:
@@ -337,7 +371,10 @@ class _Checker:
         found = self._types(where, schema, {"predicate": predicate})["predicate"]
         if found not in ("boolean", UNKNOWN):
             raise BadInput(
-                f"{where}: {predicate!r} is {found}, not a condition.", hint="Write a condition, such as speed > 90."
+                f"{where}: {predicate!r} is {spark_type(found)}, not a condition.",
+                hint="Write a condition, such as speed > 90.",
+                code="bad-expression",
+                found=predicate,
             )
 
     def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
@@ -353,13 +390,17 @@ class _Checker:
         if order.slack < 0:
             raise BadInput(f"{where}: slack {order.slack}.", hint="Slack is a number of tuples, 0 or more.")
         for name in order.group_by:
-            _check_known(f"{where}: group_by column", name, schema)
+            _check_known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         self._checked.types["0L", _format_schema(schema)] = "integer"
         if order.on == TUP:
             return
-        _check_known(f"{where}: order column", order.on, schema)
+        _check_known(f"{where}: order column", order.on, schema, code=UNKNOWN_COLUMN)
         if schema[order.on] not in (*_NUMBERS, UNKNOWN):
-            raise BadInput(f"{where}: order column {order.on!r} is {schema[order.on]}.", hint="It must be a number.")
+            with locate(field=order.on):
+                raise BadInput(
+                    f"{where}: order column {order.on!r} is {spark_type(schema[order.on])}.",
+                    hint="It must be a number.",
+                )
 
     def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
         self._order(where, box.order, schema)
@@ -376,10 +417,10 @@ class _Checker:
         on, (mine, clock) = box.order.on, inputs
         if on == TUP or box.timeout is not None:
             raise BadInput(f"{where}: a clock cannot be used with {TUP} or a timeout.", hint="Remove one of them.")
-        _check_known(f"{where}: the clock's column", on, clock)
+        _check_known(f"{where}: the clock's column", on, clock, code=UNKNOWN_COLUMN)
         if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
             raise BadInput(
-                f"{where}: {on!r} is {mine[on]} in the input and {clock[on]} in the clock.",
+                f"{where}: {on!r} is {spark_type(mine[on])} in the input and {spark_type(clock[on])} in the clock.",
                 hint="Convert them to one type with a map box.",
             )
 
@@ -387,17 +428,18 @@ class _Checker:
         left, right = inputs
         for name in box.on:
             for schema in inputs:
-                _check_known(f"{where}: column", name, schema)
+                _check_known(f"{where}: column", name, schema, code=UNKNOWN_COLUMN)
             if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
+                here, there = spark_type(left[name]), spark_type(right[name])
                 raise BadInput(
-                    f"{where}: {name!r} is {left[name]} on the left and {right[name]} on the right.",
+                    f"{where}: {name!r} is {here} on the left and {there} on the right.",
                     hint="Convert them to one type with a map box.",
                 )
         return {out: inputs[side][name] for out, (side, name) in latest_columns(box, *inputs).items()}
 
     def _running(self, where: str, box: Running, schema: Schema) -> Schema:
         for name in box.group_by:
-            _check_known(f"{where}: group_by column", name, schema)
+            _check_known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         for name, text in box.functions.items():
             function = _parse_in(where, expressions.parse_call, text).function
             if function not in functions.RUNNING:
@@ -408,7 +450,9 @@ class _Checker:
         found = self._functions(where, box.functions, schema, schema)
         for name, type_ in found.items():
             if type_ not in (*_NUMBERS, UNKNOWN):
-                raise BadInput(f"{where}, column {name}: it is {type_}.", hint="A running value must be a number.")
+                raise BadInput(
+                    f"{where}, column {name}: it is {spark_type(type_)}.", hint="A running value must be a number."
+                )
         return schema | found
 
     def _functions(self, where: str, wanted: dict[str, str], schema: Schema, keys: Schema) -> Schema:
@@ -418,7 +462,8 @@ class _Checker:
         for name, text in wanted.items():
             if name in keys:
                 raise BadInput(f"{where}: column {name!r} already exists.", hint="Rename the result.")
-            found[name] = self._function(f"{where}, column {name}", text, schema)
+            with locate(field=name):
+                found[name] = self._function(f"{where}, column {name}", text, schema)
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
@@ -443,8 +488,8 @@ class _Checker:
         }
         if argument not in (*allowed.get(call.function, tuple(TYPES)), UNKNOWN):
             raise BadInput(
-                f"{where}: {text!r}: the argument is {argument}.",
-                hint=f"It takes: {', '.join(allowed[call.function])}.",
+                f"{where}: {text!r} of a {spark_type(argument)}.",
+                hint=f"It takes: {', '.join(map(spark_type, allowed[call.function]))}.",
             )
         return functions.SQL_AGGREGATES[call.function] or argument
 
@@ -454,8 +499,8 @@ class _Checker:
         for qualifier, name in _parse_in(where, expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
                 raise BadInput(f"{where}: {name!r} is ambiguous.", hint=f"Write left.{name} or right.{name}.")
-            _check_known(f"{where}: column", name, inputs[qualifier == "right"])
-        self._predicate(where, flat, expressions.rename_columns(box.predicate, lambda q, c: f"{q}_{c}"))
+            _check_known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
+        self._predicate(where, flat, expressions.rename_columns(box.predicate, _flat))
         if box.outer and not self._checked.is_lookup(node):
             raise BadInput(f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.")
         if self._checked.is_lookup(node):
@@ -500,11 +545,14 @@ class _Checker:
         """The types of some expressions over a schema."""
         for text in wanted.values():
             for qualifier, column in _parse_in(where, expressions.columns, text):
-                _check_known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
+                if qualifier:
+                    quoted = f"`{qualifier}.{column}`"
+                    raise BadInput(f"{where}: {text!r}: no {qualifier}.", hint=f"Is it a column? Write {quoted}.")
+                _check_known(f"{where}: {text!r}: column", column, schema, code=UNKNOWN_COLUMN)
             self._stored_tables(where, text)
-        asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
+        asked = [text for text in dict.fromkeys(wanted.values()) if not own_type(text, schema)]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
-        found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
+        found = {name: own_type(text, schema) or types[text] for name, text in wanted.items()}
         for name, text in wanted.items():
             self._checked.types[text, _format_schema(schema)] = found[name]
             if found[name] == "text":
@@ -525,14 +573,16 @@ class _Checker:
         from pyspark.errors import PySparkException
 
         functions.install(self._spark, {name for text in texts for name in expressions.user_calls(text)})
-        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
+        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as `{n}`" for n, t in schema.items()))
         try:
             asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
             found = asked.schema
         except PySparkException as error:
             if len(texts) == 1:
                 hint = str(error).splitlines()[0]
-                raise BadInput(f"{where}: Spark rejects {texts[0]!r}.", hint=hint) from error
+                raise BadInput(
+                    f"{where}: {texts[0]!r} is refused by Spark.", hint=hint, code="bad-expression", found=texts[0]
+                ) from error
             return [self._spark_types(where, schema, [text])[0] for text in texts]
         if not _is_deterministic(asked):
             raise BadInput(
@@ -540,7 +590,22 @@ class _Checker:
                 hint="A network must give the same results when it runs again.",
             )
         types = [column.dataType.simpleString() for column in found]
-        return [_our_type(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
+        return [_our_type(where, text, type_) for text, type_ in zip(texts, types, strict=True)]
+
+
+def own_type(text: str, schema: Schema) -> str | None:
+    """Return the type of an expression that is nothing but a column; None if it is more.
+
+    >>> own_type("speed", {"speed": "integer"}), own_type("speed + 1", {"speed": "integer"})
+    ('integer', None)
+    """
+    name = expressions.bare(text)
+    return None if name is None else schema.get(name)
+
+
+def _flat(side: str, column: str) -> str:
+    """A column of one side of a join, as one name."""
+    return expressions.column(f"{side}_{column}")
 
 
 def _parse_in(where: str, read: Callable[[str], Read], text: str) -> Read:
@@ -548,7 +613,7 @@ def _parse_in(where: str, read: Callable[[str], Read], text: str) -> Read:
     try:
         return read(text)
     except BadInput as error:
-        raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        raise BadInput(f"{where}: {error.message}", hint=error.hint, code="bad-expression", found=text) from error
 
 
 def _type_without_spark(text: str, schema: Schema) -> str:
@@ -566,12 +631,17 @@ def _is_deterministic(frame: Any) -> bool:
     return bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
-def _our_type(where: str, spark_type: str) -> str:
-    """Our name for one of Spark's types."""
-    plain = "double" if spark_type.startswith("decimal") else spark_type
-    if plain not in _OURS:
-        raise BadInput(f"{where} is of type {plain}.", hint=f"A column is one of: {', '.join(TYPES)}.")
-    return _OURS[plain]
+def _our_type(where: str, text: str, found: str) -> str:
+    """Our name of the type that Spark gives an expression."""
+    plain = plain_type("double" if found.startswith("decimal") else found)
+    if plain not in TYPES:
+        raise BadInput(
+            f"{where}: {text!r} is of type {found}.",
+            hint=f"A column is one of: {', '.join(TYPES.values())}.",
+            code="bad-expression",
+            found=text,
+        )
+    return plain
 
 
 def _same_schema(one: Schema, other: Schema) -> bool:
@@ -581,4 +651,4 @@ def _same_schema(one: Schema, other: Schema) -> bool:
 
 
 def _format_schema(schema: Schema) -> str:
-    return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
+    return ", ".join(f"{name} {spark_type(type_)}" for name, type_ in schema.items())

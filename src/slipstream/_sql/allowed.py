@@ -96,7 +96,7 @@ def parse_expression(text: str, own: Collection[str] = ()) -> exp.Expr:
     Traceback (most recent call last):
         ...
     slipstream._errors.BadInput: "reflect('java.lang.System', 'exit', 1)": the function 'reflect' may not be used.
-    docs/networks.md lists the allowed functions; register your own in the file given by --functions.
+    docs/reference/expressions.md lists the allowed functions; register your own in the file given by --functions.
     """
     found = split_words(text)
     _check_words(text, found, own)
@@ -225,8 +225,8 @@ def refuse_function(where: str, name: str, own: Collection[str] = ()) -> NoRetur
         guess = "Use an aggregate box to count or sum tuples. "
     raise BadInput(
         f"{where}: the function {name[:60]!r} may not be used.",
-        hint=f"{guess}docs/networks.md lists the allowed functions; register your own in the file given by "
-        "--functions.",
+        hint=f"{guess}docs/reference/expressions.md lists the allowed functions; register your own in the "
+        "file given by --functions.",
     )
 
 

@@ -32,7 +32,7 @@ _WORD = re.compile(
     | (?P<comment>--|/\*)
     | (?P<number>(?:[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?[LSYDFlsydf]?)(?![\w.])
     | (?P<name>[^\W\d]\w*)
-    | (?P<quoted>`[\w ]+`)
+    | (?P<quoted>`[^`\\\x00-\x1f\x7f]+`)
     | (?P<text>'(?:[^'\\]|'')*'|"(?:[^"\\]|"")*")
     | (?P<mark><=>|<>|!=|==|<=|>=|\|\||[-+*/%=<>|&^~(),.])
     """,
@@ -203,7 +203,7 @@ def _refuse_place(text: str, place: int) -> None:
         "\\": "Write chr(92) for a backslash.",
         "'": "A text ends with the quote it begins with and contains no backslash.",
         '"': "A text ends with the quote it begins with and contains no backslash.",
-        "`": "A quoted name contains letters, digits, underscores and spaces, and ends with `.",
+        "`": "A quoted name ends with ` and contains neither ` nor a backslash.",
         ";": "A box takes one expression.",
     }
     if text[place] in ".0123456789":

@@ -24,7 +24,7 @@ def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> 
     """Refuse a folder that exists and is not empty, or that cannot be created; creates nothing."""
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint)
+            raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint, code="exists")
     except OSError as error:
         raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a writable folder.") from error
     check_makeable(out, label=label)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slipstream._cli.common.functions import load_functions
 from slipstream._cli.common.jobs import named
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given
@@ -26,24 +26,22 @@ if TYPE_CHECKING:
 
 File = Annotated[Path, typer.Argument(help="The network file (YAML).", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="The folder in which a network runs.", show_default=False)]
-Functions = Annotated[
-    Path | None,
-    typer.Option("--functions", help="A Python file that registers the network's own functions. It is executed."),
-]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. `network run` also takes feeds: "
-        "SOURCE=kafka:HOST:PORT/TOPIC, SOURCE=tcp:HOST:PORT. Once per source.",
+        metavar="SOURCE=WHERE",
+        help="What a source reads: a CSV file with a header, JSON lines, Parquet, or a run. `network run` also reads "
+        "feeds: kafka:HOST:PORT/TOPIC or tcp:HOST:PORT. Once per source.",
     ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
-Encoding = Annotated[
+Format = Annotated[
     str,
     typer.Option(
-        help="Encoding of feeds: csv, json, arrow, parquet, text, train, avro or protobuf. By the file's name, "
-        "otherwise json.",
+        "--format",
+        help="How feeds are written: csv, json, arrow, parquet, text, train, avro or protobuf. By default decided by "
+        "the file's name, otherwise json.",
         show_default=False,
     ),
 ]
@@ -54,6 +52,14 @@ Columns = Annotated[
         metavar="COLUMN=FIELD,...",
         help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
         "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
+    ),
+]
+Rates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rate",
+        metavar="N|SOURCE=N",
+        help="Tuples per second, of every source or of one. Repeatable.",
     ),
 ]
 To = Annotated[
@@ -77,7 +83,12 @@ Parallel = Annotated[
         show_default=False,
     ),
 ]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--table", metavar="TABLE=FILE", help="The file of a stored table. Repeatable.")
+]
+
+#: tuples per second; below this a recording would never end
+LEAST_RATE = 0.001
 
 #: tuples of each source that are looked at to measure the boxes
 SAMPLE = 100_000
@@ -92,6 +103,39 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
             raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
         found[name] = path
     return found
+
+
+def parse_rates(given: list[str] | None) -> dict[str, float]:
+    """Tuples per second as ``--rate`` gives them, by source; those of every source under the empty name.
+
+    >>> parse_rates(["100", "cars=2.5"])
+    {'': 100.0, 'cars': 2.5}
+    """
+    found = {}
+    for text in given or []:
+        source, _, number = text.rpartition("=")
+        try:
+            found[source] = float(number)
+        except ValueError:
+            found[source] = math.nan
+        if not LEAST_RATE <= found[source] < math.inf:
+            raise BadArgument(
+                f"--rate {text}: not a number of tuples per second.", hint="Write --rate 1000 or --rate reports=1000."
+            )
+    return found
+
+
+def rates_of(network: Network, given: Mapping[str, float]) -> dict[str, float]:
+    """The rate of every source; none if no ``--rate`` was given."""
+    sources = [source.name for source in network.sources]
+    for name in given:
+        if name and name not in sources:
+            raise BadArgument(f"--rate {name}: no such source.", hint=f"There is: {', '.join(sources)}.")
+    if not given:
+        return {}
+    if missing := [name for name in sources if name not in given and "" not in given]:
+        raise BadArgument(f"no --rate for {', '.join(missing)}.", hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.")
+    return {name: given.get(name, given.get("", 0.0)) for name in sources}
 
 
 def destinations(given: list[str] | None) -> dict[str, list[str]]:
@@ -189,30 +233,12 @@ def feeds(
     return found
 
 
-def register(functions: Path | None) -> None:
-    """Run the user's own file; only when the command line names it."""
-    if functions is None:
-        return
-    from pyspark import cloudpickle
-
-    if not functions.is_file():
-        raise BadArgument(f"--functions {functions}: no such file.", hint="Give a Python file.")
-    spec = importlib.util.spec_from_file_location(functions.stem, functions)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[functions.stem] = module
-    spec.loader.exec_module(module)
-    # workers cannot import the file, so its functions travel whole
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-
-
 def load_network(file: Path, functions: Path | None) -> Network:
     """The network in a file, checked as far as that needs no Spark."""
     from slipstream._network import files
     from slipstream._network.schemas import check
 
-    register(functions)
+    load_functions(functions)
     network = files.load(file)
     check(network, None)
     return network

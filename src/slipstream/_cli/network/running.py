@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_new, check_there
+from slipstream._cli.common.functions import Functions
 from slipstream._cli.common.jobs import (
     CompactEvery,
     Fields,
@@ -20,15 +23,16 @@ from slipstream._cli.common.jobs import (
     check_message_schema,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
 from slipstream._cli.network.options import (
     Columns,
-    Encoding,
     File,
     Folder,
     Follow,
-    Functions,
+    Format,
     Inputs,
     Parallel,
+    Rates,
     Tables,
     To,
     check_inputs,
@@ -39,6 +43,8 @@ from slipstream._cli.network.options import (
     load_network,
     measured,
     pairs,
+    parse_rates,
+    rates_of,
     recordings,
     stored_tables,
 )
@@ -67,17 +73,16 @@ def run_network(
         int | None,
         typer.Option(
             min=1,
-            help="Tuples per train, which arrive and are processed together. Half a second's with --rate, else 50,000.",
+            help="Tuples per train, which arrive and are processed together. With --rate, half a second's; otherwise "
+            "50,000.",
             show_default=False,
         ),
     ] = None,
     tap: Annotated[
-        list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
+        list[str] | None,
+        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record besides the outputs. Repeatable."),
     ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(min=0.001, help="Tuples per second of each source; without it everything is there at once."),
-    ] = None,
+    rates: Rates = None,
     to: To = None,
     shed: Annotated[
         bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
@@ -87,7 +92,7 @@ def run_network(
     ] = False,
     follow: Follow = False,
     parallel: Parallel = None,
-    encoding: Encoding = "",
+    format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
@@ -95,6 +100,7 @@ def run_network(
     schema_registry: SchemaRegistry = "",
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
@@ -121,17 +127,13 @@ def run_network(
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     check_message_schema(message_schema)
+    asked = parse_rates(rates)
     given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
-    mapped = bool(encoding or columns or fields or message_schema)
+    mapped = bool(format_ or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
-    if shed and not given:
-        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
-    if shed and not (rate or live):
-        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
-    if optimised and (live or not inputs):
-        raise BadArgument("--optimise needs a recorded --input.", hint="A network that has begun continues as it is.")
-    if live and rate:
-        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
+    _check_together(bool(given), live=live, shed=shed, optimised=optimised, paced=bool(asked))
+    if overwrite and not given:
+        raise BadArgument("--overwrite needs --input.", hint="Without both, the network in --out resumes.")
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
@@ -144,11 +146,12 @@ def run_network(
     from slipstream._network.schemas import check
 
     network = load_network(file, functions)
+    paces = rates_of(network, asked)
     taps = _taps(network, tap)
-    before = None if inputs else _begun(network, out)
+    before = None if given else _begun(network, out)
     if before is not None and _is_complete(before, as_json):
         return
-    if not before:
+    if not before and not overwrite:
         check_new(out, hint=ANOTHER)
     going = _destinations(before, network, out, wheres, settings)
     found = (
@@ -156,7 +159,7 @@ def run_network(
             network,
             given,
             follow=follow,
-            encoding=encoding,
+            encoding=format_,
             columns=columns,
             fields=fields,
             settings=settings,
@@ -168,22 +171,35 @@ def run_network(
     recorded = {} if before or live else recordings(network, inputs)
     stored = stored_tables(before.network if before else network, tables)
     _check_parallel(parallel, before)
+    clear_job(out, overwrite)
     small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
     spark = spark_session(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
     if optimised:
         checked = _better(spark, checked, recorded, stored)
-    controller = _controller(spark, checked, rate, recorded, stored) if shed else None
-    partitions = parallel or _partitions(spark, found, recorded, rate)
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions, wheres)
+    controller = _controller(spark, checked, paces, recorded, stored) if shed else None
+    partitions = parallel or _partitions(spark, found, recorded, paced=bool(paces))
+    execution = before or _laid_out(checked, out, found, recorded, train or _train(paces), paces, partitions, wheres)
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
-    _drive(spark, execution, frames(spark, stored), controller, ALL if rate is not None else 1, compact_every)
+    _drive(spark, execution, frames(spark, stored), controller, ALL if paces else 1, compact_every)
     if not _goes_to_console(going):  # standard output is for tuples then
         _summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
     check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
+
+
+def _check_together(given: bool, *, live: bool, shed: bool, optimised: bool, paced: bool) -> None:
+    """Refuse options that do not go together."""
+    if shed and not given:
+        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
+    if shed and not (paced or live):
+        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
+    if optimised and (live or not given):
+        raise BadArgument("--optimise needs a recorded --input.", hint="A network that has begun continues as it is.")
+    if live and paced:
+        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
 
 
 def _destinations(
@@ -289,9 +305,9 @@ def _begun(network: Network, out: Path) -> Execution | None:
     return found
 
 
-def _train(rate: float | None) -> int:
+def _train(rates: Mapping[str, float]) -> int | dict[str, int]:
     """How many tuples make a train: few enough not to wait for each other, or many, since a batch costs a second."""
-    return max(round(rate / 2), 1) if rate else 50_000
+    return {source: max(round(rate / 2), 1) for source, rate in rates.items()} or 50_000
 
 
 def _laid_out(
@@ -299,8 +315,8 @@ def _laid_out(
     out: Path,
     found: dict[str, Feed],
     recorded: dict[str, pa.Table],
-    train: int,
-    rate: float | None,
+    train: int | Mapping[str, int],
+    rates: Mapping[str, float],
     parallel: int,
     to: dict[str, list[str]],
 ) -> Execution:
@@ -308,7 +324,7 @@ def _laid_out(
 
     if found:
         return Execution.on_feeds(out, checked.network, found, parallel=parallel, to=to)
-    return Execution.record(out, checked.network, recorded, train=train, rate=rate, parallel=parallel, to=to)
+    return Execution.record(out, checked.network, recorded, train=train, rate=rates or None, parallel=parallel, to=to)
 
 
 def _check_parallel(parallel: int | None, before: Execution | None) -> None:
@@ -320,13 +336,13 @@ def _check_parallel(parallel: int | None, before: Execution | None) -> None:
         )
 
 
-def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], rate: float | None) -> int:
+def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], *, paced: bool) -> int:
     """How many partitions pay: one where a batch's fixed cost matters more than what one core can do."""
     from slipstream._io.readers.topic import watermarks
     from slipstream._network.running.run_folder import LONG
 
     cores: int = spark.sparkContext.defaultParallelism
-    if any(feed.has_no_end for feed in found.values()) or rate:
+    if any(feed.has_no_end for feed in found.values()) or paced:
         return 1
     partitions = [len(watermarks(feed.topic) or ()) for feed in found.values() if feed.is_topic]
     is_long = sum(table.num_rows for table in recorded.values()) >= LONG
@@ -346,14 +362,18 @@ def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: d
 
 
 def _controller(
-    spark: Any, checked: Checked, rate: float | None, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]
+    spark: Any,
+    checked: Checked,
+    known: Mapping[str, float],
+    inputs: dict[str, pa.Table],
+    tables: dict[str, pa.Table],
 ) -> Controller:
     """What sheds load; of a feed neither rates nor costs are known before it comes."""
     from slipstream._network.quality.shedding import Controller
     from slipstream._network.quality.statistics import Statistics
 
     costs = measured(spark, checked, inputs, tables) if inputs else Statistics()
-    rates = {source.name: rate or 1.0 for source in checked.network.sources}
+    rates = {source.name: known.get(source.name, 1.0) for source in checked.network.sources}
     return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
 
 
@@ -365,6 +385,7 @@ def attach_query(
     follow: Annotated[bool, typer.Option("--follow", help="Stay, and answer as tuples come, until Ctrl-C.")] = False,
     tables: Tables = None,
     functions: Functions = None,
+    overwrite: Afresh = False,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
@@ -373,6 +394,8 @@ def attach_query(
 
     It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
     all the time, `slipstream network detach OUT` ends it.
+
+    Example: `slipstream network attach out crossings query.yaml --out query`
     """
     from slipstream._network.running.adhoc import attach
     from slipstream._network.running.run_folder import Execution
@@ -380,7 +403,8 @@ def attach_query(
     running = Execution.open(folder)
     running.history(point)
     query = load_network(file, functions)
-    check_new(out)
+    clear_job(out, overwrite)
+    check_new(out, hint=HINT)
     stored = stored_tables(query, tables)
     spark = spark_session(f"network {query.name}", master, conf)
     attached = attach(spark, running, point, query, out)
@@ -401,13 +425,21 @@ def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
         say("stopped; still attached")
 
 
-def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:
-    """Disconnect an ad hoc query: what has arrived for it is still there, nothing more will come."""
+def detach_query(
+    folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")], as_json: Json = False
+) -> None:
+    """Disconnect an ad hoc query: what has arrived for it is kept, and nothing more arrives.
+
+    Example: `slipstream network detach query`
+    """
     from slipstream._network.running.adhoc import detach
     from slipstream._network.running.run_folder import Execution
 
     detach(Execution.open(folder))
-    say(f"detached: {folder}")
+    if as_json:
+        print(json.dumps({"detached": str(folder)}))
+    else:
+        say(f"detached: {folder}")
 
 
 def _summary(execution: Execution, as_json: bool) -> None:

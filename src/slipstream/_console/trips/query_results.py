@@ -41,7 +41,7 @@ class Answer:
 
 def title(number: int) -> str:
     """What a query asks, from the first lines of its text."""
-    lines = queries.sql(number, "tba").splitlines()
+    lines = queries.query_text(number, "tba").splitlines()
     words = [line.removeprefix("--").strip() for line in lines[: next(i for i, w in enumerate(lines) if w[:2] != "--")]]
     return " ".join(words[:2]).partition(": ")[2].partition(". ")[0].rstrip(".")
 
@@ -71,7 +71,7 @@ def answer(data: Path, number: int, form: str, most: int) -> Answer:
     files = _files(data, number, form)
     if not files:
         raise NotThere(
-            f"Query {number} has not been run there.", hint=f"slipstream berlinmod run {data.name} --queries {number}"
+            f"Query {number} has not been run there.", hint=f"slipstream berlinmod run {data.name} --only {number}"
         )
     try:
         table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")

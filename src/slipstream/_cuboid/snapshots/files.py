@@ -3,6 +3,7 @@
     SNAPSHOT/cuboids.json                         the cuboids, and the journal that lists committed batches
     SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
     SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it removed
+    SNAPSHOT/car/fragment=3/000000000007.first    empty: the fragment begins with batch 7
     SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
 
 Tasks write files atomically under the number of their batch, so that a repeated batch replaces its files. Files are
@@ -32,7 +33,7 @@ from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
 
 FOLDER, FILE = "snapshot", "cuboids.json"
-IMAGE, DELTA = "image", "delta"
+IMAGE, DELTA, FIRST = "image", "delta", "first"
 VERSION = 1
 #: an image's header fills a page, so that its rows begin on one
 _PAGE = 4096
@@ -103,6 +104,12 @@ def fragment_folder(snapshot: Path, name: str, fragment: int) -> Path:
 def file_name(batch: int, kind: str) -> str:
     """The name of a batch's file; names sort as batches do."""
     return f"{batch:012d}.{kind}"
+
+
+def note_first(folder: Path, batch: int) -> None:
+    """Record the first batch of a fragment: before it there was nothing, after it files may have been removed."""
+    if not list_batches(folder, FIRST):
+        folder.joinpath(file_name(batch, FIRST)).touch()
 
 
 def list_batches(folder: Path, kind: str) -> list[int]:

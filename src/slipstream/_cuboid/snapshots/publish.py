@@ -44,6 +44,7 @@ def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragme
     changes = fragment.changes
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
+        files.note_first(folder, batch)
         _publish_image(folder, batch, fragment, shown)
         return
     deltas, gone = _find_changes(fragment, changes, shown)
@@ -80,6 +81,7 @@ def publish_rows(
     """Write all rows of a small cuboid after ``batch``, whose keys are distinct."""
     folder = files.fragment_folder(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
+    files.note_first(folder, batch)
     files.write_image(folder / files.file_name(batch, files.IMAGE), Fragment.with_rows(schema, rows))
     _prune(folder, batch)
 

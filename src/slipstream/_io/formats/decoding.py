@@ -100,7 +100,7 @@ class Decoding:
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
-            raise BadArgument(f"--encoding {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
+            raise BadArgument(f"--format {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
         for name in self.columns:
             if name not in self.schema:
                 raise BadArgument(
@@ -122,7 +122,9 @@ class Decoding:
     @property
     def places(self) -> dict[str, FieldRef]:
         """The field of each column."""
-        return {name: FieldRef.parse(self.columns.get(name, name)) for name in self.schema}
+        return {
+            name: FieldRef.parse(self.columns[name]) if name in self.columns else FieldRef(name) for name in self.schema
+        }
 
     @property
     def names(self) -> list[str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv
 
-from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file
+from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file, header_fields
 from slipstream._io.formats.registry import Registry, split_settings
 from slipstream._io.kafka import Topic
-from slipstream._io.sources import KAFKA, TCP, Definition, header_fields, parquet_schema
+from slipstream._io.sources import KAFKA, TCP, Definition, file_fields, parquet_schema
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 #: only this many bytes of a line are examined
@@ -37,7 +37,7 @@ def is_text(
     file = path / first_file(where) if path.is_dir() else path
     if not file.is_file() or encoding not in _FILES:
         return False
-    return _FILES[encoding](file, field, list(fields) or (header_fields(where) if encoding == CSV else []))
+    return _FILES[encoding](file, field, list(fields) or (file_fields(where) if encoding == CSV else []))
 
 
 def _text_fields(
@@ -55,7 +55,7 @@ def _in_csv(file: Path, field: str, fields: list[str]) -> bool:
     """Whether a field is text in the first line of CSV after the header."""
     with file.open("rb") as opened:
         lines = [opened.readline(_LONGEST_LINE), opened.readline(_LONGEST_LINE)]
-    header = [name.strip().strip('"') for name in lines[0].decode(errors="replace").split(",")]
+    header = header_fields(lines[0].decode(errors="replace"))
     line = lines[1] if field in header else lines[0]
     try:
         options = csv.ReadOptions(column_names=fields)

@@ -82,12 +82,14 @@ def to_frame(spark: SparkSession, folder: Path, output: str, *, until: int | Non
     return rows.where(rows[BATCH] <= found.last)
 
 
-def read_newest(folder: Path, output: str, rows: int, order: Sequence[str] = ()) -> pa.Table:
+def read_newest(
+    folder: Path, output: str, rows: int, order: Sequence[str] = (), *, until: int | None = None
+) -> pa.Table:
     """Return the newest rows of an output by batch and then by the columns in ``order``, the newest last.
 
-    Reads from the end, and no more than needed.
+    Reads from the end, and no more than needed; rows of batches after ``until`` do not count.
     """
-    found = visible_files(folder, output)
+    found = visible_files(folder, output, until=until)
     parts: list[pa.Table] = []
     have = 0
     for piece in _newest_first(found):

@@ -25,22 +25,22 @@ def read_output(spark: SparkSession, folder: Path, output: str, schema: Schema) 
     if output not in outputs.output_names(folder):
         return spark.createDataFrame([], ddl(schema))
     rows = outputs.to_frame(spark, folder, output)
-    return rows.orderBy(*order_columns(rows.columns)).select(*schema)
+    return rows.orderBy(*order_columns(rows.columns)).select(*(f"`{name}`" for name in schema))
 
 
 def read_history(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
     """The tuples of a history, in order, with their own columns."""
     if not trains:
         return spark.createDataFrame([], ddl(schema))
-    return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*schema)
+    return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*(f"`{name}`" for name in schema))
 
 
-def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]:
-    """The newest tuples of an output, in order."""
+def newest_results(folder: Path, output: str, last: int, *, until: int | None = None) -> list[dict[str, Any]]:
+    """The newest tuples of an output, in order; those of batches after ``until`` do not count."""
     if output not in outputs.output_names(folder):
         return []
     keys = order_columns(outputs.visible_files(folder, output).schema.names)
-    rows = outputs.read_newest(folder, output, last, keys)
+    rows = outputs.read_newest(folder, output, last, keys, until=until)
     return list(own_columns(rows.drop_columns(outputs.BATCH)).to_pylist())
 
 
@@ -65,7 +65,7 @@ def newest_of_history(trains: list[Path], last: int) -> list[dict[str, Any]]:
 
 def ddl(schema: Schema) -> str:
     """A schema in Spark's DDL."""
-    return ", ".join(f"{name} {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
+    return ", ".join(f"`{name}` {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
 
 
 def order_columns(columns: list[str]) -> list[str]:

@@ -73,7 +73,7 @@ FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
 ATTACHED = "attached.json"
 ANOTHER = "Give another folder, or omit --input to resume the job in it."
 #: the kind of job in ``job.json``, and the version of the boxes' state in the state store
-KIND, STATE_VERSION = "network", 8
+KIND, STATE_VERSION = "network", 9
 #: in the layout of a job: its partitions, and where its outputs go
 PARALLEL, TO = "parallel", "to"
 #: empty batches before the first of a recording and of a feed, in which Spark plans the query
@@ -121,15 +121,17 @@ class Execution:
         network: Network,
         tables: Mapping[str, pa.Table],
         *,
-        train: int = 1000,
-        rate: float | None = None,
+        train: int | Mapping[str, int] = 1000,
+        rate: float | Mapping[str, float] | None = None,
         parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
-        """Create a folder with inputs that have been read already."""
+        """Create a folder with inputs that have been read already; a mapping has a length or rate for each source."""
         made = cls._create(folder, network, parallel, to)
         for name, table in tables.items():
-            write_trains(folder / "waiting" / name, table, train, 0, rate)
+            size = train[name] if isinstance(train, Mapping) else train
+            pace = rate[name] if isinstance(rate, Mapping) else rate
+            write_trains(folder / "waiting" / name, table, size, 0, pace)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
         # last, so that a folder with incomplete inputs cannot be opened
         made._replace(FILE, files.dumps(network))

@@ -174,6 +174,11 @@ def asked_by(node: Node, predicate: str) -> str:
     return f"{node.name}: {predicate}"
 
 
+def answer_to(text: str) -> str:
+    """The column in which Spark's answer to an expression comes; no column of the user's has such a name."""
+    return f"`{text}"
+
+
 def _in_tuple(text: str) -> str:
     return f"({expressions.rename_columns(text, lambda _, column: _member(column))})"
 
