@@ -135,7 +135,7 @@ def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream
     for schema, message in (
         ("CREATE CUBOID s (a INT)", "no key; declare one"),
         ("CREATE PATTERN p AS (1, 2)", "declares 0 cuboids"),
-        ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "has a name"),
+        ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "needs a name"),
     ):
         told = slipstream("cuboid", "run", "--input", tmp_path, "--schema", schema, "--out", tmp_path / "out")
         assert told.code == 2
