@@ -105,7 +105,7 @@ def test_balances_are_those_the_engine_answered(page: TestClient, workspace: Pat
 def test_a_vehicle_that_was_never_seen_is_said_so(page: TestClient) -> None:
     answer = page.get("/api/city/vehicles/2000000000")
     assert answer.status_code == 404
-    assert "has not been seen" in answer.json()["message"]
+    assert "has not reported" in answer.json()["message"]
 
 
 def test_a_segments_minutes_agree_with_the_tolls_of_the_next(page: TestClient, run: Run) -> None:

@@ -79,7 +79,7 @@ def test_a_console_with_a_token_lets_its_owner_in(workspace: Path) -> None:
         page = Watched.open(browser, address).page
         page.get_by_label("Token").fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("That is not the token.")
+        expect(page.get_by_role("alert")).to_contain_text("Wrong token.")
         page.get_by_label("Token").fill("a-token-for-the-wall")
         page.keyboard.press("Enter")
         expect(page.get_by_text("The city is empty")).to_be_visible()
