@@ -157,7 +157,7 @@ def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: P
         ({"latest": ["sid"], "from": ["soldiers", ""]}, "The right input is not connected."),
         ({"lookup": {"m": "avg(pos)"}, "key": "sid", "from": ["", "soldiers"]}, "The cuboid is not connected."),
         ({"operator": "braking", "from": ""}, "The input is not connected."),
-        ({"operator": "", "from": "soldiers"}, "No operator yet."),
+        ({"operator": "", "from": "soldiers"}, "No operator selected."),
         ({"aggregate": {"n": "count(*)"}, "order": {"on": "time"}, "size": 1, "clock": "", "from": "soldiers"},
          "The clock is not connected."),
     ],
