@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from console.browsing import Watched, chromium
 from console.serving import served
-from slipstream._archive.files import describe
+from slipstream._archive.files import mark_linear_city
 from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._runtime import metrics
 from slipstream._tools.logs import add_lines, whole_lines
@@ -38,7 +38,7 @@ def everything(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     shutil.copytree(EXAMPLES, folder / "networks")
     start = datetime(2007, 5, 28, tzinfo=UTC)
     drive = MovingPoint.of([[(start + timedelta(seconds=30 * k), 900.0 * k, 4.0) for k in range(20)]])
-    describe(folder / "journeys")
+    mark_linear_city(folder / "journeys")
     (folder / "journeys" / "trips").mkdir()
     pq.write_table(pa.table({"vid": [7], "Trip": to_arrow([drive])}), folder / "journeys" / "trips" / "a.parquet")
     return folder

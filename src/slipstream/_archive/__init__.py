@@ -1,8 +1,8 @@
-"""The archive: points that streamed by, as trajectories.
+"""The archive: stores streams of points as trajectories.
 
-``open_trips`` keeps the points of trips that are not over; what a trip is, ``reports`` says for Linear Road and
-``silences`` for any other stream. ``trajectories`` makes moving points of trips that are over, ``files`` reads them
-back. Jobs are ``linear_road``'s and ``network``'s; this package knows nothing of Spark but how to read an archive.
+``open_trips`` keeps the points of trips that have not ended; ``reports`` defines a trip for Linear Road, ``silences``
+for any other stream. ``trajectories`` converts ended trips to moving points, ``files`` reads them. The jobs are in
+``_linear_road`` and ``_network``; this package uses Spark only to read an archive.
 """
 
 from slipstream._archive.files import open_archive
