@@ -1,4 +1,4 @@
-"""Functions over atomic streams of one's own: `slipstream cuboid query ... --functions examples/cuboids/functions.py`."""
+"""User-defined functions over atomic streams: `slipstream cuboid query ... --functions examples/cuboids/functions.py`."""
 
 import numpy as np
 
@@ -7,5 +7,5 @@ from slipstream._cuboid.query.stream_functions import atomic
 
 @atomic("spread")
 def spread(values: np.ndarray) -> np.ndarray:
-    """Greatest less least of the elements; a row per key, the latest first, NaN where there is none."""
+    """Return the largest minus the smallest element; one row per key, latest first, NaN for missing elements."""
     return np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
