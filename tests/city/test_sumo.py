@@ -174,8 +174,8 @@ def test_cut_gzip_is_refused(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("[edges.a]\nx = = 1", "cannot be read .*line 2"),
-        ("", r"expected a table \[edges.NAME\]"),
-        ("[roads.a]\nx = 1", "expected a table"),
+        ("", r"expected one table \[edges.NAME\]"),
+        ("[roads.a]\nx = 1", "expected one table"),
         ("[edges]\na = 5", "edge a"),
         ("[edges.a]\nexpressway = 0\ndirection = 0", "edge a: missing 1 required .* 'offset'"),
         ("[edges.a]\nexpressway = 0\ndirection = 2\noffset = 0", "edge a: direction = 2"),

@@ -14,7 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.recorded import DELAY_MS, Recording
-from slipstream._console.live.notices import read_answers
+from slipstream._console.live.notices import read_batch_answers
 from slipstream._feeds.run import Run
 from slipstream._linear_road.answers import BALANCE, LIMITS
 from slipstream._linear_road.job.journal import read_journal
@@ -91,7 +91,7 @@ def test_balances_are_those_the_engine_answered(page: TestClient, workspace: Pat
     asked = [
         (int(vid), int(time_), int(balance))
         for batch in read_journal(workspace / "tolled")
-        for kinds in [read_answers(workspace / "tolled", batch.batch, (BALANCE,))]
+        for kinds in [read_batch_answers(workspace / "tolled", batch.batch, (BALANCE,))]
         for vid, time_, balance in zip(kinds["vid"], kinds["a"], kinds["b"], strict=True)
     ]
     paying = [one for one in asked if one[2] > 0]

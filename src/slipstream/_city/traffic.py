@@ -115,7 +115,7 @@ def _exits(random: np.random.Generator, entry: np.ndarray[Any, Any]) -> np.ndarr
 
 
 def plan_accidents(traffic: Traffic, seed: int, xway: int, direction: int) -> AccidentPlan:
-    """Plan the accidents of one direction: one per expressway and period, with random time, place, lane and direction."""
+    """Plan the accidents of one direction: one per expressway and period, at a random time and place."""
     every = traffic.accident_every * MINUTE
     rows = []
     for number in range(-(-traffic.seconds // every) if every else 0):
