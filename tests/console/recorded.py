@@ -31,7 +31,7 @@ class Recording:
         self._run, self._out, self._speed = run, out, speed
         checkpoint = out / "checkpoint"
         fixed = {"source": f"run {run.path.name}", "rules": "2004", "lateness": 0}
-        Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
+        Layout.load_or_create(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
         checkpoint.mkdir(parents=True)
         (checkpoint / "clock.json").write_text(json.dumps(asdict(Clock(speed, 0))))
         self._tolls, self._accounts = TollFragment(find_rules("2004")), Accounts(find_rules("2004"), Past(None))

@@ -184,4 +184,4 @@ def test_the_stages_alone(run: Run) -> None:
 
 def trains_of(run: Run, second: int, copies: int) -> list[Hop]:
     base = [(0, second_of(read_minute(str(run.path), 0, second // 60), second))]
-    return list(replay._multiplied(run, base, list(range(copies)), (0,)))
+    return list(replay._copy_second(run, base, list(range(copies)), (0,)))

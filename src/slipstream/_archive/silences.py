@@ -1,4 +1,4 @@
-"""The trips of anything that moves: a silence longer than a gap ends a trip.
+"""The trips of anything that moves: those of ``_feeds.trip``, with a configurable gap.
 
 Points may be out of order, within limits: one that is older than the newest point of the stream by more than the
 ``lateness`` is rejected, and so is one that is not after the last point of its mover. The accepted points have this
@@ -15,6 +15,7 @@ import numpy as np
 
 from slipstream._archive.open_trips import BEGINS, CONTINUES, REJECTED, Rows, mover_schema, point_schema
 from slipstream._cuboid.schema import Plain, Schema
+from slipstream._feeds.trip import begins_trip
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
 
 
@@ -26,16 +27,23 @@ def judge_points(points: Rows, at: Ints, fresh: Bools, movers: Rows, gap: int, v
         if not fresh[i] and time <= mover.time:
             verdict[i] = REJECTED
             continue
-        verdict[i] = BEGINS if fresh[i] or time - mover.time > gap else CONTINUES
-        mover.time = time
+        lane, direction = points[i].lane, points[i].dir
+        begins = fresh[i] or begins_trip(time, lane, direction, mover.time, mover.lane, mover.dir, gap)
+        verdict[i] = BEGINS if begins else CONTINUES
+        mover.time, mover.lane, mover.dir = time, lane, direction
 
 
 @dataclass(frozen=True)
 class SilenceRule:
-    """A trip ends with a silence of more than ``gap``; gap and lateness are in microseconds."""
+    """Defines a trip that a silence of more than ``gap`` ends; gap and lateness are in microseconds.
 
-    point: ClassVar[Schema] = point_schema("POINT", "i8", Plain("x", "f8"), Plain("y", "f8"))
-    mover: ClassVar[Schema] = mover_schema("MOVER", "i8")
+    The ``lane`` of a point is the exit lane or 0; ``dir`` is any number for its direction.
+    """
+
+    point: ClassVar[Schema] = point_schema(
+        "POINT", "i8", Plain("x", "f8"), Plain("y", "f8"), Plain("lane", "u1"), Plain("dir", "i8")
+    )
+    mover: ClassVar[Schema] = mover_schema("MOVER", "i8", Plain("lane", "u1"), Plain("dir", "i8"))
     gap: int
     lateness: int
 

@@ -27,6 +27,7 @@ from slipstream._cli.common.jobs import (
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._io.formats.encodings import TEXT, encoding_of
 from slipstream._io.kafka import read_settings
 from slipstream._spark.session import LOCAL
@@ -67,6 +68,7 @@ def archive(
         int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -112,6 +114,7 @@ def archive(
         outputs=TRIPS,
         start=start,
     )
+    clear_job(out, overwrite)
     summary = run_job(source, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))

@@ -60,15 +60,37 @@ RULES = {
 }
 
 
+#: rule sets of the user's own, by name
+_registered: dict[str, Rules] = {}
+
+
+def register(rules: Rules) -> Rules:
+    """Make a rule set known under its name."""
+    if rules.name in RULES:
+        raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Choose another name.")
+    _registered[rules.name] = rules
+    return rules
+
+
+def registered(name: str) -> Rules | None:
+    """Return a rule set of the user's own, if there is one of that name."""
+    return _registered.get(name)
+
+
+def known() -> list[str]:
+    """Return the names of all rule sets."""
+    return [*RULES, *_registered]
+
+
 def find_rules(name: str) -> Rules:
     """Return a rule set by name, or with a user's toll function given as ``module:function``."""
-    if name in RULES:
-        return RULES[name]
+    if rules := RULES.get(name) or registered(name):
+        return rules
     module, separator, function = name.partition(":")
     if not separator:
         raise BadArgument(
             f"--rules {name}: unknown rule set.",
-            hint=f"Use one of {', '.join(RULES)}, or module:function for your own toll function.",
+            hint=f"Use one of {', '.join(known())}, or module:function for your own toll function.",
         )
     try:
         toll = getattr(importlib.import_module(module), function)

@@ -91,7 +91,9 @@ def _restyle(parameter: Any) -> Any:
         parameter.display_type_rich = lambda ctx: None  # noqa: ARG005  (the name says what it is)
     elif parameter.is_flag:
         parameter.metavar = ""
-    elif parameter.metavar is None and not parameter.type_descriptor.is_choice:
+    elif parameter.metavar is None and parameter.type_descriptor.is_choice:
+        parameter.metavar = "|".join(str(choice.value) for choice in parameter.type_descriptor.choices)
+    elif parameter.metavar is None:
         bare = parameter.bare_type().removeprefix("list[").removesuffix("]")
         parameter.metavar = METAVARS.get(bare.lower(), bare.upper())
     return parameter

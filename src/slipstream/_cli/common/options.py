@@ -99,6 +99,9 @@ def check_rejects(rejected: int, total: int, most: float, rejects: Path | str, *
         raise BadInput(
             f"{rejects}: {rejected:,} of {total:,} rejected ({rejected / total:.1%}); --max-rejects is {most:.4g}.",
             hint=hint or f"{rejects} has each of them with the reason.",
+            code="too-many-rejects",
+            found=rejected / total,
+            expected=most,
         )
 
 

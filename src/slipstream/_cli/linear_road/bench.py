@@ -59,9 +59,9 @@ def validate(
 
     OUTPUT may be Parquet, or text in the field order of the paper or of the original validator. For every kind of
     answer it counts what is missing, extra, wrong, late or duplicated, and shows the first of each with the rule it
-    breaks. Leaves with exit code 0 for a clean pass, 5 for any fault, 3 for input that cannot be judged.
+    breaks. Exits with code 0 for a clean pass, 5 for any fault, 3 for input that cannot be judged.
 
-    Example: slipstream validate runs/first out/ --report report.html
+    Example: `slipstream validate runs/first out --report report.html`
     """
     rule_set, judged = find_edition(rules), _kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
@@ -154,7 +154,7 @@ def drive(
     the engine was not given what the benchmark asks for. A TCP destination waits for one client to connect. With
     stdout, the summary goes to standard error.
 
-    Example: slipstream drive runs/first --to dir:feed --speed 10
+    Example: `slipstream drive runs/first --to dir:feed --speed 10`
     """
     from slipstream._feeds.run import Run
 
@@ -191,8 +191,10 @@ def postgres(
 ) -> None:
     """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
 
-    Start a server with scripts/postgres.sh start; its schema linear_road is made anew. The answers are judged like
-    those of any engine: slipstream validate RUN DIR (with --no-response-times after --speed 0).
+    Start a server with scripts/postgres.sh start; its schema linear_road is replaced. The answers are judged like
+    those of any engine: `slipstream validate RUN DIR` (with --no-response-times after --speed 0).
+
+    Example: `slipstream bench postgres runs/first --seconds 300 --out postgres`
     """
     from dataclasses import asdict
 

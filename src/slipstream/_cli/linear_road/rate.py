@@ -14,7 +14,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
-from slipstream._cli.common.tables import print_table
+from slipstream._cli.common.tables import plural, print_table
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -52,7 +52,7 @@ def rate(
     busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
     time over the whole window, and pass the validator, is the rating. Nothing else should run on the machine.
 
-    Example: slipstream rate --min 20 --window 5m --out rating
+    Example: `slipstream rate --min 20 --window 5m --out rating`
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
@@ -83,7 +83,7 @@ def _tell_progress(search: Search, run: Path | None) -> None:
     """What an interrupted search knows so far, and how to go on from there."""
     tries = list(search.made.values())
     if tries:
-        Console(stderr=True).print(_table(search.engine.name, tries))
+        print_table(_table(search.engine.name, tries), console=Console(stderr=True))
     held = max((tried.expressways for tried in tries if tried.held), default=0)
     if not held:
         say("Interrupted before any L held. Nothing is rated.")
@@ -132,7 +132,7 @@ def _show(rating: Rating) -> None:
             name.replace("_", " "), *(f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
         )
     print_table(responses)
-    console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
+    console.print(f"[bold]L = {rating.expressways}[/] on {plural(rating.cores, 'core')}: {rating.per_core} per core.")
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
 
 

@@ -28,6 +28,7 @@ from slipstream._cli.common.jobs import (
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import TEXT, encoding_of
 from slipstream._io.kafka import Topic, read_settings
@@ -87,6 +88,7 @@ def toll(
         int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -149,6 +151,7 @@ def toll(
         topics=tuple(_topic(name, kafka_config) for name in to or [] if name != "console"),
         show=_printed if "console" in (to or []) else None,
     )
+    clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))

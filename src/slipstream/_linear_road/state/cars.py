@@ -226,7 +226,7 @@ def take_reports(
         if lane != 0 and gap != REPORT_EVERY and (gap >= 0 or t >= known_from):
             add_irregular(output, vid, t, gap)
         recent = not fresh and t - car.time <= REPORT_EVERY
-        same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir)
+        same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir, REPORT_EVERY)
         entered = not same_trip or segment != car.pos // MILE
         stood = recent and car.still >= 4 and 1 <= car.lane <= 3
         stands = same_trip and t - car.time == REPORT_EVERY and car.lane == lane and car.pos == pos

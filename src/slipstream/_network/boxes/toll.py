@@ -21,6 +21,7 @@ from slipstream._feeds.intake import rivals
 from slipstream._feeds.parse import GOOD, judge, reason_of
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
+from slipstream._linear_road import rules as rule_sets
 from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers
 from slipstream._linear_road.rules import RULES, Rules
 from slipstream._linear_road.state.accounts import Accounts
@@ -104,8 +105,10 @@ class Toll(Operator):
 
     def __post_init__(self) -> None:
         # a user's own function (module:function) would be loaded because a file names it
-        if not isinstance(self.rules, Rules) and self.rules not in RULES:
-            raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(RULES)}.")
+        if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
+            object.__setattr__(self, "rules", own)  # workers do not know what is registered here
+        if isinstance(self.rules, str) and self.rules not in RULES:
+            raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(rule_sets.known())}.")
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
 
