@@ -99,7 +99,7 @@ class Character:
     crowds: Crowds
     trips: int
     xway: int
-    #: mean speed in mph by [direction, segment, bin of ``speed_bin`` seconds], NaN where nobody reported
+    #: mean speed in mph by [direction, segment, bin of ``speed_bin`` seconds], NaN without reports
     speeds: Floats
     speed_bin: int
 

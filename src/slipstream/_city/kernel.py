@@ -189,8 +189,8 @@ def follow(v: float, desired: float, gap: float, leader_v: float) -> float:
     free = 1.0 - ratio * ratio * ratio * ratio
     if gap >= FREE:
         return max(ACCELERATION * free, -HARDEST)
-    wish = JAM_GAP + max(0.0, v * HEADWAY + v * (v - leader_v) / TWICE_ROOT_AB)
-    pressure = wish / max(gap, 0.1)
+    desired_gap = JAM_GAP + max(0.0, v * HEADWAY + v * (v - leader_v) / TWICE_ROOT_AB)
+    pressure = desired_gap / max(gap, 0.1)
     return max(ACCELERATION * (free - pressure * pressure), -HARDEST)
 
 

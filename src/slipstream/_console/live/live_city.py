@@ -32,10 +32,11 @@ from slipstream._console.live.published_city import PublishedCity
 from slipstream._console.live.roads import Roads, Traffic
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
 from slipstream._console.workspace import Workspace
-from slipstream._feeds.clock import FULL_SPEED
+from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._io.outputs import CHECKPOINT
+from slipstream._io.sources import CLOCK
 from slipstream._linear_road.answers import LIMITS, NAMES
 from slipstream._linear_road.job.layout import Layout
 from slipstream._linear_road.rules import RULES
@@ -453,8 +454,8 @@ def _kind(subject: DisplayedResult, kind: int) -> KindHealth:
 
 
 def _speed(out: Path) -> float:
-    file = out / CHECKPOINT / "clock.json"
-    return float(json.loads(file.read_text(encoding="utf-8"))["speed"]) if file.exists() else FULL_SPEED
+    clock = Clock.read(out / CHECKPOINT / CLOCK)
+    return clock.speed if clock else FULL_SPEED
 
 
 def as_event(name: str, body: str) -> str:

@@ -72,7 +72,7 @@ def write(draft: Draft, path: Path) -> None:
         text = files.dumps(to_network(draft))
     except BadInput as error:
         raise Conflict(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
-    stage = beside(path, "partial")  # a name that nobody can have made a link of before
+    stage = beside(path, "partial")  # an unpredictable name, which cannot be an existing link
     with stage.open("x", encoding="utf-8") as file:
         file.write(text)
     stage.replace(path)
