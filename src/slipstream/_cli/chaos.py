@@ -66,7 +66,7 @@ def chaos(
         Run.open(Path(words[0]))
     check_folder(out, mark=NOTES)
     from slipstream._chaos.campaign import SHARES, Campaign, seed_in
-    from slipstream._chaos.report import as_markdown, bad_ones
+    from slipstream._chaos.report import as_markdown, describe_bad
     from slipstream._chaos.subject import Subject
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
@@ -76,15 +76,15 @@ def chaos(
     campaign = Campaign(subject, out.absolute(), faults, chosen, wanted, pause_s=pause_seconds)
     say(f"seed {chosen}")
     try:
-        records = campaign.carry_out()
+        records = campaign.run()
     except KeyboardInterrupt:
-        found = f"{len(campaign.records)} of {faults} faults so far, {len(bad_ones(campaign.records))} bad"
+        found = f"{len(campaign.records)} of {faults} faults so far, {len(describe_bad(campaign.records))} bad"
         say(f"Interrupted: {found}; see {out / 'report.md'}. The same command resumes.")
         raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")
-    bad = bad_ones(records)
+    bad = describe_bad(records)
     show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
     if bad:
         raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}")

@@ -84,7 +84,7 @@ def console(
         say(f"It is reachable from other machines and requires this token: {token}")
     if not (static() / "index.html").is_file():
         say(f"This installation has no page; the interface works without. {page_advice()}")
-    if workspace.is_cut_short:
+    if workspace.is_truncated:
         say("Not all folders are looked through, there are too many. Name those to show: slipstream console FOLDER...")
     if browser:
         webbrowser.open(address)
