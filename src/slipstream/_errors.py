@@ -68,9 +68,9 @@ class Place:
     'run.csv, line 3, field speed'
     """
 
-    file: str = ""
-    line: int | None = None
-    column: int | None = None
+    file: str = ""  # the path, as it was given
+    line: int | None = None  # of the file, from 1
+    column: int | None = None  # of the line, from 1
     box: str = ""  # a part of a network, as its file names it: boxes.over, outputs.alerts
     field: str = ""  # of a tuple, a file or a command line
     words: str = ""  # how the sentence names the place; nothing where the sentence does so itself
