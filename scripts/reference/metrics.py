@@ -92,5 +92,5 @@ def _kit() -> tuple[str, ...]:
         "`slipstream rate` writes `rating.json`:\n",
         fields(rating.Rating),
         "Each of `tries`:\n",
-        fields(rating.Try),
+        fields(rating.Trial),
     )

@@ -83,13 +83,13 @@ def generate(
     from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
 
     odds = {"one": 0.8, "two": 0.1} if script_odds else {}
-    plan = generator.Plan(scale=scale, seed=seed, disturb=disturb, **odds)
+    plan = generator.GeneratorPlan(scale=scale, seed=seed, disturb=disturb, **odds)
     streets = read_network(network, metres=metres)
-    weights = generator.region_weights(streets) if regions else generator.even(streets)
+    weights = generator.region_weights(streets) if regions else generator.uniform_weights(streets)
     if home_regions:
-        weights = weights._replace(home=generator.by_region(streets, secondo_regions(home_regions)))
+        weights = weights._replace(home=generator.cumulate_by_region(streets, secondo_regions(home_regions)))
     if work_regions:
-        weights = weights._replace(work=generator.by_region(streets, secondo_regions(work_regions)))
+        weights = weights._replace(work=generator.cumulate_by_region(streets, secondo_regions(work_regions)))
     things = {"vehicle": plan.vehicles, "day": plan.days, "node": streets.nodes, "edge": streets.edges}
     say(", ".join(plural(count, thing) for thing, count in things.items()))
     spark = spark_session("berlinmod generate", master, conf)
@@ -138,7 +138,7 @@ def load(
     check_files(folder, format_)
     from slipstream._berlinmod.exchange import load as exchange
 
-    files = exchange.Files.open(folder, format_, metres=metres)
+    files = exchange.ForeignFiles.open(folder, format_, metres=metres)
     with replacing(out, overwrite, "manifest.json"):
         made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
     show(_summary(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
@@ -217,7 +217,7 @@ def run(
     from slipstream._berlinmod import queries
     from slipstream._berlinmod.dataset import Dataset
 
-    wanted, forms = queries.parse_numbers(numbers), queries.representations(as_)
+    wanted, forms = queries.parse_numbers(numbers), queries.parse_representations(as_)
     opened = Dataset.open(data)
     if out is not None:
         check_folder(out)
@@ -265,12 +265,12 @@ def explain(
     from slipstream._berlinmod import queries
     from slipstream._berlinmod.dataset import Dataset
 
-    (number,), forms = queries.parse_numbers(str(query)), queries.representations(as_)
+    (number,), forms = queries.parse_numbers(str(query)), queries.parse_representations(as_)
     opened = Dataset.open(data)
     check_data_set(data)
     spark = spark_session("berlinmod explain", master, conf)
     queries.prepare(spark, opened)
-    plans = [(form, queries.sql(number, form), queries.explain(spark, number, form)) for form in forms]
+    plans = [(form, queries.query_text(number, form), queries.explain(spark, number, form)) for form in forms]
     if as_json:
         print(json.dumps([dict(zip(("representation", "sql", "plan"), each, strict=True)) for each in plans]))
         return

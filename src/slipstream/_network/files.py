@@ -3,7 +3,7 @@
 network: border
 version: 1
 sources:
-  soldiers: {sid: integer, time: integer, pos: integer}
+  soldiers: {sid: bigint, time: bigint, pos: bigint}
 boxes:
   over: {filter: [pos >= 30], from: soldiers}
   crowd: {aggregate: {n: count(*)}, order: {on: time, slack: 1}, size: 1, from: over}
@@ -53,6 +53,7 @@ from slipstream._network.boxes.archive import Archive
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator, Unloaded
 from slipstream._network.quality.qos import DELAY, DROP, Graph, Quality
+from slipstream._network.types import plain_schema, spark_schema
 from slipstream._tools.strict_json import fitted
 
 VERSION = 1
@@ -108,9 +109,9 @@ def dumps(network: Network) -> str:
     body: dict[str, Any] = {"network": network.name, "version": VERSION}
     if network.note:
         body["note"] = network.note
-    body["sources"] = {source.name: dict(source.schema) for source in network.sources}
+    body["sources"] = {source.name: spark_schema(source.schema) for source in network.sources}
     if network.tables:
-        body["tables"] = {table.name: dict(table.schema) for table in network.tables}
+        body["tables"] = {table.name: spark_schema(table.schema) for table in network.tables}
     name, archives = ArcNames(network), archive_outputs(network)
     boxes = [node for node in network.nodes if node not in archives.values()]
     implied = {f"{output}_rejects" for output in archives}
@@ -272,10 +273,12 @@ class _Reader:
         outputs = [output for several in self._each(fields, "outputs", self._outputs) for output in several]
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
-            sources=tuple(self._each(fields, "sources", lambda w, name, b: Source(name, self._texts(w, b)))),
+            sources=tuple(
+                self._each(fields, "sources", lambda w, name, b: Source(name, plain_schema(self._texts(w, b))))
+            ),
             nodes=(*nodes, *self._archives),
             outputs=tuple(outputs),
-            tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, self._texts(w, b)))),
+            tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, plain_schema(self._texts(w, b))))),
             points=tuple(self._each(fields, "points", self._point)),
             note=self._text(f"{where}, note", fields.get("note", "")),
         )

@@ -8,6 +8,8 @@ the network, the box and the column.
 from __future__ import annotations
 
 import difflib
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,24 +38,20 @@ from slipstream._network.algebra import (
     Union,
 )
 from slipstream._network.boxes.cuboids import CuboidQuery, cuboids_of
-from slipstream._network.boxes.operators import UNKNOWN, Operator, plain_type
+from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.flow import LIST
 from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import translate
+from slipstream._network.types import plain_schema, plain_type, spark_schema, spark_type
 from slipstream._sql.allowed import MOST_GROWTH, growth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Spark's types -> ours
-_OURS = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
-    **dict.fromkeys(("float", "double"), "float"),
-    "string": "text",
-    "boolean": "boolean",
-}
 _NUMBERS = ("integer", "float")
+#: columns that tuples have on their way
+_RESERVED = {"_seq", "_ts", "_shed", "_tuple"}
 #: the code of an error about a column that is not there
 UNKNOWN_COLUMN = "unknown-column"
 Read = TypeVar("Read")
@@ -184,14 +182,21 @@ def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None
         raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
     for name, type_ in schema.items():
         if type_ not in (*TYPES, *more, UNKNOWN):
-            hint = f"There is: {', '.join(TYPES)}."
+            hint = f"Types: {', '.join(TYPES.values())}."
             with locate(field=name):
                 raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=hint, found=type_)
-        if not name.isidentifier() or not expressions.is_column(name):
+        if not expressions.can_name(name):
             raise BadInput(
                 f"{where}: {name!r} cannot be a column.",
-                hint="Use letters, digits and underscores, and no word of SQL.",
+                hint="Use any printable characters except ` and \\.",
             )
+        if name in _RESERVED or re.fullmatch(r"_q\d+", name):
+            raise BadInput(f"{where}: {name!r} is a column of the system's own.", hint="Choose another name.")
+    alike = Counter(name.lower() for name in schema)
+    if twice := [name for name in schema if alike[name.lower()] > 1]:
+        raise BadInput(
+            f"{where}: {' and '.join(map(repr, twice[:2]))} are one column to SQL.", hint="Rename one of them."
+        )
 
 
 def _check_ends(checked: Checked) -> None:
@@ -330,8 +335,8 @@ class _Checker:
         """What an operator says of its outputs, which is a stranger's code."""
         try:
             lender = [self._lender(node)] if box.borrows else []
-            found = box.outputs(*lender, *(dict(schema) for schema in inputs))
-            schemas = [{name: plain_type(type_) for name, type_ in found[port].items()} for port in box.ports]
+            found = box.outputs(*lender, *map(spark_schema, inputs))
+            schemas = [plain_schema(found[port]) for port in box.ports]
         except SlipstreamError as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except Exception as error:
@@ -365,7 +370,7 @@ class _Checker:
         found = self._types(where, schema, {"predicate": predicate})["predicate"]
         if found not in ("boolean", UNKNOWN):
             raise BadInput(
-                f"{where}: {predicate!r} is {found}, not a condition.",
+                f"{where}: {predicate!r} is {spark_type(found)}, not a condition.",
                 hint="Write one that is true or not.",
                 code="bad-expression",
                 found=predicate,
@@ -392,7 +397,8 @@ class _Checker:
         if schema[order.on] not in (*_NUMBERS, UNKNOWN):
             with locate(field=order.on):
                 raise BadInput(
-                    f"{where}: order column {order.on!r} is {schema[order.on]}.", hint="It must be a number."
+                    f"{where}: order column {order.on!r} is {spark_type(schema[order.on])}.",
+                    hint="It must be a number.",
                 )
 
     def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
@@ -413,7 +419,7 @@ class _Checker:
         _known(f"{where}: the clock's column", on, clock, code=UNKNOWN_COLUMN)
         if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
             raise BadInput(
-                f"{where}: {on!r} is {mine[on]} in the input and {clock[on]} in the clock.",
+                f"{where}: {on!r} is {spark_type(mine[on])} in the input and {spark_type(clock[on])} in the clock.",
                 hint="Bring them to one type with a map box.",
             )
 
@@ -423,8 +429,9 @@ class _Checker:
             for schema in inputs:
                 _known(f"{where}: column", name, schema, code=UNKNOWN_COLUMN)
             if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
+                here, there = spark_type(left[name]), spark_type(right[name])
                 raise BadInput(
-                    f"{where}: {name!r} is {left[name]} on the left and {right[name]} on the right.",
+                    f"{where}: {name!r} is {here} on the left and {there} on the right.",
                     hint="Bring them to one type with a map box.",
                 )
         return {out: inputs[side][name] for out, (side, name) in beside(box, *inputs).items()}
@@ -442,7 +449,9 @@ class _Checker:
         found = self._functions(where, box.functions, schema, schema)
         for name, type_ in found.items():
             if type_ not in (*_NUMBERS, UNKNOWN):
-                raise BadInput(f"{where}, column {name}: it is {type_}.", hint="A running value is a number.")
+                raise BadInput(
+                    f"{where}, column {name}: it is {spark_type(type_)}.", hint="A running value is a number."
+                )
         return schema | found
 
     def _functions(self, where: str, wanted: dict[str, str], schema: Schema, keys: Schema) -> Schema:
@@ -478,7 +487,8 @@ class _Checker:
         }
         if argument not in (*allowed.get(call.function, tuple(TYPES)), UNKNOWN):
             raise BadInput(
-                f"{where}: {text!r} of a {argument}.", hint=f"It takes: {', '.join(allowed[call.function])}."
+                f"{where}: {text!r} of a {spark_type(argument)}.",
+                hint=f"It takes: {', '.join(map(spark_type, allowed[call.function]))}.",
             )
         return functions.SQL_AGGREGATES[call.function] or argument
 
@@ -489,7 +499,7 @@ class _Checker:
             if qualifier not in ("left", "right"):
                 raise BadInput(f"{where}: {name!r} of which side?", hint=f"Write left.{name} or right.{name}.")
             _known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
-        self._predicate(where, flat, expressions.renamed(box.predicate, lambda q, c: f"{q}_{c}"))
+        self._predicate(where, flat, expressions.renamed(box.predicate, _flat))
         if box.outer and not self._checked.is_lookup(node):
             raise BadInput(f"{where}: outer is for stored tables.", hint="Leave it out, or use a latest box.")
         if self._checked.is_lookup(node):
@@ -532,12 +542,14 @@ class _Checker:
         """The types of some expressions over a schema."""
         for text in wanted.values():
             for qualifier, column in _named(where, expressions.columns, text):
-                name = f"{qualifier}.{column}" if qualifier else column
-                _known(f"{where}: {text!r}: column", name, schema, code=UNKNOWN_COLUMN)
+                if qualifier:
+                    quoted = f"`{qualifier}.{column}`"
+                    raise BadInput(f"{where}: {text!r}: no {qualifier}.", hint=f"Is it a column? Write {quoted}.")
+                _known(f"{where}: {text!r}: column", column, schema, code=UNKNOWN_COLUMN)
             self._stored_tables(where, text)
-        asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
+        asked = [text for text in dict.fromkeys(wanted.values()) if not own_type(text, schema)]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
-        found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
+        found = {name: own_type(text, schema) or types[text] for name, text in wanted.items()}
         for name, text in wanted.items():
             self._checked.types[text, _shown(schema)] = found[name]
             if found[name] == "text":
@@ -558,7 +570,7 @@ class _Checker:
         from pyspark.errors import PySparkException
 
         functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
-        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
+        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as `{n}`" for n, t in schema.items()))
         try:
             asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
             found = asked.schema
@@ -576,6 +588,21 @@ class _Checker:
             )
         types = [column.dataType.simpleString() for column in found]
         return [_ours(where, text, type_) for text, type_ in zip(texts, types, strict=True)]
+
+
+def own_type(text: str, schema: Schema) -> str | None:
+    """Return the type of an expression that is nothing but a column; None if it is more.
+
+    >>> own_type("speed", {"speed": "integer"}), own_type("speed + 1", {"speed": "integer"})
+    ('integer', None)
+    """
+    name = expressions.bare(text)
+    return None if name is None else schema.get(name)
+
+
+def _flat(side: str, column: str) -> str:
+    """A column of one side of a join, as one name."""
+    return expressions.column(f"{side}_{column}")
 
 
 def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
@@ -601,17 +628,17 @@ def _is_deterministic(frame: Any) -> bool:
     return bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
-def _ours(where: str, text: str, spark_type: str) -> str:
+def _ours(where: str, text: str, found: str) -> str:
     """Our name of the type that Spark gives an expression."""
-    plain = "double" if spark_type.startswith("decimal") else spark_type
-    if plain not in _OURS:
+    plain = plain_type("double" if found.startswith("decimal") else found)
+    if plain not in TYPES:
         raise BadInput(
-            f"{where}: {text!r} is of type {plain}.",
-            hint=f"A column is one of: {', '.join(TYPES)}.",
+            f"{where}: {text!r} is of type {found}.",
+            hint=f"A column is one of: {', '.join(TYPES.values())}.",
             code="bad-expression",
             found=text,
         )
-    return _OURS[plain]
+    return plain
 
 
 def _alike(one: Schema, other: Schema) -> bool:
@@ -621,4 +648,4 @@ def _alike(one: Schema, other: Schema) -> bool:
 
 
 def _shown(schema: Schema) -> str:
-    return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
+    return ", ".join(f"{name} {spark_type(type_)}" for name, type_ in schema.items())

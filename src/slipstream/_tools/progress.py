@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -57,8 +58,27 @@ def bar(what: str, total: int) -> Iterator[Advance]:
         yield lambda n: progress.advance(task, n)
 
 
+_is_silent = ContextVar("_is_silent", default=False)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Say nothing while the block runs: a library does not talk on its own account.
+
+    >>> with silent():
+    ...     say("Starting Spark ...")
+    """
+    before = _is_silent.set(True)
+    try:
+        yield
+    finally:
+        _is_silent.reset(before)
+
+
 def say(text: str) -> None:
     """Tell the person at the terminal something; never mixed into a command's result."""
+    if _is_silent.get():
+        return
     console.print(text, highlight=False, soft_wrap=True)
     if logging.getLogger().handlers:
         logging.getLogger(LOGGER).info(Text.from_markup(text).plain)

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from slipstream._bench.validation.editions import edition
+from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
@@ -63,7 +63,7 @@ def validate(
 
     Example: `slipstream validate runs/first out --report report.html`
     """
-    rule_set, judged = edition(rules), _kinds(only)
+    rule_set, judged = find_edition(rules), _kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
     from slipstream._bench.validation.validator import last_second
@@ -161,17 +161,17 @@ def drive(
     from slipstream._feeds.run import Run
 
     opened = Run.open(run)
-    from slipstream._bench.driving.destinations import destination
-    from slipstream._bench.driving.driver import Plan
+    from slipstream._bench.driving.destinations import open_destination
+    from slipstream._bench.driving.driver import DrivePlan
     from slipstream._bench.driving.driver import drive as deliver
-    from slipstream._bench.driving.encodings import encoding as encoding_called
+    from slipstream._bench.driving.encodings import find_encoding
 
-    form = encoding_called(format_)
-    plan = Plan.of(opened, speed, fast_forward_to, until)
-    with closing(destination(to, form)) as open_destination:
-        result = deliver(opened, plan, form.encode, open_destination)
+    form = find_encoding(format_)
+    plan = DrivePlan.for_run(opened, speed, fast_forward_to, until)
+    with closing(open_destination(to, form)) as destination:
+        result = deliver(opened, plan, form.encode, destination)
         if end:
-            open_destination.end()
+            destination.end()
     if to == "stdout":
         say(json.dumps(result.to_dict()))
     else:

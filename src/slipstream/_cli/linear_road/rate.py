@@ -19,7 +19,7 @@ from slipstream._spark import session
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
-    from slipstream._bench.rating import Rating, Search, Try
+    from slipstream._bench.rating import Rating, Search, Trial
     from slipstream._feeds.run import Run
 
 HOURS_3 = 180
@@ -63,14 +63,14 @@ def rate(
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
     asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
-    from slipstream._bench.rating import Search, Window, engine_called
+    from slipstream._bench.rating import Search, Window, find_engine
     from slipstream._bench.rating import rate as find
     from slipstream._bench.rating_report import write_rating
 
-    rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
+    rated = find_engine(engine, master, conf or [], lambda: spark_session("rate", master, conf))
     presented = _open(run, out, seed, master, conf)
     whole = Window(0, presented.manifest.seconds)
-    search = Search(rated, presented, whole if full else whole.shortened(asked), probed, out, least, most)
+    search = Search(rated, presented, whole if full else whole.last(asked), probed, out, least, most)
     try:
         rating = find(search)
     except KeyboardInterrupt:
@@ -120,11 +120,11 @@ def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] |
     return made
 
 
-def _table(engine: str, tries: Iterable[Try]) -> Table:
+def _table(engine: str, tries: Iterable[Trial]) -> Table:
     table = Table("L", "seconds", "", "slowest answer", "memory", title=f"Tries of {engine}")
     for tried in tries:
         table.add_row(
-            str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
+            str(tried.expressways), str(tried.seconds), tried.outcome, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
         )
     return table
 

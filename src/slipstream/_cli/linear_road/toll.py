@@ -170,9 +170,9 @@ def toll(
 
 def _check(rules: str) -> None:
     """Refuse rules that are not there, before Spark starts."""
-    from slipstream._linear_road.rules import find
+    from slipstream._linear_road.rules import find_rules
 
-    find(rules)
+    find_rules(rules)
 
 
 def _script(file: Path | None) -> str:

@@ -44,6 +44,7 @@ def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragme
     changes = fragment.changes
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
+        files.note_first(folder, batch)
         _publish_image(folder, batch, fragment, shown)
         return
     deltas, gone = _changed(fragment, changes, shown)
@@ -80,6 +81,7 @@ def publish_rows(
     """Write all rows of a small cuboid that are seen after ``batch``, whose keys differ."""
     folder = files.folder_of(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
+    files.note_first(folder, batch)
     files.write_image(folder / files.name_of(batch, files.IMAGE), Fragment.holding(schema, rows))
     _prune(folder, batch)
 

@@ -20,6 +20,7 @@ from slipstream._network.algebra import Aggregate, Join, Latest, Map
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
 from slipstream._network.schemas import beside, joined
+from slipstream._network.sql import expressions
 from slipstream._network.sql.translation import Translations
 
 #: ways that follow each other, with a look-up in a stored table between two of them
@@ -225,9 +226,10 @@ class _Planner:
         for place in range(len(way.arcs) - 1, 0, -1):
             box = self._nodes[way.arcs[place].origin].box
             if isinstance(box, Map):
-                name = box.columns[name].strip()
-                if name not in self._plan.checked.schemas[way.arcs[place - 1]]:
+                column = expressions.bare(box.columns[name].strip())
+                if column is None or column not in self._plan.checked.schemas[way.arcs[place - 1]]:
                     return None
+                name = column
         return name
 
     def _before_look_up(self, name: str, runner: Runner) -> str | None:
