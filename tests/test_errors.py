@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import Slipstream
-from slipstream._console import refusals
 from slipstream._errors import (
     CODES,
     MARK,
@@ -32,7 +31,7 @@ from slipstream._errors import (
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "slipstream").rglob("*.py"))
-KINDS = (SlipstreamError, BadArgument, BadInput, Unavailable, CheckFailed, refusals.NotThere, refusals.NotNow)
+KINDS = (SlipstreamError, BadArgument, BadInput, Unavailable, CheckFailed)
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
 places = st.builds(

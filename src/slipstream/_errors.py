@@ -42,8 +42,6 @@ CODES = {
     "error": "Anything that has no code of its own.",
     "exists": "The output exists already; --overwrite replaces it.",
     "jvm-lost": "Spark's JVM has ended or does not answer.",
-    "not-now": "The console cannot do this in the present state.",
-    "not-there": "The console was asked for something that does not exist.",
     "no-such-file": "A file or folder does not exist.",
     "out-of-memory": "Spark's JVM has run out of memory.",
     "permission-denied": "A file or folder may not be read or written.",

@@ -8,10 +8,6 @@ from slipstream._errors import BadArgument
 class NotThere(BadArgument):
     """The page named something that does not exist."""
 
-    usual_code = "not-there"
-
 
 class NotNow(BadArgument):
     """It cannot be done in the present state."""
-
-    usual_code = "not-now"
