@@ -405,7 +405,8 @@ def run(
     steps += [operator.finish(state, width)] if last else []
     released: dict[str, list[Train]] = {output: [] for output in operator.ports}
     for output, train in (pair for found in steps for pair in found.items()):
-        released[output].append(_checked(operator, output, train, schemas[operator.port(output)]))
+        checked = _checked(operator, output, train, schemas[operator.port(output)])
+        released[output].append(checked)
     return [
         _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
