@@ -108,7 +108,7 @@ def examine(draft: Draft, spark: SparkSession, parallel: int = 1) -> DraftReport
                 return found
             rest = without(rest, located.place)
         else:
-            found.warnings = [warning for warning in checked.warnings if not warning.startswith(_PROBE)]
+            found.warnings = checked.warnings
             name = files.ArcNames(checked.network)
             found.schemas = {name(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
             if not found.errors:
