@@ -416,7 +416,7 @@ def run(
 
 
 def _placed(train: Train, level: int) -> Train:
-    """Tuples in order, those with one key one after the other: what ``finish`` gives comes after what ``step`` gave."""
+    """Sort tuples and number those with equal keys: the tuples of ``finish`` follow those of ``step``."""
     train = sort_train(train)
     order = train.order.copy()
     order[:, level] += count_ties(train.order)
