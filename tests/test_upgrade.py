@@ -20,7 +20,7 @@ from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR, CAR_WITH_PAST, VISITS
 from slipstream._network.files import load
 from slipstream._network.running.run_folder import Execution
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, Table
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, StateTable
 from slipstream._runtime import job
 from slipstream._runtime.store import MemoryStore
 
@@ -80,7 +80,7 @@ def test_the_folder_of_a_network_of_the_first_version_is_refused_with_advice(tmp
 
 
 def test_state_of_a_network_that_was_written_long_ago_is_read() -> None:
-    table = Table({"ts": INTEGER, "v": FLOAT, "g": TEXT})
+    table = StateTable({"ts": INTEGER, "v": FLOAT, "g": TEXT})
     Log([table]).load(MemoryStore({number: bytes.fromhex(blob) for number, blob in BOX_STATE.items()}))
     ts, v, g = (table.take(name, table.slots()) for name in table.columns)
     assert ts.tolist() == [1, 2]

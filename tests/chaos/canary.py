@@ -7,15 +7,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from slipstream._io.outputs.tables import Table
+from slipstream._io.outputs.tables import OutputTable
 
 
 @contextmanager
 def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A commit that is broken while the block runs."""
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "last_batch", lambda *_: -1)
-        patch.setattr(Table, "check", lambda *_: None)
+        patch.setattr(OutputTable, "last_batch", lambda *_: -1)
+        patch.setattr(OutputTable, "check", lambda *_: None)
         yield
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs, Written, journal, maintenance
-from slipstream._io.outputs.tables import Table
+from slipstream._io.outputs.tables import OutputTable
 from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:
@@ -435,7 +435,7 @@ def test_an_unknown_output_is_named_with_those_there_are(tmp_path: Path) -> None
 
 
 def test_a_table_is_none_where_there_is_no_log(tmp_path: Path) -> None:
-    assert Table.open(tmp_path) is None
+    assert OutputTable.open(tmp_path) is None
 
 
 def test_rows_in_pieces_are_one_file(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (lambda c, t, f: c.bsort(Order(TUP)), "in the order of Tup#", "column"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("time", 0, ("plat",)), size=1), "column 'plat'", "'plate'"),
     (lambda c, t, f: c.aggregate({"n": "mode(speed)"}, ORDER, size=1), "window function 'mode'", "count"),
-    (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)': the argument is text", "integer"),
+    (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)': the argument is string", "bigint"),
     (lambda c, t, f: c.aggregate({"n": "1 + 1"}, ORDER, size=1), "not a window function call", "avg"),
     (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "column 'time' already exists", "Rename"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=0), "must be above 0", "Correct"),

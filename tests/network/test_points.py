@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._network.algebra import Arc, ConnectionPoint
-from slipstream._network.running.connection_points import History, Span
+from slipstream._network.running.connection_points import PointHistory, Span
 
 ACTIONS = st.one_of(
     st.tuples(st.just("batch"), st.integers(0, 3)),
@@ -31,8 +31,8 @@ class Story:
         self.queries: dict[Path, tuple[int, int | None]] = {}
 
     @property
-    def history(self) -> History:
-        return History(self.folder / "points", self.point, compacted=2)
+    def history(self) -> PointHistory:
+        return PointHistory(self.folder / "points", self.point, compacted=2)
 
     @property
     def count(self) -> int:
@@ -101,7 +101,7 @@ def test_history_first_then_live_no_gap_no_double_at_any_attach_time(actions: li
 
 def test_what_is_older_than_the_time_to_keep_is_forgotten(tmp_path: Path) -> None:
     now = time.time_ns() // 1000
-    history = History(tmp_path, ConnectionPoint("p", Arc("s"), keep_seconds=60))
+    history = PointHistory(tmp_path, ConnectionPoint("p", Arc("s"), keep_seconds=60))
     for number, age in enumerate((300, 100, 30, 0)):
         table = pa.table({"_seq": [number], "_ts": [now - age * 1_000_000]})
         history.add(number, lambda path, table=table: pq.write_table(table, path) or 1)
@@ -109,7 +109,7 @@ def test_what_is_older_than_the_time_to_keep_is_forgotten(tmp_path: Path) -> Non
 
 
 def test_a_query_whose_folder_is_gone_has_detached_itself(tmp_path: Path) -> None:
-    history = History(tmp_path / "p", ConnectionPoint("p", Arc("s")))
+    history = PointHistory(tmp_path / "p", ConnectionPoint("p", Arc("s")))
     history.attach(tmp_path / "query")
     (tmp_path / "query").rmdir()
     history.add(0, lambda path: pq.write_table(pa.table({"_seq": [0], "_ts": [0]}), path) or 1)

@@ -20,7 +20,7 @@ from slipstream._network.planning.stages import Home
 from slipstream._network.running import rejects
 from slipstream._network.schemas import check
 from slipstream._network.tasks.parcels import Sorter
-from slipstream._network.tasks.superbox import Parcel, Superbox
+from slipstream._network.tasks.superbox import Superbox, TrainParcel
 
 CAR = "CREATE CUBOID car (vid BIGINT KEY, speed UTINYINT AST(3), heat FLOAT, pos INT)"
 SCHEMA = {"vid": "integer", "speed": "integer", "heat": "float", "pos": "integer"}
@@ -93,7 +93,7 @@ def test_ranges_say_where_a_key_goes(keys: list[int], bounds: list[int]) -> None
         np.arange(count), np.zeros(count, np.int64), np.zeros((count, 2), np.int64), {"vid": np.array(keys, np.int64)}
     )
     sorter = Sorter({1: Home(1, ("vid",), bounds=tuple(bounds))}, len(bounds) + 1)
-    parts = sorter.sort([Parcel(1, 1, train)])
+    parts = sorter.sort([TrainParcel(1, 1, train)])
     for number, parcels in enumerate(parts):
         got = [vid for parcel in parcels for vid in parcel.train.columns["vid"].tolist()]
         assert got == [vid for vid in keys if sum(vid >= bound for bound in bounds) == number]

@@ -25,7 +25,7 @@ from slipstream._network.sql.translation import TUPLE, Program
 from slipstream._network.sql.vector import translate
 from slipstream._network.tasks.operators_in_spark import Boxes
 from slipstream._network.tasks.parcels import Load, Sorter
-from slipstream._network.tasks.superbox import SPARK, Cargo, Parcel, Superbox
+from slipstream._network.tasks.superbox import SPARK, Cargo, Superbox, TrainParcel
 from slipstream._runtime.store import MemoryStore
 
 
@@ -104,7 +104,7 @@ class Host:
         self.boxes = {(s, part): Boxes.load(self.superbox, self.stores[s, part], s) for s, part in self.places}
 
     def batch(self, sources: dict[str, Train]) -> list[tuple[str, Train]]:
-        parts: list[list[Parcel]] = [[] for _ in range(self.superbox.parallel)]
+        parts: list[list[TrainParcel]] = [[] for _ in range(self.superbox.parallel)]
         for name, one in sources.items():
             self.put(parts, self.superbox.carry(1, Cargo(sources={name: one})), 0)
         delivered = []
@@ -124,7 +124,7 @@ class Host:
         assert not any(parts)
         return delivered
 
-    def projected(self, parts: list[list[Parcel]], stage: int) -> list[list[Parcel]]:
+    def projected(self, parts: list[list[TrainParcel]], stage: int) -> list[list[TrainParcel]]:
         """What Spark does between two stages, as often as the layout says."""
         prefixes, programs = self.superbox.translations.prefixes, self.superbox.translations.programs
         for _ in range(self.superbox.stages.rounds[stage - 1]):
@@ -138,12 +138,12 @@ class Host:
         assert all(parcel.stage != SPARK for mine in parts for parcel in mine)
         return parts
 
-    def sent(self, parcels: list[Parcel], here: int) -> list[list[Parcel]]:
+    def sent(self, parcels: list[TrainParcel], here: int) -> list[list[TrainParcel]]:
         keys = len(self.superbox.plan.keys)
         loads = [Load(mine).to_bytes() for mine in self.sorter.sort(parcels, here)]
         return [Load.from_bytes(load, keys).parcels for load in loads]
 
-    def put(self, parts: list[list[Parcel]], parcels: list[Parcel], here: int) -> None:
+    def put(self, parts: list[list[TrainParcel]], parcels: list[TrainParcel], here: int) -> None:
         for part, mine in zip(parts, self.sent(parcels, here), strict=True):
             part.extend(mine)
 

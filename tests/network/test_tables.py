@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from slipstream._errors import BadInput
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, Table, apply_delta
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, StateTable, apply_delta
 from slipstream._runtime.store import MemoryStore
 
 COLUMNS = {"number": INTEGER, "share": FLOAT, "name": TEXT, "other": TEXT}
@@ -20,8 +20,8 @@ TEXTS = st.one_of(st.none(), st.text(max_size=6))
 ROWS = st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(width=32), TEXTS, TEXTS)
 
 
-def tables() -> list[Table]:
-    return [Table(COLUMNS, ("link",)), Table({"only": INTEGER})]
+def tables() -> list[StateTable]:
+    return [StateTable(COLUMNS, ("link",)), StateTable({"only": INTEGER})]
 
 
 def columns_of(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def columns_of(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     return {"number": np.array(number, np.int64), "share": np.array(share, np.float64), **texts}
 
 
-def content(table: Table) -> dict[int, tuple[Any, ...]]:
+def content(table: StateTable) -> dict[int, tuple[Any, ...]]:
     slots = table.slots()
     parts = [table.take(name, slots).tolist() for name in table.columns]
     rows = zip(*parts, strict=True)
@@ -107,7 +107,7 @@ TestTables.settings = settings(max_examples=40, stateful_step_count=30)
 def test_what_is_written_is_what_changes_and_the_log_stays_small() -> None:
     """A thousand rows stay, ten come and go with every save: nothing is written whole, and old deltas leave."""
     written, largest = [], 0
-    table, store = Table({"value": INTEGER}), MemoryStore()
+    table, store = StateTable({"value": INTEGER}), MemoryStore()
     log = Log([table])
     random = np.random.default_rng(1)
     table.add({"value": random.integers(0, 2**62, 1000)}, 1000)
@@ -126,7 +126,7 @@ def test_what_is_written_is_what_changes_and_the_log_stays_small() -> None:
 
 
 def test_a_save_without_changes_writes_nothing() -> None:
-    table, store = Table({"value": INTEGER}), MemoryStore()
+    table, store = StateTable({"value": INTEGER}), MemoryStore()
     log = Log([table])
     log.save(store)
     slots = table.add({"value": np.arange(3)}, 3)
@@ -135,7 +135,7 @@ def test_a_save_without_changes_writes_nothing() -> None:
 
 
 def test_texts_that_are_gone_give_their_memory_back() -> None:
-    table = Table({"name": TEXT})
+    table = StateTable({"name": TEXT})
     for _ in range(100):
         table.remove(table.add({"name": np.array(["x" * 1000] * 10, object)}, 10))
     assert table.texts is not None

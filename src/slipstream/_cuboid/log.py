@@ -47,7 +47,7 @@ def decompress_rows(blob: bytes, width: int) -> bytes:
         raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
 
 
-class Rows(Protocol):
+class LoggedRows(Protocol):
     """What a log stores: a fragment, or another table that tracks its changes."""
 
     @property
@@ -77,7 +77,7 @@ class DeltaLog:
         self._round = 0  # the number of the delta with which this round over all blocks began
         self._credit = 0
 
-    def load(self, fragment: Rows, store: Store) -> None:
+    def load(self, fragment: LoggedRows, store: Store) -> None:
         """Load an empty fragment from the log."""
         entries = dict(store.items())
         for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
@@ -86,7 +86,7 @@ class DeltaLog:
         self._blocks = -min([0, *entries])
         self._round = max(self._deltas, default=0)
 
-    def write(self, number: int, delta: bytes, fragment: Rows, store: Store) -> None:
+    def write(self, number: int, delta: bytes, fragment: LoggedRows, store: Store) -> None:
         """Append what a batch changed; ``number`` grows from batch to batch."""
         if delta:
             store.put(number, compress_rows(delta, fragment.schema.dtype.itemsize))
@@ -110,7 +110,7 @@ class DeltaLog:
             store.remove(number)
             self._deltas.remove(number)
 
-    def settle(self, fragment: Rows, number: int, store: Store) -> None:
+    def settle(self, fragment: LoggedRows, number: int, store: Store) -> None:
         """Append what a batch changed and some blocks, for a fragment whose rows never expire; ``number`` grows."""
         delta = fragment.delta()
         if len(delta) > LARGE:
@@ -126,7 +126,7 @@ class DeltaLog:
                 self._drop_blocks(store)
                 self._block, self._round = 0, number
 
-    def write_all(self, fragment: Rows, number: int, store: Store) -> None:
+    def write_all(self, fragment: LoggedRows, number: int, store: Store) -> None:
         """Write all current rows, which replace everything written up to ``number``."""
         self._block = 0
         while self._size(fragment):
@@ -141,11 +141,11 @@ class DeltaLog:
             store.remove(-1 - block)
         self._blocks = self._block
 
-    def _size(self, fragment: Rows) -> int:
+    def _size(self, fragment: LoggedRows) -> int:
         """The bytes of the next block."""
         return max(0, min(BLOCK, len(fragment) - self._block * BLOCK)) * fragment.schema.dtype.itemsize
 
-    def _write_block(self, fragment: Rows, store: Store) -> None:
+    def _write_block(self, fragment: LoggedRows, store: Store) -> None:
         rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
         store.put(-1 - self._block, compress_rows(rows.tobytes(), fragment.schema.dtype.itemsize))
         self._block += 1

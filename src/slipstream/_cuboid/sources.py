@@ -58,10 +58,10 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
     if encoding:
         return
     if not name or not Path(where).exists():
-        raise BadArgument(f"--input {where}: no file there.", hint="Say how its files will be written: --format csv.")
+        raise BadArgument(f"--input {where}: no file there.", hint="Give the format of its files: --format csv.")
     if not encoding_of(name, ""):
         raise BadArgument(
-            f"--input {where}: unknown format {PurePath(name).suffix}.", hint="Say how it is written: --format csv."
+            f"--input {where}: unknown format {PurePath(name).suffix}.", hint="Give its format: --format csv."
         )
 
 

@@ -488,7 +488,7 @@ class _Checker:
         }
         if argument not in (*allowed.get(call.function, tuple(TYPES)), UNKNOWN):
             raise BadInput(
-                f"{where}: {text!r} of a {spark_type(argument)}.",
+                f"{where}: {text!r}: the argument is {spark_type(argument)}.",
                 hint=f"It takes: {', '.join(map(spark_type, allowed[call.function]))}.",
             )
         return functions.SQL_AGGREGATES[call.function] or argument
@@ -581,7 +581,7 @@ class _Checker:
             if len(texts) == 1:
                 hint = str(error).splitlines()[0]
                 raise BadInput(
-                    f"{where}: {texts[0]!r} is refused by Spark.", hint=hint, code="bad-expression", found=texts[0]
+                    f"{where}: Spark rejects {texts[0]!r}.", hint=hint, code="bad-expression", found=texts[0]
                 ) from error
             return [self._spark_types(where, schema, [text])[0] for text in texts]
         if not _is_deterministic(asked):
@@ -632,7 +632,7 @@ def _is_deterministic(frame: Any) -> bool:
 
 
 def _our_type(where: str, text: str, found: str) -> str:
-    """Our name of the type that Spark gives an expression."""
+    """Our name for the type that Spark infers for an expression."""
     plain = plain_type("double" if found.startswith("decimal") else found)
     if plain not in TYPES:
         raise BadInput(

@@ -1,15 +1,15 @@
-"""Types of columns: people write Spark's names, boxes compute with four kinds of arrays.
+"""Types of columns: users write Spark's names, boxes compute with four kinds of arrays.
 
 ``bigint``, ``double``, ``string`` and ``boolean`` are the types that a column can have; SQL's other names for them are
-accepted wherever a type is written. Inside a network they are called ``integer``, ``float``, ``text`` and ``boolean``,
-by the arrays that hold them.
+accepted wherever a type is written. Inside a network they are named ``integer``, ``float``, ``text`` and ``boolean``,
+after the arrays that hold them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: the kinds of arrays, and the types that Spark has for them
+#: the kinds of arrays, and Spark's types for them
 SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
 
 #: every name of a type -> the kind of array that holds it
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def plain_type(type_: str) -> str:
-    """Return what a network calls a type; a type that it does not have stays as it is.
+    """Return a network's name for a type; an unknown type is returned as it is.
 
     >>> plain_type("bigint"), plain_type("INT"), plain_type("integer"), plain_type("date")
     ('integer', 'integer', 'integer', 'date')
@@ -33,12 +33,12 @@ def plain_type(type_: str) -> str:
 
 
 def plain_schema(schema: Mapping[str, str]) -> dict[str, str]:
-    """Return a schema with the names of a network."""
+    """Return a schema with a network's names for types."""
     return {column: plain_type(type_) for column, type_ in schema.items()}
 
 
 def spark_schema(schema: Mapping[str, str]) -> dict[str, str]:
-    """Return a schema with Spark's names.
+    """Return a schema with Spark's names for types.
 
     >>> spark_schema({"id": "text", "speed": "float"})
     {'id': 'string', 'speed': 'double'}
@@ -47,5 +47,5 @@ def spark_schema(schema: Mapping[str, str]) -> dict[str, str]:
 
 
 def spark_type(type_: str) -> str:
-    """Return Spark's name of a type, for people."""
+    """Return Spark's name for a type, for messages."""
     return SPARK_TYPES.get(type_, type_)

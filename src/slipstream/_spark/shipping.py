@@ -1,4 +1,4 @@
-"""Code of the user's own on its way to workers, which may be unable to import the file that it comes from."""
+"""Sends users' code to workers, which may be unable to import the file that it comes from."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def ship(what: Any) -> None:
-    """Let a function or class travel with the data it is used on, together with the module that defines it."""
+    """Pickle a function or class by value, with the module that defines it."""
     module = sys.modules.get(getattr(what, "__module__", "") or "")
     if isinstance(module, ModuleType) and _is_users(module):
         ship_module(module)
 
 
 def ship_module(module: ModuleType) -> None:
-    """Let everything that a module defines travel."""
+    """Pickle everything that a module defines by value."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

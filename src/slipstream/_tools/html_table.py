@@ -1,4 +1,4 @@
-"""Rows as a table in HTML, for notebooks."""
+"""HTML tables of rows, for notebooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: str = "") -> str:
-    """Return rows as a table.
+    """Format rows as an HTML table.
 
     >>> table([{"id": "<a>"}], ["id"])
     '<table><thead><tr><th>id</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'

@@ -19,7 +19,7 @@ from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Network
 from slipstream._network.planning.plan import plan
-from slipstream._network.planning.stages import Stage
+from slipstream._network.planning.stages import StageInfo
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._tools.staging import temporary_sibling
@@ -58,7 +58,7 @@ class DraftReport:
     errors: list[DraftError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     schemas: dict[str, dict[str, str]] = field(default_factory=dict)
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[StageInfo] = field(default_factory=list)
 
 
 def read(path: Path) -> Draft:

@@ -38,7 +38,7 @@ Part = dict[str, Array]
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupView:
     """Merged groups as a view: ``$0`` and so on are the groups' keys, then the aggregates."""
 
     columns: list[Array]
@@ -56,9 +56,9 @@ class Groups:
         """Groups have no streams."""
         raise KeyError(name)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Groups:
+    def take(self, rows: npt.NDArray[np.int64]) -> GroupView:
         """Some of them."""
-        return Groups([column[rows] for column in self.columns])
+        return GroupView([column[rows] for column in self.columns])
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class _Plan:
             part |= {f"a{place}{name}": column for name, column in _collect(aggregate, argument, inverse, size).items()}
         return part
 
-    def _merged(self, part: Part) -> Groups:
+    def _merged(self, part: Part) -> GroupView:
         """Merge the groups of all fragments that have the same key."""
         first = next(iter(part.values())) if part else np.empty(0)
         distinct, inverse = _distinct([part[f"g{place}"] for place in range(len(self.groups))], first.size)
@@ -273,7 +273,7 @@ class _Plan:
         for place, aggregate in enumerate(self.aggregates):
             mine = {name.removeprefix(f"a{place}"): part[name] for name in part if name.startswith(f"a{place}")}
             columns.append(_finish(aggregate, mine, inverse, size))
-        return Groups(columns or [np.empty(size)])
+        return GroupView(columns or [np.empty(size)])
 
 
 def _true(condition: Value, view: View) -> Longs:

@@ -87,7 +87,7 @@ class Cuboid:
     """A cuboid as of a commit of the job that keeps it: the values and the recent past of every key.
 
     ``Results.cuboid`` returns one. ``cuboid[100].speed[0]`` is the latest speed of key 100, ``speed[-1]`` the one
-    before it. A notebook shows the keys that were heard of last.
+    before it. A notebook shows the most recently updated keys.
     """
 
     def __init__(self, schema: Schema, lock: threading.RLock) -> None:
@@ -191,7 +191,7 @@ class Cuboid:
         }
 
     def newest(self, most: int = 20) -> list[dict[str, Any]]:
-        """Return the keys that were heard of last, as plain values, the newest first; any, if they have no time."""
+        """Return the most recently updated keys, as plain values, newest first; any keys if they have no time."""
         stamp = self.schema.newest or ("time" if "time" in self.schema.names else "")
         with self._lock:
             found = [row for fragment in self.fragments for row in _latest_rows(fragment.rows, stamp, most)]
@@ -325,7 +325,7 @@ class Snapshot:
             except FileNotFoundError:
                 if batch is not None and (oldest := self.oldest()) > batch:
                     raise BadArgument(
-                        f"{self.folder}: cuboids as of batch {batch} are gone.",
+                        f"{self.folder}: cuboids as of batch {batch} are no longer kept.",
                         hint=f"Batches {oldest} to {self.committed()} are kept.",
                     ) from None
                 # removed under our hands: there is a newer image

@@ -63,7 +63,7 @@ _FIELD = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*(?:,|$)')
 
 
 def header_fields(header: str) -> list[str]:
-    """Return the fields that a header of CSV names.
+    """Return the fields in the header of a CSV file.
 
     >>> header_fields('id, "top speed, km/h","a ""b"" c"')
     ['id', 'top speed, km/h', 'a "b" c']

@@ -35,7 +35,7 @@ Settings = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Schema:
+class RegisteredSchema:
     """A schema in the registry."""
 
     kind: str  # AVRO, PROTOBUF, JSON
@@ -65,7 +65,7 @@ class Registry:
                     hint=f"There are: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
                 )
 
-    def schema(self, number: int) -> Schema | None:
+    def schema(self, number: int) -> RegisteredSchema | None:
         """Fetch the schema with a number; None if there is none."""
         if (self, number) not in _FETCHED:
             body = self.get(f"/schemas/ids/{number}{_COMPILED}")
@@ -74,7 +74,7 @@ class Registry:
             _FETCHED[self, number] = _schema(body)
         return _FETCHED[self, number]
 
-    def latest(self, topic: str) -> Schema | None:
+    def latest(self, topic: str) -> RegisteredSchema | None:
         """Fetch the latest schema of a topic's values; None if none is registered."""
         body = self.get(f"/subjects/{quote(topic, safe='')}-value/versions/latest{_COMPILED}")
         return None if body is None else _schema(body)
@@ -115,11 +115,11 @@ def _hint(code: int) -> str:
 
 
 #: cached schemas: a number always means the same one
-_FETCHED: dict[tuple[Registry, int], Schema] = {}
+_FETCHED: dict[tuple[Registry, int], RegisteredSchema] = {}
 
 
-def _schema(body: Mapping[str, Any]) -> Schema:
-    return Schema(str(body.get("schemaType", "AVRO")), str(body.get("schema", "")))
+def _schema(body: Mapping[str, Any]) -> RegisteredSchema:
+    return RegisteredSchema(str(body.get("schemaType", "AVRO")), str(body.get("schema", "")))
 
 
 def split_settings(settings: Sequence[tuple[str, str]]) -> tuple[Settings, Settings]:

@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._io.outputs import journal
 from slipstream._io.outputs.files import FOLDER, Written, discard, stored_schema
 from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
-from slipstream._io.outputs.tables import Table
+from slipstream._io.outputs.tables import OutputTable
 from slipstream._tools.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
@@ -37,7 +37,7 @@ class Outputs:
         folder.mkdir(parents=True, exist_ok=True)
         batches = journal.read_journal(folder)
         self.last: Batch | None = batches[-1] if batches else None
-        self._tables = {place.name: table for place in self._places() if (table := Table.open(place))}
+        self._tables = {place.name: table for place in self._places() if (table := OutputTable.open(place))}
         self._check(batches)
         self._sweep()
         for name, schema in (schemas or {}).items():
@@ -113,17 +113,17 @@ class Outputs:
         table.append(parts, self._job, batch)
         return sum(one.rows for one in parts)
 
-    def _create(self, name: str, first: Written) -> Table:
+    def _create(self, name: str, first: Written) -> OutputTable:
         file = self.folder / FOLDER / name / first.file
         schema = pq.read_schema(file).remove_metadata()
-        self._tables[name] = Table.create(file.parent, pa.schema(list(schema)[1:]))
+        self._tables[name] = OutputTable.create(file.parent, pa.schema(list(schema)[1:]))
         return self._tables[name]
 
     def _declare(self, name: str, schema: pa.Schema) -> None:
         wanted = stored_schema(schema)
         table = self._tables.get(name)
         if table is None:
-            self._tables[name] = Table.create(self.folder / FOLDER / name, schema)
+            self._tables[name] = OutputTable.create(self.folder / FOLDER / name, schema)
         elif not table.schema.equals(wanted):
             raise BadArgument(
                 f"{table.place}: has the columns {_describe(table.schema)}, not {_describe(wanted)}.",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from slipstream._errors import BadArgument
 from slipstream._io.outputs.files import BATCH, FOLDER
 from slipstream._io.outputs.journal import last_batch
-from slipstream._io.outputs.tables import File, Table, read_errors
+from slipstream._io.outputs.tables import File, OutputTable, read_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ def visible_files(folder: Path, output: str, *, since: int = 0, until: int | Non
     They may also have rows of batches before ``since``.
     """
     last = last_batch(folder)  # first: a table may be ahead of the journal, but never behind
-    table = Table.open(folder / FOLDER / output)
+    table = OutputTable.open(folder / FOLDER / output)
     if table is None:
         there = ", ".join(output_names(folder)) or "none yet"
         raise BadArgument(f"{folder}: no output {output!r}.", hint=f"Outputs: {there}.")

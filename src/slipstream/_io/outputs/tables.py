@@ -21,7 +21,7 @@ from slipstream._io.outputs.journal import RESCUE
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["FOLDER", "REJECTS", "File", "Table", "read_errors"]
+__all__ = ["FOLDER", "REJECTS", "File", "OutputTable", "read_errors"]
 
 #: the output of rejected input, in every job that rejects any
 REJECTS = "rejects"
@@ -42,7 +42,7 @@ class File:
     last: int
 
 
-class Table:
+class OutputTable:
     """The table of one output, as of when it was opened or last appended to."""
 
     def __init__(self, place: Path, delta: DeltaTable) -> None:
@@ -51,7 +51,7 @@ class Table:
         self._last: dict[str, int] = {}  # cached, as each lookup reads the log
 
     @classmethod
-    def open(cls, place: Path) -> Table | None:
+    def open(cls, place: Path) -> OutputTable | None:
         """Open the table in a folder; None if there is none."""
         from deltalake import DeltaTable
 
@@ -61,7 +61,7 @@ class Table:
             return cls(place, DeltaTable(str(place.absolute())))
 
     @classmethod
-    def create(cls, place: Path, schema: pa.Schema) -> Table:
+    def create(cls, place: Path, schema: pa.Schema) -> OutputTable:
         """Create an empty table for rows of ``schema``, which does not include the batch."""
         from deltalake import DeltaTable
 

@@ -109,7 +109,7 @@ class UserSource:
 
 
 @dataclass
-class Span(InputPartition):
+class PositionRange(InputPartition):
     """The tuples between two positions."""
 
     start: int
@@ -165,9 +165,9 @@ class UserReader(ChunkReader):
         last = bool(end["ended"]) and not start["ended"]
         if end["position"] == start["position"] and not last:
             return []
-        return [Span(start["position"], end["position"], end["arrived"], last)]
+        return [PositionRange(start["position"], end["position"], end["arrived"], last)]
 
-    def read_chunks(self, partition: Span) -> Iterator[Chunk]:
+    def read_chunks(self, partition: PositionRange) -> Iterator[Chunk]:
         """A train, and a notice after the last one."""
         if partition.end > partition.start:
             table = self._source.table(self._given.types, partition.start, partition.end)

@@ -33,7 +33,7 @@ from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]
 
-#: the columns of a trip's points, beside the id: the number of the trip, seconds since 1970, the place
+#: the columns of a trip's points, in addition to the id: the number of the trip, seconds since 1970, the position
 _POINT: Schema = {"trip": "integer", "time": "float", "x": "float", "y": "float"}
 _REASON = "reason"
 #: why a tuple is not in a trip
@@ -150,7 +150,7 @@ class Archive(Operator):
 
     @property
     def _whole(self) -> tuple[str, ...]:
-        """The columns of whole numbers that decide with the time where a trip ends."""
+        """The integer columns that, with the time, decide where a trip ends."""
         return tuple(column for column in (self.road, self.direction, self.lane) if column)
 
     def _unusable(self, tuples: Train) -> Bools:

@@ -29,7 +29,7 @@ from slipstream._network.boxes.kernels import (
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, in_groups
-from slipstream._network.state.tables import INTEGER, Table
+from slipstream._network.state.tables import INTEGER, StateTable
 from slipstream._tools.numba_tools import Longs
 
 
@@ -37,7 +37,7 @@ class Pool:
     """Tuples of all groups that wait for the clock, in the order of arrival."""
 
     def __init__(self, columns: Mapping[str, str]) -> None:
-        self.table = Table({GROUP: INTEGER, ORDINAL: INTEGER, **columns})
+        self.table = StateTable({GROUP: INTEGER, ORDINAL: INTEGER, **columns})
         self._columns = tuple(columns)
         self._next = 0
 
@@ -72,7 +72,7 @@ class _Steps(NamedTuple):
     reached: Numbers
 
 
-class _Rows(NamedTuple):
+class _ClosingRows(NamedTuple):
     """Tuples that are in windows which close: those that waited, then new ones."""
 
     slots: Longs
@@ -144,19 +144,19 @@ class ClockedKernel:
         clock.table.touch(zeros[:1][: moved.size])
         return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], after[moved])
 
-    def _rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _Rows:
+    def _rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _ClosingRows:
         """The tuples that are in windows which end by now."""
         slots = pool.slots()
         slots = slots[self._begin_to_end(pool.table.take(ON, slots), passing)]
         mine = np.flatnonzero(self._begin_to_end(new[ON], passing))
         columns = {name: concat_column(pool.table, slots, new, name, mine) for name in self._columns}
-        return _Rows(slots, mine, np.concatenate([pool.table.take(GROUP, slots), codes[mine]]), columns)
+        return _ClosingRows(slots, mine, np.concatenate([pool.table.take(GROUP, slots), codes[mine]]), columns)
 
     def _begin_to_end(self, values: Numbers, passing: Numbers) -> Numbers:
         first, last = self._grid.range(values)
         return np.asarray((self._grid.end(first) <= passing) & (first <= last))
 
-    def _close(self, groups: Groups, rows: _Rows, passed: Numbers, steps: _Steps) -> Released:
+    def _close(self, groups: Groups, rows: _ClosingRows, passed: Numbers, steps: _Steps) -> Released:
         """One tuple per window, in the order of the clock, the windows and the groups."""
         touched, local = groups.distinct(rows.codes)
         arrived, starts = in_groups(local, touched.size)
@@ -173,7 +173,7 @@ class ClockedKernel:
         emitted = np.lexsort((codes, number, trigger))
         return {name: values[emitted] for name, values in result.items()}
 
-    def _settle(self, pool: Pool, rows: _Rows, codes: Longs, new: Columns, passing: Numbers) -> None:
+    def _settle(self, pool: Pool, rows: _ClosingRows, codes: Longs, new: Columns, passing: Numbers) -> None:
         """Keep the tuples that are in windows which end later."""
         over = self._grid.end(self._grid.range(rows.columns[ON])[1]) <= passing
         pool.remove(rows.slots[over[: rows.slots.size]])

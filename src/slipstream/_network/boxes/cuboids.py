@@ -1,8 +1,8 @@
-"""Boxes on cuboids: ``keep`` fills one from a stream, ``query`` asks it at every arrival, ``lookup`` joins with it.
+"""Boxes on cuboids: ``keep`` fills one from a stream, ``query`` evaluates a query at every arrival, ``lookup`` joins.
 
-A cuboid is the state of its keep box and of no other: ``query`` and ``lookup`` borrow it. What they see does not depend
-on where the stream is cut. A query sees every tuple that was kept, with the past of its key as it was then. A lookup
-sees the row of its tuple's key as of that tuple's arrival: with everything that this arrival or one before it brought.
+A cuboid is the state of its keep box alone: ``query`` and ``lookup`` borrow it. What they see does not depend on where
+the stream is cut. A query sees every tuple that was kept, with the past of its key as it was then. A lookup sees the
+row of its tuple's key as of that tuple's arrival, including everything from this arrival and earlier ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CREATE = "CREATE CUBOID car (vid INT KEY, speed AST(6))"
 
 @dataclass
 class KeptCuboid:
-    """The fragment of a keep box, and during a batch what its tuples made of it."""
+    """The fragment of a keep box and, during a batch, how its tuples changed it."""
 
     name: str
     schema: Schema
@@ -71,7 +71,7 @@ class KeptCuboid:
         self.fragment_state.append(keys, columns, show=self.is_read)
 
     def arrivals(self, count: int) -> Arrivals | None:
-        """The tuples that were taken last, of which there must be ``count``."""
+        """The tuples that were appended last, of which there must be ``count``."""
         found = self.fragment_state.arrivals
         assert (found.size if found else 0) == count
         return found
@@ -101,11 +101,11 @@ class KeptCuboid:
         self.fragment_state.save(batch, stores[0])
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
         self.fragment_state = FragmentState.load(self.schema, stores[0])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
-        """Write what the batch changed for readers; it is visible when the batch is committed."""
+        """Publish what the batch changed; it is visible when the batch is committed."""
         self.fragment_state.publish(snapshot, self.name, number, batch)
 
 
@@ -145,7 +145,7 @@ def _shown(schema: Schema, held: npt.NDArray[np.void], rows: Array | None = None
 
 
 def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
-    """Rows of another view instead, where there is a place in it."""
+    """Replace rows by those of another view, where ``places`` has an index."""
     here = np.flatnonzero(places >= 0)
     at = places[here]
     plains = {name: _replaced(column, here, given.plain(name)[at]) for name, column in into.plains.items()}
@@ -169,20 +169,20 @@ def _replaced(column: Array, here: Longs, values: Array) -> Array:
 def _declared(text: str) -> tuple[str, Schema, dict[str, Pattern]]:
     script = declare.parse(text)
     if len(script.cuboids) != 1 or script.queries or script.selects:
-        raise BadInput("a keep box declares one cuboid, and patterns if it needs some.", hint=_CREATE)
+        raise BadInput("a keep box must declare one cuboid, and may declare patterns.", hint=_CREATE)
     ((name, schema),) = script.cuboids.items()
     return name, schema, script.patterns
 
 
 @dataclass(frozen=True)
 class Keep(Operator):
-    """Takes a stream into a cuboid that ``CREATE CUBOID`` declares; tuples that it holds pass, others are rejects."""
+    """Fills a cuboid that ``CREATE CUBOID`` declares from a stream; emits the tuples that were kept, and rejects."""
 
     kind: ClassVar[str] = "keep"
     ports: ClassVar[tuple[str, ...]] = ("kept", "rejects")
     passes_key: ClassVar[bool] = True
     cuboid: str
-    ranges: tuple[int, ...] = ()  # partitions by range of the key: the first key of each but the first
+    ranges: tuple[int, ...] = ()  # partitions by range of the key: the first key of each except the first
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", tuple(self.ranges))
@@ -191,17 +191,17 @@ class Keep(Operator):
 
     @property
     def cuboid_name(self) -> str:
-        """What queries call it."""
+        """Its name in queries."""
         return _declared(self.cuboid)[0]
 
     @property
     def schema(self) -> Schema:
-        """What it holds."""
+        """Its schema."""
         return _declared(self.cuboid)[1]
 
     @property
     def patterns(self) -> dict[str, Pattern]:
-        """The patterns that are declared with it."""
+        """The patterns declared with it."""
         return _declared(self.cuboid)[2]
 
     @property
@@ -211,11 +211,11 @@ class Keep(Operator):
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """Where partitions begin, if they are ranges."""
+        """The first keys of partitions, if they are ranges."""
         return self.ranges
 
     def timed(self, state: operators.State, borrower: str) -> AbstractContextManager[None]:
-        """Note what a query takes, for the figures of real-time consistency."""
+        """Record how long a query takes, for the figures of real-time consistency."""
         return self._keeper(state).timed(QUERY + borrower)
 
     @staticmethod
@@ -233,7 +233,7 @@ class Keep(Operator):
         for name in self.schema.names:
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
-            raise BadInput(f"the column {REASON!r} is for rejects.", hint="Rename it with a map box.")
+            raise BadInput(f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.")
         return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
 
     def fresh(self, tuples: operators.Schema) -> dict[str, KeptCuboid]:  # noqa: ARG002
@@ -241,11 +241,11 @@ class Keep(Operator):
         return {"cuboid": KeptCuboid(self.cuboid_name, self.schema)}
 
     def unshared(self, state: operators.State) -> None:
-        """Nobody will ask what the tuples of a batch made of it."""
+        """Do not keep arrivals: no other box reads them."""
         state["cuboid"].is_read = False
 
     def step(self, state: Mapping[str, KeptCuboid], tuples: Train) -> dict[str, Train]:
-        """Take the tuples in."""
+        """Append the tuples."""
         good, columns, reasons = self._judge(tuples)
         if not good.all():
             columns = {name: values[good] for name, values in columns.items()}
@@ -254,7 +254,7 @@ class Keep(Operator):
         return {"kept": tuples if good.all() else tuples.take(good), "rejects": bad}
 
     def _judge(self, tuples: Train) -> tuple[Bools, dict[str, Array], Array]:
-        """Which tuples can be kept, their columns as the cuboid holds them, and why the others cannot."""
+        """Which tuples can be kept, their columns with the cuboid's types, and why the others cannot."""
         good = np.ones(len(tuples), np.bool_)
         reasons = np.full(len(tuples), None, dtype=object)
         columns = {}
@@ -270,10 +270,10 @@ class Keep(Operator):
 
 @lru_cache(maxsize=256)
 def _parsed(keep: Keep, text: str) -> Query:
-    """A query over the cuboid of a keep box; it may declare patterns of its own."""
+    """Parse a query over the cuboid of a keep box; it may declare its own patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadInput("a query box has one SELECT, after CREATE PATTERN if it needs some.")
+        raise BadInput("a query box must have one SELECT, after any CREATE PATTERN statements.")
     return Query.parse(script.selects[0], {keep.cuboid_name: keep.schema}, keep.patterns | script.patterns)
 
 
@@ -283,12 +283,12 @@ def _types(query: Query) -> operators.Schema:
     for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
         found[name] = LIST if pa.types.is_list(type_) else "float" if pa.types.is_floating(type_) else "integer"
     if len(found) < len(query.names):
-        raise BadInput("two columns have one name.", hint="Rename one with AS.")
+        raise BadInput("two columns have the same name.", hint="Rename one with AS.")
     return found
 
 
 def _columns(part: Part, types: operators.Schema) -> dict[str, Array]:
-    """What a query found, as it travels between boxes."""
+    """Convert a query's result to the columns of a train."""
     return {name: _typed(np.asarray(column), types[name]) for name, column in part.items()}
 
 
@@ -301,7 +301,7 @@ def _typed(column: Array, type_: str) -> Array:
 
 
 class _Asking(Operator):
-    """A box that asks a cuboid: the functions that people added travel with it to wherever it runs."""
+    """A box that reads a cuboid; users' functions are pickled with it."""
 
     borrows: ClassVar[bool] = True
 
@@ -316,7 +316,7 @@ def _arrived(kind: type[_Asking], parameters: dict[str, Any], added: dict[str, A
 
 @dataclass(frozen=True)
 class CuboidQuery(_Asking):
-    """A continuous query in Streamonas-SQL over the cuboid of a keep box, asked at every tuple that it keeps."""
+    """A continuous query in Streamonas-SQL over the cuboid of a keep box, evaluated at every tuple that it keeps."""
 
     kind: ClassVar[str] = "query"
     select: str
@@ -328,7 +328,7 @@ class CuboidQuery(_Asking):
         return {"out": _types(query)}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train) -> dict[str, Train]:
-        """Ask at every arrival."""
+        """Evaluate the query at every arrival."""
         arrivals = state["cuboid"].arrivals(len(kept))
         if arrivals is None:
             return {}
@@ -341,8 +341,8 @@ class CuboidQuery(_Asking):
 class CuboidLookup(_Asking):
     """Joins tuples of the second input with the row of their ``by`` in the cuboid of the keep box before it.
 
-    ``columns`` are expressions of Streamonas-SQL over the row. Tuples whose key is not known are dropped, or with
-    ``outer`` get nulls.
+    ``columns`` are expressions of Streamonas-SQL over the row. Tuples whose key is unknown are dropped or, with
+    ``outer``, get nulls.
     """
 
     kind: ClassVar[str] = "lookup"
@@ -355,7 +355,7 @@ class CuboidLookup(_Asking):
         wanted = ", ".join(f"{text} AS {name}" for name, text in self.columns.items())
         query = _parsed(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")
         if not query.keeps_all or query.names != list(self.columns):
-            raise BadInput("its columns are expressions of one key.", hint="mean: avg(speed), last: speed[0]")
+            raise BadInput("its columns must be expressions over one key.", hint="mean: avg(speed), last: speed[0]")
         return query
 
     def outputs(
@@ -370,7 +370,7 @@ class CuboidLookup(_Asking):
             raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}")
         for name in self.columns:
             if name in tuples:
-                raise BadInput(f"column {name!r}: the tuple has one of that name.", hint="Name the result otherwise.")
+                raise BadInput(f"column {name!r} already exists in the tuple.", hint="Rename the result.")
         found = _types(self._query(_is_keep(keep)))
         for name, type_ in found.items():
             if type_ == LIST:
@@ -396,7 +396,7 @@ def _scattered(column: Array, where: Bools) -> Array:
 
 def _is_keep(box: Any) -> Keep:
     if not isinstance(box, Keep):
-        raise BadInput("its first input is no keep box.", hint="Give the name of a keep box first.")
+        raise BadInput("its first input is not a keep box.", hint="Give the name of a keep box first.")
     return box
 
 
@@ -404,13 +404,13 @@ def _is_keep(box: Any) -> Keep:
 
 
 def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
-    """The cuboids that readers see of a network's boxes; None if there are none."""
+    """The cuboids that a network's boxes publish; None if there are none."""
     found: dict[str, Schema] = {}
     patterns: dict[str, Pattern] = {}
     for box in boxes:
         for name, schema in box.published().items() if isinstance(box, Operator) else ():
             if name in found:
-                raise BadInput(f"two boxes keep a cuboid {name!r}.", hint="Rename one.")
+                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.")
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
     return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply, nulls
 from slipstream._network.state.groups import Columns, Groups, Waiting, hashes
 from slipstream._network.state.partners import Partners, pair_all
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, StateTable
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -42,7 +42,7 @@ class Part(Protocol):
     """A part of a box's state that is stored in a table."""
 
     @property
-    def table(self) -> Table:
+    def table(self) -> StateTable:
         """The rows."""
 
     def restore(self) -> None:
@@ -57,7 +57,7 @@ class State:
     parts: tuple[Part, ...]
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[StateTable]:
         """All tables to be stored."""
         return [self.groups.table, *(part.table for part in self.parts)]
 
@@ -212,7 +212,7 @@ def minus(values: Numbers, size: float) -> Numbers:
     return values - size
 
 
-def concat_column(table: Table, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
+def concat_column(table: StateTable, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
     """A column of rows that were kept, with the new ones, or some of these, after them."""
     added = new[name] if which is None or which.size == new[name].size else new[name][which]
     return np.concatenate([table.take(name, slots), added]) if slots.size else added

@@ -46,7 +46,7 @@ from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.flow import LIST, Train, count_ties, sort_train
 from slipstream._network.state.groups import Groups
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, StateTable
 from slipstream._network.types import plain_type, spark_type
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs, compiled
@@ -126,7 +126,7 @@ class KeyedTable:
         return len(self._groups)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> StateTable:
         """The rows, to be stored."""
         return self._groups.table
 
@@ -149,7 +149,7 @@ class RowTable:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        self.table = Table(dict.fromkeys((_ORDINAL, *columns), INTEGER))
+        self.table = StateTable(dict.fromkeys((_ORDINAL, *columns), INTEGER))
         self._next = 0
 
     def add(self, columns: Mapping[str, Array]) -> None:
@@ -210,7 +210,7 @@ class OperatorState:
     parts: State
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[StateTable]:
         """The tables that are saved in the log of all boxes."""
         return [part.table for part in self.parts.values() if isinstance(part, _TABLES)]
 
@@ -416,7 +416,7 @@ def run(
 
 
 def _placed(train: Train, level: int) -> Train:
-    """Tuples in order, those with one key one after the other: what ``finish`` gives comes after what ``step`` gave."""
+    """Sort tuples and number those with equal keys: the tuples of ``finish`` follow those of ``step``."""
     train = sort_train(train)
     order = train.order.copy()
     order[:, level] += count_ties(train.order)

@@ -28,7 +28,7 @@ from slipstream._network.boxes.kernels import (
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, expand, nulls
 from slipstream._network.state.groups import Columns, Groups, Waiting, in_groups
-from slipstream._network.state.tables import NONE, Table
+from slipstream._network.state.tables import NONE, StateTable
 from slipstream._tools.numba_tools import Bools, Longs
 
 _ALONE: Longs = np.zeros(1, np.int64)
@@ -231,7 +231,7 @@ class _Whole:
     groups: Groups
 
     @property
-    def table(self) -> Table:
+    def table(self) -> StateTable:
         return self.groups.table
 
     def restore(self) -> None:

@@ -79,14 +79,14 @@ class TollState:
         self.accounts = Accounts.load(self.accounts.rules, self.accounts.past, stores[4])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
-        """Write the cuboids for readers, if they are to see them."""
+        """Publish the cuboids, if requested."""
         if self.is_published:
             self.seen.publish(self.toll, snapshot, number, batch)
             publish.publish(snapshot, "account", number, batch, self.accounts.accounts)
 
 
 class Whole(NamedTuple):
-    """Tuples of whole seconds, in the order of time, and when each arrived."""
+    """Tuples of complete seconds, in the order of time, and when each arrived."""
 
     tuples: dict[str, Array]
     ts: Longs
@@ -108,12 +108,12 @@ class Toll(Operator):
         if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
             object.__setattr__(self, "rules", own)  # workers do not know what is registered here
         if isinstance(self.rules, str) and self.rules not in RULES:
-            raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(rule_sets.known())}.")
+            raise BadInput(f"no rules {self.rules!r}.", hint=f"Rule sets: {', '.join(rule_sets.known())}.")
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
 
     def outputs(self, tuples: Schema) -> dict[str, Schema]:
-        """The five answers, and what cannot be tolled."""
+        """The five answers, and the rejects."""
         for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
             require(tuples, name, "integer")
         answers = {output: dict.fromkeys(columns, "integer") for output, columns in _COLUMNS.items()}
@@ -137,7 +137,7 @@ class Toll(Operator):
         }
 
     def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:
-        """Take tuples in; the seconds that they complete are answered."""
+        """Add tuples; returns the answers of the seconds that they complete."""
         given, verdicts = _judged(tuples)
         good = np.flatnonzero(verdicts == GOOD)
         clock = state["clock"]
@@ -158,7 +158,7 @@ class Toll(Operator):
         return {REJECTS: rejects[0]}
 
     def finish(self, state: Mapping[str, Any], width: int) -> dict[str, Train]:
-        """Answer the seconds that nothing more can belong to; the answers leave after the last tuple."""
+        """Answer the remaining seconds; the answers are emitted after the last tuple."""
         clock, waiting = state["clock"], state["waiting"]
         slots = waiting.slots()
         if not slots.size:
@@ -187,7 +187,7 @@ class Toll(Operator):
         return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
-        """Of each output: the second and the arrival time behind every answer, and its columns."""
+        """For each output: the second and the arrival time of every answer, and its columns."""
         entries, charges = _tolled(road.toll, whole)
         told = {"vid": entries.vid, "time": entries.time, "lav": entries.lav, "toll": entries.toll}
         alerted = entries.alert != NOWHERE
@@ -240,7 +240,7 @@ def _sifted(whole: Whole, triggers: Train, newest: Longs, lateness: int) -> tupl
 
 
 def _tolled(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
-    """Take position reports into the road, minute by minute."""
+    """Process position reports, minute by minute."""
     reports = whole.tuples["type"] == POSITION
     time, vid, xway, pos = (whole.tuples[name][reports] for name in ("time", "vid", "xway", "pos"))
     spd = whole.tuples["spd"][reports].astype(np.uint8)
@@ -269,7 +269,7 @@ def _of_kind(answers: Answers, output: str) -> tuple[Longs, Longs, dict[str, Arr
 def _train(
     output: str, second: Array, ts: Array, columns: dict[str, Array], triggers: Train, newest: Longs, lateness: int
 ) -> Train:
-    """Tuples that leave with the arrival that completes their second."""
+    """The train of tuples that are emitted at the arrival that completes their second."""
     by = np.searchsorted(newest, second.astype(np.int64) + lateness + 1)
     names = [name for name in columns if name != REASON] if output == REJECTS else list(columns)
     # within a second by vehicle and request: whatever the order in which they were computed

@@ -43,7 +43,7 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageInfo:
     """A stateful operator: its boxes, the columns by which it is partitioned, and the number of partitions.
 
     Boxes of one stage that are not connected may have different keys.
@@ -58,7 +58,7 @@ class Stage:
     def summary(self) -> str:
         """A description for people.
 
-        >>> Stage(1, ("by_car",), (("vid",),), 4).summary
+        >>> StageInfo(1, ("by_car",), (("vid",),), 4).summary
         'stage 1: 4 partitions by vid'
         """
         by = " or ".join(", ".join(key) for key in self.keys)
@@ -84,24 +84,24 @@ class Stages:
         return self.parallel > 1 or bool(self.rounds[0])
 
     @property
-    def listed(self) -> list[Stage]:
+    def listed(self) -> list[StageInfo]:
         """The stages in their order, for people."""
         return [self._stage(number) for number in range(1, self.count + 1)]
 
-    def _stage(self, number: int) -> Stage:
+    def _stage(self, number: int) -> StageInfo:
         boxes = tuple(name for name, stage in self.places.items() if stage == number)
         keyed = [self.keys[name] for name in boxes if name in self.keys]
         keys = tuple(dict.fromkeys(key for key in keyed if key and self.parallel > 1))
         # a stage without stateful boxes only writes what it receives
-        return Stage(number, boxes, keys, self.parallel if keys or not keyed else 1)
+        return StageInfo(number, boxes, keys, self.parallel if keys or not keyed else 1)
 
 
 def plan_stages(plan: Plan, translations: Translations, parallel: int) -> Stages:
     """Divide a plan into stages with ``parallel`` partitions."""
-    return _Planner(plan, translations, parallel).stages()
+    return _StagePlanner(plan, translations, parallel).stages()
 
 
-class _Planner:
+class _StagePlanner:
     def __init__(self, plan: Plan, translations: Translations, parallel: int) -> None:
         self._plan = plan
         self._translations = translations

@@ -19,7 +19,7 @@ from slipstream._network.schemas import Checked
 
 
 @dataclass(frozen=True)
-class Load:
+class BoxLoad:
     """The load of a box; a source only reads, an output only carries."""
 
     box: str
@@ -37,7 +37,7 @@ class Load:
 class Analysis:
     """The load of every box, and the verdict."""
 
-    loads: tuple[Load, ...]
+    loads: tuple[BoxLoad, ...]
     outputs: dict[str, float]
     capacity: float
     headroom: float
@@ -85,7 +85,7 @@ def analyse(
             raise BadArgument(f"no rate for the source {source.name}.", hint=f"Give --rate {source.name}=1000.")
         flow[Arc(source.name)] = rates[source.name]
         nowhere = min((lost.get(way, 0.0) for way in takers(checked.network, source.name)), default=0.0)
-        loads.append(Load(source.name, rates[source.name] * (1 - nowhere), statistics.reading, carried=False))
+        loads.append(BoxLoad(source.name, rates[source.name] * (1 - nowhere), statistics.reading, carried=False))
     for node in checked.nodes:
         figures = statistics.of(node.name)
         rate = sum(
@@ -93,12 +93,12 @@ def analyse(
         )
         carried = not is_agnostic(node) and not checked.is_lookup(node)
         cost = figures.cost + carried * statistics.carrying
-        loads.append(Load(node.name, rate, cost, carried))
+        loads.append(BoxLoad(node.name, rate, cost, carried))
         served = min(rate, cores / cost) if cost > 0 else rate
         for arc in checked.ports[node.name]:
             flow[arc] = served * figures.shares[min(arc.port, len(figures.shares) - 1)]
     outputs = {o.name: flow[o.arc] * (1 - lost.get((o.name, 0, True), 0.0)) for o in checked.network.outputs}
-    loads += [Load(name, rate, statistics.carrying) for name, rate in outputs.items()]
+    loads += [BoxLoad(name, rate, statistics.carrying) for name, rate in outputs.items()]
     return Analysis(tuple(loads), outputs, cores, headroom)
 
 

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from slipstream._network.algebra import ConnectionPoint
 from slipstream._network.running.trains import last_arrival, stamp_time
+from slipstream._tools.staging import atomic_write
 
 _NAME = re.compile(r"train-(?P<last>\d{8})(?:-since-(?P<first>\d{8}))?\.parquet")
 #: this many of the oldest single batches are merged into one file when there are twice as many
@@ -53,7 +54,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class History:
+class PointHistory:
     """The history of one connection point, in its folder."""
 
     folder: Path
@@ -125,9 +126,8 @@ class History:
             self._write_attached(here)
 
     def _write_attached(self, folders: list[Path]) -> None:
-        stage = self.folder / ".attached"
-        stage.write_text(json.dumps([str(folder) for folder in dict.fromkeys(folders)]), encoding="utf-8")
-        stage.rename(self.folder / "attached.json")
+        with atomic_write(self.folder / "attached.json") as file:
+            file.write(json.dumps([str(folder) for folder in dict.fromkeys(folders)]).encode())
 
     def _forget(self) -> None:
         """Delete the oldest files that the point need not keep."""

@@ -51,7 +51,7 @@ from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
 from slipstream._network.quality.monitor import Monitor
 from slipstream._network.running import rejects, results
-from slipstream._network.running.connection_points import History
+from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import read_inputs, write_trains
 from slipstream._network.running.trains import last_arrival, open_trains, set_arrivals, write_train
@@ -533,7 +533,7 @@ class Execution:
         dropped = {source: _sum_counts(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
         return line | ({"dropped": dropped} if dropped else {})
 
-    def history(self, point: str) -> History:
+    def history(self, point: str) -> PointHistory:
         """The history of a connection point or a view."""
         kept = {point.name: point for point in self.network.kept}
         if point not in kept:
@@ -541,7 +541,7 @@ class Execution:
                 f"{point}: no such connection point.",
                 hint=f"Points: {', '.join(kept) or 'none; add some under points:'}.",
             )
-        return History(self.folder / "points" / point, kept[point])
+        return PointHistory(self.folder / "points" / point, kept[point])
 
     # --- results
 

@@ -30,7 +30,7 @@ from slipstream._network.tasks.parcels import (
     read_rows,
     record_batch,
 )
-from slipstream._network.tasks.superbox import SPARK, Cargo, Parcel, Superbox
+from slipstream._network.tasks.superbox import SPARK, Cargo, Superbox, TrainParcel
 from slipstream._runtime.partitions import labels
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class _Ask:
     def _rows(self, rows: list[Row]) -> pa.RecordBatch:
         return self._batch(record_batch(rows).columns, {}, len(rows))
 
-    def _tuples(self, parcel: Parcel) -> pa.RecordBatch:
+    def _tuples(self, parcel: TrainParcel) -> pa.RecordBatch:
         number, program = _program(self.superbox, parcel)
         train, count = parcel.train, len(parcel.train)
         fields = [arrow_array(train.columns[name], type_) for name, type_ in program.columns.items()]
@@ -135,6 +135,6 @@ class _Answer:
                 yield row._replace(key=key, chunk=load.with_parcels(parcels).to_bytes())
 
 
-def _program(superbox: Superbox, parcel: Parcel) -> tuple[int, Program]:
+def _program(superbox: Superbox, parcel: TrainParcel) -> tuple[int, Program]:
     arc = superbox.translations.prefixes[parcel.address][-1]
     return next((n, program) for n, program in enumerate(superbox.translations.programs) if program.arc == arc)

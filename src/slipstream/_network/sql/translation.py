@@ -175,7 +175,7 @@ def asked_by(node: Node, predicate: str) -> str:
 
 
 def answer_to(text: str) -> str:
-    """The column in which Spark's answer to an expression comes; no column of the user's has such a name."""
+    """The column with Spark's result for an expression; no column of a user can have this name."""
     return f"`{text}"
 
 

@@ -53,7 +53,7 @@ Function: TypeAlias = Callable[[Mapping[str, Column]], Column]
 
 
 def dtype_of(kind: str) -> np.dtype[Any]:
-    """How values of a kind lie in an array; decimals as whole numbers of their last digit."""
+    """The dtype of values of a kind; decimals are integers in units of their last digit."""
     return np.dtype({"float": np.float64, "text": object, "boolean": bool}.get(kind, np.int64))
 
 

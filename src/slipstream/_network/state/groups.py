@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._network.state.tables import INTEGER, NONE, TEXT, Table, arrow_texts, length_at
+from slipstream._network.state.tables import INTEGER, NONE, TEXT, StateTable, arrow_texts, length_at
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Bytes, Longs, compiled, mix
 
@@ -232,7 +232,7 @@ class Groups:
         self._known = dict(known or {})
         self._ends = tuple(f"{end} of {name}" for name in lists for end in ("first", "last"))
         kinds = {name: kind for name, (kind, _) in self._known.items()}
-        self.table = Table({**keys, **kinds}, (*(f"key {name}" for name in keys), *self._ends, "local"))
+        self.table = StateTable({**keys, **kinds}, (*(f"key {name}" for name in keys), *self._ends, "local"))
         self._words = {name: TextNumbers() for name, kind in keys.items() if kind == TEXT}
         self._places = _empty_places(_LEAST)
         if not keys:
@@ -382,7 +382,7 @@ class Waiting:
     def __init__(self, groups: Groups, name: str, columns: Mapping[str, str]) -> None:
         self._groups = groups
         self._ends = (f"first of {name}", f"last of {name}")
-        self.table = Table({GROUP: INTEGER, ORDINAL: INTEGER, **columns}, ("after",))
+        self.table = StateTable({GROUP: INTEGER, ORDINAL: INTEGER, **columns}, ("after",))
         self._columns = tuple(columns)
         self._next = 0
 

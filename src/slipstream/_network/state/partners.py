@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, chain
-from slipstream._network.state.tables import INTEGER, NONE, Table
+from slipstream._network.state.tables import INTEGER, NONE, StateTable
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Longs, compiled
 
@@ -158,7 +158,7 @@ class Partners:
         self._ends = (f"first of {name}", f"last of {name}")
         self._columns = tuple(columns)
         kinds = {GROUP: INTEGER, ORDINAL: INTEGER, HASH: INTEGER, **columns}
-        self.table = Table(kinds, ("after", "lower", "higher"))
+        self.table = StateTable(kinds, ("after", "lower", "higher"))
         self._next = 0
         self._heads = self._no_heads(_LEAST)
 

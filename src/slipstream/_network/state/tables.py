@@ -97,10 +97,10 @@ def bytes_at(heap: Bytes, places: Longs) -> int:
     return total
 
 
-class Texts:
+class TextHeap:
     """Concatenated texts in shared memory, identified by their positions; null is ``NONE``.
 
-    >>> texts = Texts()
+    >>> texts = TextHeap()
     >>> places = texts.add(np.array(["one", None, "three"], object))
     >>> texts.take(places[::-1]).tolist()
     ['three', None, 'one']
@@ -240,12 +240,12 @@ def live_between(rows: npt.NDArray[np.int64], first: int, last: int) -> Longs:
     return found[:count].copy()
 
 
-class Table:
+class StateTable:
     """Rows in slots: integers, floats and texts that are stored, and links.
 
     ``links`` are integers that are derived from the rest, so they are not stored, but rebuilt.
 
-    >>> cars = Table({"vid": INTEGER, "plate": TEXT})
+    >>> cars = StateTable({"vid": INTEGER, "plate": TEXT})
     >>> slots = cars.add({"vid": np.array([7, 8]), "plate": np.array(["B-X", None], object)}, 2)
     >>> cars.remove(slots[:1])
     >>> cars.take("plate", cars.slots()).tolist()
@@ -262,7 +262,7 @@ class Table:
         self.count = 0  # slots that are taken now
         self._free = NONE
         self._changed: list[Longs] = []
-        self.texts = Texts() if TEXT in columns.values() else None  # of all its columns
+        self.texts = TextHeap() if TEXT in columns.values() else None  # of all its columns
         self._textual = tuple(name for name, kind in columns.items() if kind == TEXT)
         self._garbage = 0
 
@@ -368,7 +368,7 @@ class Table:
     def _collect(self) -> None:
         """Discard texts that are no longer needed."""
         slots = self.slots()
-        old, self.texts = self.texts, Texts()
+        old, self.texts = self.texts, TextHeap()
         assert old is not None
         for name in self._textual:
             self.rows[slots, self._place[name]] = self.texts.add_from(old.heap, self._text_places(name, slots))
@@ -461,7 +461,7 @@ class _Change(NamedTuple):
 class Log:
     """The log of some tables in a store, as deltas with increasing numbers."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
+    def __init__(self, tables: Sequence[StateTable]) -> None:
         self._tables = tuple(tables)
         self._next = 0  # the number of the next delta
         self._oldest = 0
@@ -529,7 +529,7 @@ def _entries(sections: Sequence[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def apply_delta(tables: Sequence[Table], blob: bytes) -> None:
+def apply_delta(tables: Sequence[StateTable], blob: bytes) -> None:
     """Apply the sections of a delta."""
     begin = 0
     while begin < len(blob):

@@ -29,7 +29,7 @@ from slipstream._network.running.trains import SEQ, SHED, TS
 from slipstream._network.tasks.arrivals import first_number
 from slipstream._network.tasks.parcels import PARCELS, Load, Row
 from slipstream._network.tasks.sink import Tuples
-from slipstream._network.tasks.superbox import Parcel
+from slipstream._network.tasks.superbox import TrainParcel
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ class Arrived:
     """The input of a batch: a train per source or parcels, and the rejects, if there are any."""
 
     trains: dict[str, Train] = field(default_factory=dict)
-    parcels: list[Parcel] = field(default_factory=list)
+    parcels: list[TrainParcel] = field(default_factory=list)
     rejects: Tuples | None = None
     is_opening: bool = False
     taken: dict[str, int] = field(default_factory=dict)  # the number of tuples per source
@@ -112,7 +112,7 @@ class _BatchReader:
         self._marker = marker
         self._sources = plan.checked.network.sources
         self._trains: dict[str, list[Train]] = {source.name: [] for source in self._sources}
-        self._parcels: list[Parcel] = []
+        self._parcels: list[TrainParcel] = []
         self._rejects: list[pa.Table] = []
         self._is_opening = False
         self._ended: list[int] = []

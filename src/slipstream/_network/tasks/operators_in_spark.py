@@ -42,7 +42,7 @@ from slipstream._network.tasks.parcels import (
     to_frame,
 )
 from slipstream._network.tasks.sink import Sink, Tuples
-from slipstream._network.tasks.superbox import Cargo, Parcel, Released, Superbox
+from slipstream._network.tasks.superbox import Cargo, StageOutput, Superbox, TrainParcel
 from slipstream._runtime.partitions import labels
 from slipstream._runtime.stage import FrameStage, batch_number
 from slipstream._runtime.store import Store
@@ -192,7 +192,7 @@ class SuperboxStage(FrameStage[Boxes]):
         yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
         yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
 
-    def _parcels(self, parcels: list[Parcel]) -> Iterator[Row]:
+    def _parcels(self, parcels: list[TrainParcel]) -> Iterator[Row]:
         """The rows for later stages."""
         here = self._keys.index(self.key)
         sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel)
@@ -201,12 +201,12 @@ class SuperboxStage(FrameStage[Boxes]):
             if mine:
                 yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
 
-    def _delivered(self, released: Released) -> Iterator[Row]:
+    def _delivered(self, released: StageOutput) -> Iterator[Row]:
         for name, train in released.outputs:
-            parcel = Parcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
+            parcel = TrainParcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
 
-    def _written(self, released: Released, arrived: Arrived, sink: Sink) -> Iterator[Row]:
+    def _written(self, released: StageOutput, arrived: Arrived, sink: Sink) -> Iterator[Row]:
         """Write the results for outputs; the first partition also reports the input of the batch."""
         batch = batch_number()
         written = [self._write(name, train, sink, batch) for name, train in released.outputs]

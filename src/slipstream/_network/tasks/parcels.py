@@ -20,7 +20,7 @@ from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
 from slipstream._network.flow import LIST, Array, Train
 from slipstream._network.planning.stages import Home
 from slipstream._network.state.groups import hashes
-from slipstream._network.tasks.superbox import SPARK, Parcel
+from slipstream._network.tasks.superbox import SPARK, TrainParcel
 from slipstream._tools.numba_tools import Longs
 
 #: the kind of a row, in addition to those of a source (``_io.chunks``): parcels, a report of a written file, an
@@ -56,12 +56,12 @@ class Row(NamedTuple):
 class Load:
     """The contents of a row of parcels, and facts about the row of a feed that it originates from."""
 
-    parcels: list[Parcel]
+    parcels: list[TrainParcel]
     count: int = 0  # the tuples of that row
     is_numbered: bool = True  # whether tuples have their arrival numbers already
     dropped: dict[str, int] = field(default_factory=dict)  # how many of them to drop at each place
 
-    def with_parcels(self, parcels: list[Parcel], dropped: Mapping[str, int] | None = None) -> Load:
+    def with_parcels(self, parcels: list[TrainParcel], dropped: Mapping[str, int] | None = None) -> Load:
         """Other parcels from the same row; only one of them reports what is dropped."""
         return Load(parcels, self.count, self.is_numbered, dict(dropped or {}))
 
@@ -79,7 +79,7 @@ class Load:
         parts, *said = json.loads(data[4:begin])
         parcels = []
         for stage, address, length in parts:
-            parcels.append(Parcel(stage, address, _train(data[begin : begin + length], keys)))
+            parcels.append(TrainParcel(stage, address, _train(data[begin : begin + length], keys)))
             begin += length
         return cls(parcels, *said)
 
@@ -131,15 +131,15 @@ class Sorter:
     homes: Mapping[int, Home]
     parallel: int
 
-    def sort(self, parcels: Iterable[Parcel], here: int = 0) -> list[list[Parcel]]:
+    def sort(self, parcels: Iterable[TrainParcel], here: int = 0) -> list[list[TrainParcel]]:
         """The parcels for each partition; those that can go anywhere stay in the partition ``here``."""
-        found: list[list[Parcel]] = [[] for _ in range(self.parallel)]
+        found: list[list[TrainParcel]] = [[] for _ in range(self.parallel)]
         for parcel in parcels:
             for part, train in self._parts(parcel, here):
                 found[part].append(parcel._replace(train=train))
         return found
 
-    def _parts(self, parcel: Parcel, here: int) -> Iterator[tuple[int, Train]]:
+    def _parts(self, parcel: TrainParcel, here: int) -> Iterator[tuple[int, Train]]:
         home = self.homes.get(parcel.address) if parcel.stage != SPARK else None
         if home is None or home.anywhere:
             yield here, parcel.train

@@ -28,7 +28,7 @@ from slipstream._network.algebra import ConnectionPoint, Network, Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
 from slipstream._network.quality.monitor import Measured
-from slipstream._network.running.connection_points import History
+from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.trains import SEQ, TS
 
 __all__ = [
@@ -125,7 +125,7 @@ def merge_measured(written: Iterable[Written]) -> dict[str, Measured]:
     return {name: Measured.merge(parts) for name, parts in found.items()}
 
 
-def update_histories(histories: Mapping[str, History], written: Iterable[Written], batch: int) -> None:
+def update_histories(histories: Mapping[str, PointHistory], written: Iterable[Written], batch: int) -> None:
     """Add the tuples of a batch to the histories of points and views; a batch that they already have is skipped."""
     trains: dict[str, list[Path]] = {name: [] for name in histories}
     for one in written:

@@ -41,7 +41,7 @@ SPARK = 0
 _TUPLE, _ROW = answer_to("tuple of the pair"), answer_to("row of the pair")
 
 
-class Parcel(NamedTuple):
+class TrainParcel(NamedTuple):
     """Tuples for another stage, or for Spark, which computes something for them and returns them."""
 
     stage: int  # SPARK, or the number of a stage
@@ -69,14 +69,14 @@ class _Passage:
     trains: dict[Arc, Train]  # released in this pass
     ways: dict[Prefix, Train | None] = field(default_factory=dict)
     asked: dict[Prefix, Train] = field(default_factory=dict)
-    parcels: list[Parcel] = field(default_factory=list)
+    parcels: list[TrainParcel] = field(default_factory=list)
 
 
-class Released(NamedTuple):
+class StageOutput(NamedTuple):
     """The output of a stage: tuples of outputs, and parcels."""
 
     outputs: list[tuple[str, Train]]
-    parcels: list[Parcel]
+    parcels: list[TrainParcel]
 
 
 @dataclass(repr=False)
@@ -128,15 +128,15 @@ class Superbox:
         """
         return iter(self.visit(1, states, Cargo(sources=dict(sources)), last=last).outputs)
 
-    def carry(self, number: int, cargo: Cargo) -> list[Parcel]:
+    def carry(self, number: int, cargo: Cargo) -> list[TrainParcel]:
         """Carry tuples towards a stage, as far as they get without stateful boxes."""
         return self._run_pass(number, {}, cargo, between=True).parcels
 
-    def visit(self, number: int, states: States, cargo: Cargo, *, last: bool = False) -> Released:
+    def visit(self, number: int, states: States, cargo: Cargo, *, last: bool = False) -> StageOutput:
         """Run the input of a stage through its boxes, level by level; updates ``states``."""
         done = self._run_pass(number, states, cargo, last=last)
         found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
-        return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
+        return StageOutput([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
 
     def _run_pass(
         self, number: int, states: States, cargo: Cargo, *, between: bool = False, last: bool = False
@@ -154,7 +154,7 @@ class Superbox:
                 found = self._before(way.arcs, delivery, now)
                 if found is not None and len(found):
                     self._send(self._delivered(found, delivery, place, way), delivery, now)
-        now.parcels += [Parcel(SPARK, self._numbers[prefix], train) for prefix, train in now.asked.items()]
+        now.parcels += [TrainParcel(SPARK, self._numbers[prefix], train) for prefix, train in now.asked.items()]
         return now
 
     def _send(self, train: Train, delivery: Delivery, now: _Passage) -> None:
@@ -164,7 +164,7 @@ class Superbox:
         if home is None or (not now.between and (home.anywhere or home.stage == now.number)):
             now.inboxes.setdefault(address, []).append(train)
         elif len(train):
-            now.parcels.append(Parcel(now.number if home.anywhere else home.stage, address, train))
+            now.parcels.append(TrainParcel(now.number if home.anywhere else home.stage, address, train))
 
     @cached_property
     def _runners(self) -> list[list[Runner]]:
