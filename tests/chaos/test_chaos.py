@@ -1,4 +1,4 @@
-"""The harness that disturbs engines: it sees what broken commits do, and finds nothing wrong with the sound one."""
+"""The fault injection harness detects broken commits, and reports nothing for a correct one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workspace with a run and its results, and the console over it."""
+"""A workspace with a run and its results, and a console for it."""
 
 from __future__ import annotations
 

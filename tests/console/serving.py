@@ -1,4 +1,4 @@
-"""The console in this process, at a free port."""
+"""The console in this process, on a free port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask the console: names, origins, tokens, sizes, and nothing outside the workspace."""
+"""Access control: host names, origins, tokens, sizes, and nothing outside the workspace."""
 
 from __future__ import annotations
 

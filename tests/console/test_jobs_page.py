@@ -1,4 +1,4 @@
-"""The Jobs page: every kind of job is listed, described and steered by the files that all of them have."""
+"""The Jobs page lists, describes and controls every kind of job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of the network editor: sketches are checked as a whole, saved as the command line's files, and run."""
+"""The API of the network editor: drafts are checked as a whole, saved as network files, and run."""
 
 from __future__ import annotations
 

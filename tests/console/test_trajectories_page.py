@@ -1,4 +1,4 @@
-"""The interface of the trajectories page: what it says of journeys is what one reckons by hand."""
+"""The API of the Trajectories page agrees with values computed by hand."""
 
 from __future__ import annotations
 

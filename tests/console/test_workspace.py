@@ -1,4 +1,4 @@
-"""What the console finds in the folders it was given, and that it finds nothing else."""
+"""The console finds what is in its folders, and nothing else."""
 
 from __future__ import annotations
 
