@@ -211,7 +211,7 @@ const framed = ({ stage, x, y, width, height }: ReturnType<typeof framesOf>[numb
     deletable: false,
     focusable: false,
     style: { pointerEvents: "none" },
-    data: { title: stage.said.replace(/^s/, "S") },
+    data: { title: stage.summary.replace(/^s/, "S") },
   }) as unknown as Drawn;
 
 interface Scene {

@@ -5,7 +5,7 @@ import { ErrorNote } from "../shared/notes";
 import { QosGraph } from "./graph";
 import * as m from "./model";
 import { columns as columnsOf, type Complaint, type WorkspaceContents, shed, type Verdict, type RunState } from "./server";
-import { said, stageOf } from "./stages";
+import { describeStage, stageOf } from "./stages";
 
 type Edit = (edit: (doc: m.Doc) => m.Doc, field?: string) => void;
 
@@ -35,7 +35,7 @@ export function Inspector(props: Props) {
   const box = part === "boxes" ? doc.boxes[name] : undefined;
   const end = part === "points" ? "point" : doc.outputs[name]?.archive ? "archive" : "output";
   const kind = box ? m.kindOf(box) : part === "sources" ? "source" : part === "tables" ? "table" : end;
-  const where = said(verdict, stageOf(doc, verdict?.stages ?? []).get(id));
+  const where = describeStage(verdict, stageOf(doc, verdict?.stages ?? []).get(id));
   return (
     <section className="inspector" aria-label={`Properties of ${name}`}>
       <header>
@@ -529,7 +529,7 @@ function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
       ))}
       {verdict?.stages.map((one) => (
         <p key={one.stage} className="dim">
-          {said(verdict, one.stage)}
+          {describeStage(verdict, one.stage)}
           {one.boxes.length > 0 && `, with ${one.boxes.join(", ")}`}
         </p>
       ))}

@@ -27,7 +27,7 @@ export interface Stage {
   boxes: string[];
   keys: string[][];
   partitions: number;
-  said: string;
+  summary: string;
 }
 export interface Flow {
   tuples: number;

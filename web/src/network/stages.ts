@@ -30,8 +30,8 @@ export function stageOfSpot(doc: m.Doc, id: string, of: StageOf): number | undef
 }
 
 /** The description of a stage. */
-export const said = (verdict: Verdict | undefined, stage: number | undefined): string =>
-  (verdict?.stages.find((one) => one.stage === stage)?.said ?? "").replace(/^s/, "S");
+export const describeStage = (verdict: Verdict | undefined, stage: number | undefined): string =>
+  (verdict?.stages.find((one) => one.stage === stage)?.summary ?? "").replace(/^s/, "S");
 
 export interface Framed {
   id: string;

@@ -168,7 +168,7 @@ class StreamHealth:
 
     def add_commit_times(self) -> None:
         """Add commit times, which the engine writes shortly after the journal."""
-        self._commits |= {line["batch"]: line["commit_ms"] / 1000 for line in self._metrics.fresh()}
+        self._commits |= {line["batch"]: line["commit_ms"] / 1000 for line in self._metrics.read_new()}
         for place in range(len(self.batches) - 1, -1, -1):
             batch = self.batches[place]
             if batch.commit is not None or not self._commits:

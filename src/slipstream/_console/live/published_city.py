@@ -54,7 +54,7 @@ class PublishedCity:
 
     def vehicle(self, vid: int, second: int) -> VehicleDetail:
         """Return a vehicle's last report and balance; its trip and notices are not published."""
-        with self._snapshot.held():
+        with self._snapshot.locked():
             car, account = self._snapshot["car"].get(vid), self._snapshot["account"].get(vid)
         if car is None:
             raise NotFound(

@@ -22,7 +22,7 @@ from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import Stage
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._tools.staging import beside
+from slipstream._tools.staging import temporary_sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def write(draft: Draft, path: Path) -> None:
         text = files.dumps(to_network(draft))
     except BadInput as error:
         raise Conflict(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
-    stage = beside(path, "partial")  # an unpredictable name, which cannot be an existing link
+    stage = temporary_sibling(path, "partial")  # an unpredictable name, which cannot be an existing link
     with stage.open("x", encoding="utf-8") as file:
         file.write(text)
     stage.replace(path)
@@ -108,7 +108,7 @@ def examine(draft: Draft, spark: SparkSession, parallel: int = 1) -> DraftReport
                 return found
             rest = without(rest, located.place)
         else:
-            found.warnings = [warning for warning in checked.warnings if not warning.startswith(_PROBE)]
+            found.warnings = checked.warnings
             name = files.ArcNames(checked.network)
             found.schemas = {name(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
             if not found.errors:

@@ -91,7 +91,7 @@ class StageModel(BaseModel):
     boxes: list[str]
     keys: list[list[str]]
     partitions: int
-    said: str = Field(description="A description: its number, partitions and keys.")
+    summary: str = Field(description="A description: its number, partitions and keys.")
 
 
 class CheckResult(BaseModel):

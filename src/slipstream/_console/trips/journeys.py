@@ -229,9 +229,9 @@ def _table(folder: Path, columns: list[str]) -> pa.Table:
 
 def _who(folder: Path) -> str:
     """Return the column that identifies vehicles, whose name depends on the archive output of a network."""
-    if TRIPS not in outputs.names(folder):
+    if TRIPS not in outputs.output_names(folder):
         return "vid"
-    names = outputs.visible(folder, TRIPS).schema.names
+    names = outputs.visible_files(folder, TRIPS).schema.names
     others = [name for name in names if name not in ("Trip", outputs.BATCH)]
     return "vid" if "vid" in names or not others else others[0]
 
