@@ -1,4 +1,4 @@
-"""The rating: its search and its page."""
+"""The rating: its search and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The validator against the oracle: right output passes, and every single fault is named."""
+"""The validator compared with the oracle: correct output passes, and every single fault is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trip is visible once and only when its batch is committed, wherever a batch is interrupted and whoever compacts."""
+"""A trip is visible exactly once, from the commit of its batch, despite interruptions and compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trips equal the oracle's, however the stream is cut, restarted and divided; and so does what rests in the store."""
+"""Trips equal the oracle's, no matter how the stream is cut, restarted and divided; so does the stored state."""
 
 from __future__ import annotations
 

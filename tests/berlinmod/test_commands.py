@@ -1,4 +1,4 @@
-"""The commands: they teach, and a mistake ends with one message and the next step."""
+"""The commands: a mistake ends with one message and the next step."""
 
 from __future__ import annotations
 

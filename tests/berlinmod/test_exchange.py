@@ -1,4 +1,4 @@
-"""Files of others: out and in again, and every bad row kept with its reason."""
+"""Foreign files: exported and loaded again, and every bad row rejected with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Street networks: splitting, components, shortest paths, and the files of others."""
+"""Street networks: splitting, components, shortest paths, and file formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``slipstream`` with a broken commit: it does not ask the tables whether they have a batch already."""
+"""``slipstream`` with a broken commit: it does not check whether the tables already have a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job of every kind to strike: input that ends after some dozens of batches, outputs that depend on it alone."""
+"""A job of every kind for fault injection: input with a few dozen batches, deterministic outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real jobs of every kind under faults. ``SLIPSTREAM_CHAOS_FAULTS`` and ``SLIPSTREAM_CHAOS_SEED`` choose them."""
+"""Real jobs of every kind under faults, selected by ``SLIPSTREAM_CHAOS_FAULTS`` and ``SLIPSTREAM_CHAOS_SEED``."""
 
 from __future__ import annotations
 

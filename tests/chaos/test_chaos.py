@@ -1,4 +1,4 @@
-"""The harness that disturbs engines: it sees what broken commits do, and finds nothing wrong with the sound one."""
+"""The fault injection harness detects broken commits, and reports nothing for a correct one."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) ->
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="--only floods: unknown"):
+    with pytest.raises(BadArgument, match="--only floods: no such kind of fault"):
         Campaign(TOLL, tmp_path, 1, 1, ("floods",))
 
 

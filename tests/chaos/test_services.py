@@ -1,4 +1,4 @@
-"""Servers that die under us: the Kafka broker that an engine reads and writes, PostgreSQL, the console."""
+"""Servers that die: the Kafka broker that an engine reads and writes, PostgreSQL, the console."""
 
 from __future__ import annotations
 

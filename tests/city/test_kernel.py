@@ -1,4 +1,4 @@
-"""The traffic kernel against a plain twin and against what must hold on any road."""
+"""The traffic kernel compared with a plain implementation, and invariants of any road."""
 
 from __future__ import annotations
 

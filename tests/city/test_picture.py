@@ -1,4 +1,4 @@
-"""What ``describe`` measures equals a plain count of the tuples, and what it draws shows it."""
+"""``describe`` agrees with a plain count of the tuples, and its picture shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SUMO's floating-car data becomes a run, second by second as a plain reading of the file says."""
+"""SUMO's floating-car data becomes a run that agrees with a plain reading of the file."""
 
 from __future__ import annotations
 

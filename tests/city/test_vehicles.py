@@ -1,4 +1,4 @@
-"""Vehicles given to trips: nobody in two places, and the wanted share comes back."""
+"""Vehicles assigned to trips: none is in two places, and the requested share returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real browser before a real console; tests are skipped where either cannot be had."""
+"""A real browser with a real console; tests are skipped if either is not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workspace with a run and its results, and the console over it."""
+"""A workspace with a run and its results, and a console for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from console.recorded import Recording
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 
 if TYPE_CHECKING:
@@ -43,6 +43,6 @@ def run(workspace: Path) -> Run:
 @pytest.fixture
 def page(workspace: Path) -> Iterator[TestClient]:
     """A browser's view of a console on loopback, with ``tolled`` open."""
-    with TestClient(create(workspace, Rules(), "local[2]"), base_url=HERE, headers=OURS) as client:
+    with TestClient(create(workspace, AccessRules(), "local[2]"), base_url=HERE, headers=OURS) as client:
         assert client.post("/api/city/open", json={"result": "tolled"}).status_code == 200
         yield client

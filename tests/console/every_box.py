@@ -1,4 +1,4 @@
-"""Networks for tests of how they are drawn, checked and saved: one has a box of every kind that a file can have."""
+"""Networks for tests of drawing, checking and saving; one has a box of every kind."""
 
 from __future__ import annotations
 

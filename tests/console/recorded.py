@@ -1,4 +1,4 @@
-"""An engine's folder that grows batch by batch when a test says so: the job's own stages and commits, without Spark."""
+"""An engine's folder that grows batch by batch on demand: the job's own stages and commits, without Spark."""
 
 from __future__ import annotations
 

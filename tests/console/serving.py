@@ -1,4 +1,4 @@
-"""The console in this process, at a free port."""
+"""The console in this process, on a free port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.server import config, create
 
 
@@ -25,7 +25,7 @@ def free_port() -> int:
 def served(workspace: Path, token: str = "", log_level: str = "critical") -> Iterator[str]:
     """The console over a workspace, while the block runs; its address."""
     port = free_port()
-    app = create(workspace, Rules(port=port, token=token), "local[2]")
+    app = create(workspace, AccessRules(port=port, token=token), "local[2]")
     server = uvicorn.Server(config(app, "127.0.0.1", port, log_level))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -1,4 +1,4 @@
-"""The interface of the live city: what it shows is what the run and the engine's answers say."""
+"""The API of the live city agrees with the run and with the answers of the engine."""
 
 from __future__ import annotations
 

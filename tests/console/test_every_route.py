@@ -1,4 +1,4 @@
-"""What was tried to get in, as tests, on every route that /openapi.json describes: a new route is covered by itself."""
+"""Attacks on every route that /openapi.json describes; new routes are covered automatically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from console.serving import served
 from fuzz.bodies import BODIES
 from fuzz.queries import without_spark
 from slipstream._console import guard
-from slipstream._console.guard import BODY_LIMIT, Rules
+from slipstream._console.guard import BODY_LIMIT, AccessRules
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.server import Protocol, create
 
@@ -31,7 +31,7 @@ sources: {{s: {{{SECRET.replace("-", "_")}: integer}}}}
 boxes: {{}}
 outputs: {{o: {{from: s}}}}
 """
-APP = create(Path(), Rules(), "local[1]")
+APP = create(Path(), AccessRules(), "local[1]")
 ROUTES = [
     (method.upper(), path, operation)
     for path, operations in APP.openapi()["paths"].items()
@@ -86,7 +86,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(outside: Path) -> Iterator[TestClient]:
-    app = create(outside.parent / "workspace", Rules(), "local[1]")
+    app = create(outside.parent / "workspace", AccessRules(), "local[1]")
     made = TestClient(app, base_url=HERE, headers=OURS, raise_server_exceptions=False)
     with patch.object(NetworkRunner, "spark", lambda self: None), without_spark(), made as client:
         yield client
@@ -174,7 +174,7 @@ def test_another_name_or_site_is_refused(method: str, path: str, operation: dict
 
 @every_route
 def test_beyond_loopback_every_route_wants_the_token(method: str, path: str, operation: dict[str, Any]) -> None:
-    page = TestClient(create(Path(), Rules("0.0.0.0", 8321, TOKEN), "local[1]"), base_url=HERE, headers=OURS)
+    page = TestClient(create(Path(), AccessRules("0.0.0.0", 8321, TOKEN), "local[1]"), base_url=HERE, headers=OURS)
     code = page.request(method, path, json={"token": "wrong"}).status_code
     assert code == 401 or (path, method) in (("/api/session", "GET"), ("/healthz", "GET"))
 

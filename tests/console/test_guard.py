@@ -1,4 +1,4 @@
-"""Who may ask the console: names, origins, tokens, sizes, and nothing outside the workspace."""
+"""Access control: host names, origins, tokens, sizes, and nothing outside the workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
-from slipstream._console.guard import BODY_LIMIT, Rules
+from slipstream._console.guard import BODY_LIMIT, AccessRules
 from slipstream._console.server import create, page_advice
 from slipstream._runtime.job import FILE
 
@@ -19,12 +19,12 @@ TOKEN = "a-token-for-the-wall-0123456789"
 
 @pytest.fixture
 def empty(tmp_path: Path) -> TestClient:
-    return TestClient(create(tmp_path, Rules(), "local[2]"), base_url=HERE)
+    return TestClient(create(tmp_path, AccessRules(), "local[2]"), base_url=HERE)
 
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> TestClient:
-    return TestClient(create(tmp_path, Rules("0.0.0.0", 8321, TOKEN), "local[2]"), base_url=HERE)
+    return TestClient(create(tmp_path, AccessRules("0.0.0.0", 8321, TOKEN), "local[2]"), base_url=HERE)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1", "127.0.0.1:80", ""])
@@ -96,7 +96,7 @@ def test_names_lead_nowhere_but_into_the_workspace(tmp_path: Path, workspace: Pa
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "linked").symlink_to(workspace / "city")
-    page = TestClient(create(inside, Rules(), "local[2]"), base_url=HERE, headers=OURS)
+    page = TestClient(create(inside, AccessRules(), "local[2]"), base_url=HERE, headers=OURS)
     for path, body in (("start", {"run": name}), ("open", {"result": name})):
         assert page.post(f"/api/city/{path}", json=body).status_code in (404, 422)
     assert page.get("/api/city/choices").json()["runs"] == []
@@ -109,7 +109,7 @@ def test_rules_from_the_page_are_no_code(empty: TestClient) -> None:
 
 def test_without_its_page_the_console_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slipstream._console.server.static", lambda: Path("/nowhere"))
-    page = TestClient(create(tmp_path, Rules(), "local[2]"), base_url=HERE)
+    page = TestClient(create(tmp_path, AccessRules(), "local[2]"), base_url=HERE)
     assert "scripts/console.sh" in page.get("/").text
     assert page.get("/healthz").status_code == 200
     # who installed a wheel has no such script
@@ -124,7 +124,7 @@ def test_rules_that_a_folder_names_are_no_code(tmp_path: Path, workspace: Path) 
     job = inside / "tolled" / FILE
     said = json.loads(job.read_text())
     job.write_text(json.dumps({**said, "settings": {**said["settings"], "rules": "os:system"}}))
-    with TestClient(create(inside, Rules(), "local[2]"), base_url=HERE, headers=OURS) as page:
+    with TestClient(create(inside, AccessRules(), "local[2]"), base_url=HERE, headers=OURS) as page:
         assert page.post("/api/city/open", json={"result": "tolled"}).status_code == 200
         answer = page.post("/api/city/resume", json={"speed": 1.0})
     assert answer.status_code == 409

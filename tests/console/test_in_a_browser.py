@@ -1,4 +1,4 @@
-"""The page in a real browser: what a person sees and does."""
+"""The Live city page in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface holds what its description promises, whatever is asked."""
+"""The API behaves as described, for any request."""
 
 from __future__ import annotations
 

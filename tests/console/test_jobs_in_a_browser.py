@@ -1,4 +1,4 @@
-"""Jobs of every kind, run for real and looked at in a real browser: state, counts and outputs, without an error."""
+"""Real jobs of every kind in a real browser: state, counts and outputs, without errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Jobs page: every kind of job is listed, described and steered by the files that all of them have."""
+"""The Jobs page lists, describes and controls every kind of job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
@@ -29,7 +29,7 @@ CARS = pa.schema([("vid", pa.int64()), ("speed", pa.float64())])
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[TestClient]:
-    with TestClient(create(tmp_path, Rules(), "local[1]"), base_url=HERE, headers=OURS) as client:
+    with TestClient(create(tmp_path, AccessRules(), "local[1]"), base_url=HERE, headers=OURS) as client:
         yield client
 
 

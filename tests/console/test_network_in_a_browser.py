@@ -1,4 +1,4 @@
-"""The network editor in a real browser: Query 1 of the Aurora paper, drawn with the mouse, run, and looked at."""
+"""The network editor in a real browser: draws, runs and inspects Query 1 of the Aurora paper."""
 
 from __future__ import annotations
 

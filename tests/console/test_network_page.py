@@ -1,4 +1,4 @@
-"""The interface of the network editor: sketches are checked as a whole, saved as the command line's files, and run."""
+"""The API of the network editor: drafts are checked as a whole, saved as network files, and run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from console.every_box import EVERY_BOX, TWO_KEYS
 from slipstream._cli.common.functions import load_functions
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._network import files
 
@@ -36,7 +36,7 @@ def desk(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def editor(desk: Path) -> Iterator[TestClient]:
-    app = create(desk, Rules(), "local[2]")
+    app = create(desk, AccessRules(), "local[2]")
     with TestClient(app, base_url=HERE, headers={"x-slipstream": "1"}) as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""Functions of one's own in the editor: loaded when the command line names their file, and only then."""
+"""User-defined functions in the editor: loaded only if the command line names their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret in a log: not the token, not the session's cookie, whoever asks in whatever way."""
+"""Neither the token nor the session cookie is ever logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trajectories page in a real browser: Berlin's journeys and an archived run, played, picked from and asked."""
+"""The Trajectories page in a real browser: plays and queries Berlin's journeys and an archived run."""
 
 from __future__ import annotations
 

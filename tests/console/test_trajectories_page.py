@@ -1,4 +1,4 @@
-"""The interface of the trajectories page: what it says of journeys is what one reckons by hand."""
+"""The API of the Trajectories page agrees with values computed by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 from slipstream._archive.files import mark_linear_city
 from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_manifest
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._moving.value import MovingPoint, to_arrow
 
@@ -63,7 +63,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(town: Path) -> Iterator[TestClient]:
-    with TestClient(create(town, Rules(), "local[2]"), base_url=HERE, headers={"x-slipstream": "1"}) as client:
+    with TestClient(create(town, AccessRules(), "local[2]"), base_url=HERE, headers={"x-slipstream": "1"}) as client:
         yield client
 
 

@@ -1,4 +1,4 @@
-"""Every page on a phone, a tablet and a desk: nothing beside the screen, nothing too small to be used."""
+"""Every page on a phone, a tablet and a desktop: nothing off the screen, nothing too small to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console finds in the folders it was given, and that it finds nothing else."""
+"""The console finds what is in its folders, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from slipstream._cli import app
 from slipstream._cli.console import _workspace
 from slipstream._console import workspace
 from slipstream._console.errors import Conflict, NotFound
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.networks import network_files
 from slipstream._console.server import create
 from slipstream._console.trips.journeys import data_sets
@@ -42,7 +42,7 @@ def home(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_what_the_readme_makes_is_shown_without_naming_a_folder(home: Path) -> None:
-    with TestClient(create(_workspace([]), Rules(), "local[2]"), base_url=HERE, headers=OURS) as page:
+    with TestClient(create(_workspace([]), AccessRules(), "local[2]"), base_url=HERE, headers=OURS) as page:
         choices = page.get("/api/city/choices").json()
         assert [run["name"] for run in choices["runs"]] == ["runs/city"]
         assert choices["results"] == ["tolled"]

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.queries import NETWORKS, without_spark
-from slipstream._console.guard import Rules
+from slipstream._console.guard import AccessRules
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.server import create
 from slipstream._errors import BadInput
@@ -63,7 +63,7 @@ def readers(workspace: Path) -> Iterator[list[Reader]]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(NetworkRunner, "spark", lambda self: None))
         stack.enter_context(without_spark())
-        app = create(workspace, Rules(token="secret"), "local[1]")
+        app = create(workspace, AccessRules(token="secret"), "local[1]")
         headers = {"x-slipstream": "1", "authorization": "Bearer secret"}
         page = stack.enter_context(TestClient(app, base_url="http://127.0.0.1:8321", headers=headers))
         yield [

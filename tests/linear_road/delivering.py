@@ -1,4 +1,4 @@
-"""Batches of a job without Spark: the job's own tasks and its own commit, in this process."""
+"""Run batches of a job without Spark: its own tasks and commit, in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live feed as users have it: the driver in a process of its own, the engine in another, a door between them."""
+"""A live feed as users run it: driver and engine in separate processes, connected by a file, a topic or a socket."""
 
 from __future__ import annotations
 

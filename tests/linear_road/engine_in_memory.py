@@ -1,4 +1,4 @@
-"""The toll engine in memory: the packing of a source's tasks and the stages as they run in Spark, for many cases."""
+"""The toll engine in memory: the packing of source tasks and the stages as they run in Spark, for many cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches a toll engine at work from outside: memory of its processes, what lies on disk, how soon answers come."""
+"""Observe a running toll engine from outside: memory of its processes, disk usage, response times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Response times are honest: an answer is timed from the arrival of its question to the commit, by one clock."""
+"""Response times are correct: from the arrival of a request to the commit of its answer, by one clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job is paused, stepped and resumed while it runs, and answers what it would have answered anyway."""
+"""A job that is paused, stepped and resumed while it runs gives the same answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at the worst moments and started again, the engine's outputs equal those of an undisturbed run."""
+"""After kills at the worst moments and restarts, the outputs equal those of an undisturbed run."""
 
 from __future__ import annotations
 

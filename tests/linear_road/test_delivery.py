@@ -1,4 +1,4 @@
-"""What is delivered is in the tables, in the text and in the journal, once, however often a batch is interrupted."""
+"""A batch is delivered exactly once to tables, text and journal, no matter how often it is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast the toll engine is: trains against rows, and tuples per second as expressways grow."""
+"""Throughput of the toll engine: trains compared with rows, and tuples per second by number of expressways."""
 
 from __future__ import annotations
 

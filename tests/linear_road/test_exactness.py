@@ -1,4 +1,4 @@
-"""The toll engine answers tuple for tuple what the oracle answers, however the stream is cut."""
+"""The toll engine gives the same answers as the oracle, tuple for tuple, no matter how batches are cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that starts in the middle of a run answers from there on what one from the start answers."""
+"""An engine that starts in the middle of a run gives the same answers from there on."""
 
 from __future__ import annotations
 

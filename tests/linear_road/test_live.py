@@ -1,4 +1,4 @@
-"""Live feeds: driver, broker and engine as processes of their own, through every door and in every encoding."""
+"""Live feeds: driver, broker and engine as separate processes, for every kind of source and encoding."""
 
 from __future__ import annotations
 

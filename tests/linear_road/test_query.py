@@ -1,4 +1,4 @@
-"""The engine on Spark: runs, text, folders and sockets give what the oracle gives."""
+"""The engine on Spark: runs, text, folders and sockets give the same answers as the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule sets: by name, or a function of the user's."""
+"""Rule sets: by name, or with a user-defined function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second, slow way to compute everything: exact fractions, one instant and one unit at a time."""
+"""A slow, independent implementation: exact fractions, one instant and one unit at a time."""
 
 from __future__ import annotations
 

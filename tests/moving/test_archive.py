@@ -1,4 +1,4 @@
-"""The archive of position reports: the same trips of a run, of text and after a restart, and questions about them."""
+"""The archive of position reports: the same trips from a run, from text and after a restart, and queries on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving points as others write them."""
+"""Text formats of moving points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operators as Spark SQL functions: known by name, null-safe, and usable on columns."""
+"""The operators as Spark SQL functions: registered by name, null-safe, and usable on columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each operator against exact fractions at many instants, and against PyMEOS as a second opinion."""
+"""Each operator compared with exact fractions at many instants, and with PyMEOS."""
 
 from __future__ import annotations
 

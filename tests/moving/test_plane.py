@@ -1,4 +1,4 @@
-"""Degrees become metres in one plane, forth and back, and degrees are not taken for metres."""
+"""Degrees are projected to metres and back, and degrees are not mistaken for metres."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyMEOS, the library under MobilityDB, as a second opinion on random movements."""
+"""PyMEOS, the library behind MobilityDB, as a second opinion on random movements."""
 
 from __future__ import annotations
 

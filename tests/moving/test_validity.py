@@ -1,4 +1,4 @@
-"""Moving points that break the rules of their type: every operator refuses them, and none gives a number."""
+"""Every operator rejects invalid moving points instead of returning a number."""
 
 from __future__ import annotations
 

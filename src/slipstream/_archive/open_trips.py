@@ -197,10 +197,10 @@ class PointTable:
         return rows.compress(rows["begins"] != _GONE).tobytes()
 
     def apply(self, delta: bytes) -> None:
-        """Add points from a delta; ``loaded`` returns them all."""
+        """Add points from a delta; ``take_loaded`` returns them all."""
         self._loaded.append(np.frombuffer(delta, self.schema.dtype))
 
-    def loaded(self) -> Rows:
+    def take_loaded(self) -> Rows:
         """Return all applied points, by mover and time, each once."""
         rows = np.concatenate([np.empty(0, self.schema.dtype), *self._loaded])
         self._loaded = []
@@ -295,7 +295,7 @@ class OpenTrips:
     def load(self, store: Store) -> None:
         """Load the open trips as last saved."""
         self._log.load(self.points, store)
-        rows = self.points.loaded()
+        rows = self.points.take_loaded()
         if rows.size:
             # the trip of the newest point cannot have ended
             self.newest = int(rows["time"].max())

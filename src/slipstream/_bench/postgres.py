@@ -25,7 +25,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from slipstream._bench.driving.destinations import Destination
-from slipstream._bench.driving.driver import Drive, DrivePlan, Pace, drive
+from slipstream._bench.driving.driver import DrivePlan, DriveResult, Pace, drive
 from slipstream._bench.driving.encodings import encode_text
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
@@ -66,7 +66,7 @@ class PostgresRun:
     tuples: int
     took: float
     longest_second: float
-    driver: Drive
+    driver: DriveResult
 
 
 class InputTable(Destination):
@@ -221,7 +221,7 @@ class _Feeder:
 
     def __init__(self, run: Run, plan: DrivePlan, server: str) -> None:
         self.pace = Pace(plan)
-        self._result: Drive | None = None
+        self._result: DriveResult | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._feed, args=(run, plan, server), daemon=True)
         self._thread.start()
@@ -239,7 +239,7 @@ class _Feeder:
         """Whether the driver has finished."""
         return not self._thread.is_alive()
 
-    def result(self) -> Drive:
+    def result(self) -> DriveResult:
         """Wait for the driver; return its result or raise its error."""
         self._thread.join()
         if self._error:

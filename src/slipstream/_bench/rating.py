@@ -110,7 +110,7 @@ class RatedEngine(Protocol):
     kinds: str  # the kinds of answers that it gives
 
     def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
-        """Drive the window of ``run``, multiplied to ``expressways``, in real time; answers go to ``out``."""
+        """DriveResult the window of ``run``, multiplied to ``expressways``, in real time; answers go to ``out``."""
 
 
 class Slipstream:

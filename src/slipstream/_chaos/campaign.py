@@ -164,7 +164,7 @@ class Campaign:
             self._note(self._name())
         for left in self.folder.glob("chain-*"):
             _remove(left)  # of a killed campaign
-        expected = self.undisturbed()
+        expected = self.run_undisturbed()
         todo = self._remaining()
         while todo:
             before = len(self.records), self._missed.total()
@@ -188,7 +188,7 @@ class Campaign:
                 left.append(make)
         return left
 
-    def undisturbed(self) -> Committed:
+    def run_undisturbed(self) -> Committed:
         """Run the job undisturbed and verify the comparator with its output; return the output."""
         out = self.folder / "undisturbed"
         shutil.rmtree(out, ignore_errors=True)

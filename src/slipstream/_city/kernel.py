@@ -61,7 +61,7 @@ DRIVING, BRAKING, BLIND, WRECKED = 0, 1, 2, 3  # the states of a car in an accid
 WAITING, CRASHING, STOPPED, CLEARED = 0, 1, 2, 3  # the states of an accident
 
 
-class Trips(NamedTuple):
+class PlannedTrips(NamedTuple):
     """The trips planned for one direction, sorted by planned start."""
 
     start: Ints
@@ -121,7 +121,7 @@ class Road(NamedTuple):
     began: Ints
 
 
-class Reports(NamedTuple):
+class ReportBuffer(NamedTuple):
     """Position reports of a time span, in the order in which they were made."""
 
     time: Ints
@@ -171,9 +171,9 @@ def new_wrecks(accidents: int) -> Wrecks:
     return Wrecks(stage, first, second, stopped, detected, cleared, np.zeros(accidents))
 
 
-def new_reports(room: int) -> Reports:
+def new_reports(room: int) -> ReportBuffer:
     """Return an empty buffer for ``room`` reports."""
-    return Reports(
+    return ReportBuffer(
         np.empty(room, dtype=np.int32),
         np.empty(room, dtype=np.int32),
         np.empty(room, dtype=np.uint8),
@@ -195,7 +195,7 @@ def follow(v: float, desired: float, gap: float, leader_v: float) -> float:
 
 
 @compiled
-def report(out: Reports, n: int, road: Road, slot: int, t: int, lane: int, east: bool) -> int:
+def report(out: ReportBuffer, n: int, road: Road, slot: int, t: int, lane: int, east: bool) -> int:
     """Write the position report of one car; return the new number of reports."""
     u = min(int(road.u[slot]), ROAD - 1)
     out.time[n] = t
@@ -209,7 +209,7 @@ def report(out: Reports, n: int, road: Road, slot: int, t: int, lane: int, east:
 
 
 @compiled
-def enqueue(road: Road, trips: Trips, t: int) -> None:
+def enqueue(road: Road, trips: PlannedTrips, t: int) -> None:
     """Queue the trips that start now at their ramps."""
     k = road.next_trip[0]
     while k < trips.start.size and trips.start[k] <= t:
@@ -224,7 +224,7 @@ def enqueue(road: Road, trips: Trips, t: int) -> None:
 
 
 @compiled
-def enter(road: Road, trips: Trips, t: int) -> None:
+def enter(road: Road, trips: PlannedTrips, t: int) -> None:
     """Move the first waiting car onto every ramp with room for it."""
     for segment in range(SEGMENTS):
         k = road.queue_head[segment]
@@ -290,7 +290,7 @@ def speed_limit(wrecks: Wrecks, u: float) -> float:
 
 
 @compiled
-def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: Reports, n: int, east: bool) -> int:
+def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: ReportBuffer, n: int, east: bool) -> int:
     """Report and move all cars of a travel lane, from the front."""
     order = road.lanes[lane - 1]
     now = t % REPORT_EVERY
@@ -308,7 +308,7 @@ def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: Reports, n: i
 
 
 @compiled
-def drive_ramps(road: Road, t: int, out: Reports, n: int, east: bool) -> int:
+def drive_ramps(road: Road, t: int, out: ReportBuffer, n: int, east: bool) -> int:
     """Report and move the cars on all entry lanes; the lane's end is a standing obstacle."""
     now = t % REPORT_EVERY
     for segment in range(SEGMENTS):
@@ -326,7 +326,7 @@ def drive_ramps(road: Road, t: int, out: Reports, n: int, east: bool) -> int:
 
 
 @compiled
-def drive_exits(road: Road, t: int, out: Reports, n: int, east: bool) -> int:
+def drive_exits(road: Road, t: int, out: ReportBuffer, n: int, east: bool) -> int:
     """Report and move the cars on all exit lanes; a report from there is the last of its trip."""
     now = t % REPORT_EVERY
     place = 0
@@ -597,10 +597,10 @@ def await_clearing(road: Road, plan: AccidentPlan, wrecks: Wrecks, k: int, t: in
 @compiled
 def simulate(
     road: Road,
-    trips: Trips,
+    trips: PlannedTrips,
     plan: AccidentPlan,
     wrecks: Wrecks,
-    out: Reports,
+    out: ReportBuffer,
     incoming: Ints,
     since: int,
     until: int,

@@ -42,7 +42,7 @@ def demand(day: int) -> Floats:
 
 
 def profile() -> Floats:
-    """The share of the busiest traffic by segment."""
+    """Return the share of the busiest traffic by segment."""
     away = (np.arange(SEGMENTS) - 50) / 22
     return 0.35 + 0.65 * np.exp(-0.5 * away**2)
 

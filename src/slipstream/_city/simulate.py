@@ -141,7 +141,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
     return _accidents(direction, plan, wrecks, road)
 
 
-def _spool_trips(direction: Direction, trips: kernel.Trips, road: kernel.Road) -> None:
+def _spool_trips(direction: Direction, trips: kernel.PlannedTrips, road: kernel.Road) -> None:
     entry, exit_ = trips.entry, trips.exit
     if direction.dir != EAST:
         entry, exit_ = 99 - entry, 99 - exit_

@@ -148,7 +148,7 @@ def sightings(source: Path, edges: dict[str, Edge], tally: ImportCounts) -> Iter
             tally.sightings += 1
             name, _, index = vehicle.get("lane", "").rpartition("_")
             if edge := edges.get(name):
-                yield _seen(source, vehicle, now - first, edge, index)
+                yield _parse_sighting(source, vehicle, now - first, edge, index)
             else:
                 tally.skip(name)
 
@@ -184,7 +184,7 @@ def _steps(source: Path) -> Iterator[Element]:
             raise BadInput(f"{source}: invalid XML ({error}).", hint="Export it from SUMO again.") from error
 
 
-def _seen(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Sighting:
+def _parse_sighting(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Sighting:
     what = f"second {second}, vehicle {vehicle.get('id')!r}"
     if not index.isdecimal() or len(index) > 4 or int(index) >= len(edge.lanes):
         raise BadInput(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._city.kernel import MPH, AccidentPlan, Trips
+from slipstream._city.kernel import MPH, AccidentPlan, PlannedTrips
 from slipstream._errors import BadArgument
 from slipstream._feeds.tuples import ROAD, SEGMENTS
 
@@ -77,7 +77,7 @@ def demand_at(t: int) -> float:
     return float(np.interp(t, seconds, rates))
 
 
-def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> Trips:
+def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> PlannedTrips:
     """Plan the trips of one direction of one expressway."""
     minutes = [_trips_of_minute(traffic, seed, xway, minute) for minute in range(traffic.minutes)]
     columns = [np.concatenate(column) for column in zip(*minutes, strict=True)]
@@ -86,7 +86,7 @@ def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> Trips:
     if direction == WEST:
         entry, exit_ = SEGMENTS - 1 - entry, SEGMENTS - 1 - exit_
     starts, entries, exits = (array[mine].astype(np.int32) for array in (start, entry, exit_))
-    return Trips(starts, entries, exits, offset[mine], first_speed[mine], desired[mine])
+    return PlannedTrips(starts, entries, exits, offset[mine], first_speed[mine], desired[mine])
 
 
 def _trips_of_minute(traffic: Traffic, seed: int, xway: int, minute: int) -> list[np.ndarray[Any, Any]]:

@@ -64,7 +64,7 @@ def console(
 
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
     """
-    from slipstream._console.guard import Rules, is_loopback
+    from slipstream._console.guard import AccessRules, is_loopback
     from slipstream._console.server import create, page_advice, serve, static
 
     workspace = _workspace(folders or [])
@@ -73,7 +73,7 @@ def console(
         load_functions(file)
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _token(token_file)
-    rules = Rules(host, port, token, tuple(name or ()))
+    rules = AccessRules(host, port, token, tuple(name or ()))
     _check_port(host, port)
 
     address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"

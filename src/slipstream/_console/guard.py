@@ -48,7 +48,7 @@ SECURE_HEADERS = {
 
 
 @dataclass(frozen=True)
-class Rules:
+class AccessRules:
     """Where the console listens, and the token it requires; none on loopback."""
 
     host: str = "127.0.0.1"
@@ -107,7 +107,7 @@ def _cookie(headers: Headers) -> str:
 class Guard:
     """The checks as ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         self._app = app
         self._rules = rules
 

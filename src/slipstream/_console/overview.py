@@ -146,7 +146,7 @@ class Jobs:
             state=_state(folder, seen),
             why=str(seen.get("why") or ""),
             since=_number(seen.get("since")),
-            source=self._named(str(seen.get("source") or "")),
+            source=self._hide_paths(str(seen.get("source") or "")),
             settings=_shown({**found.settings, **found.layout}),
             batches=followed.batches,
             tuples=followed.counts["tuples"],
@@ -179,7 +179,7 @@ class Jobs:
         job.control(folder).request({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[action])
         return self.detail(name)
 
-    def _named(self, source: str) -> str:
+    def _hide_paths(self, source: str) -> str:
         """Return the source of a job without paths, which the page must not see. Networks have SOURCE=WHERE, ..."""
         return ", ".join(self._without_path(part) for part in source.split(", "))
 

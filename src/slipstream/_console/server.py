@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from slipstream import __version__
 from slipstream._console import monitoring, sign_in
 from slipstream._console.errors import add_error_handlers
-from slipstream._console.guard import Guard, Rules
+from slipstream._console.guard import AccessRules, Guard
 from slipstream._console.live.live_city import LiveCity
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.overview import Jobs
@@ -55,7 +55,7 @@ def page_advice(root: Path = Path(__file__).parents[3]) -> str:
     return _IN_A_CLONE.format(script=script) if script.is_file() else _INSTALLED
 
 
-def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
+def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> FastAPI:
     """Create the application for a workspace, or for one folder."""
 
     @asynccontextmanager

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from slipstream._console.errors import ERROR_RESPONSES, Problem, RequestBody
-from slipstream._console.guard import COOKIE, Rules
+from slipstream._console.guard import COOKIE, AccessRules
 
 router = APIRouter(prefix="/api/session", tags=["session"], responses=ERROR_RESPONSES)
 
@@ -27,14 +27,14 @@ class Session(BaseModel):
 @router.get("")
 def session(request: Request) -> Session:
     """Return whether this browser is signed in."""
-    rules: Rules = request.app.state.rules
+    rules: AccessRules = request.app.state.rules
     return Session(open=rules.knows(request.headers))
 
 
 @router.post("", response_model=Session)
 def login(request: Request, given: Login) -> Response:
     """Sign in with the token; a cookie that scripts cannot read keeps the session."""
-    rules: Rules = request.app.state.rules
+    rules: AccessRules = request.app.state.rules
     if rules.token and not rules.accepts(given.token):
         problem = Problem(message="Wrong token.", hint="The console printed it when it started.")
         return JSONResponse(problem.model_dump(), status_code=401)

@@ -20,23 +20,23 @@ TEXT, REJECTED = "output.csv", "rejects.csv"
 _PLAIN = csv.WriteOptions(include_header=False, quoting_style="none")
 
 
-class Lines(NamedTuple):
+class TextLines(NamedTuple):
     """Answers as text, and the vehicle of each."""
 
     lines: list[bytes]
     vehicles: list[bytes]
 
 
-def format_answers(tables: Mapping[str, pa.Table], emitted_ms: int) -> Lines:
+def format_answers(tables: Mapping[str, pa.Table], emitted_ms: int) -> TextLines:
     """Format the answers of a batch as in the paper, by time, kind, vehicle and request."""
     there = [(table, tables[table.name]) for table in ANSWER_TABLES if table.name in tables]
     if not there:
-        return Lines([], [])
+        return TextLines([], [])
     keys, lines = zip(*(_format_kind(table, rows, emitted_ms) for table, rows in there), strict=True)
     order = np.lexsort(np.concatenate(keys, axis=1)[::-1])
     names = [rows[VEHICLE if VEHICLE in rows.column_names else "vid"] for _, rows in there]
     vehicles = pa.chunked_array([chunk for name in names for chunk in name.chunks]).cast(pa.string())
-    return Lines(
+    return TextLines(
         list(np.array([line for some in lines for line in some], dtype=object)[order]),
         vehicles.take(pa.array(order)).cast(pa.binary()).to_pylist(),
     )

@@ -57,7 +57,7 @@ class Function:
 
     def apply_unchecked(self, *arrays: pa.Array) -> pa.Array:
         """Apply it to columns that were checked before."""
-        nulls = _missing(*arrays)
+        nulls = _null_rows(*arrays)
         if nulls.all():
             return pa.nulls(len(nulls), self.returns.arrow)
         result = self._call_kernel(arrays)
@@ -77,7 +77,7 @@ class Function:
             ) from error
 
 
-def _missing(*arrays: pa.Array) -> Bools:
+def _null_rows(*arrays: pa.Array) -> Bools:
     """Return the rows in which an argument is null."""
     nulls = np.zeros(len(arrays[0]), dtype=np.bool_)
     for array in arrays:
@@ -252,7 +252,7 @@ def _concat_all(lists: pa.Array) -> pa.Array:
 def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
     """A regular n-gon around a point: ``circle(place, radius, n)``."""
     sides = np.maximum(columns.read(corners).astype(np.int64), 3)
-    nulls = _missing(place, radius, corners)
+    nulls = _null_rows(place, radius, corners)
     return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION, nulls)
 
 

@@ -90,7 +90,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Drive:
+class DriveResult:
     """The result of a drive; lags are in seconds of the wall clock."""
 
     tuples: int
@@ -174,7 +174,7 @@ def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
     return False
 
 
-def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace | None = None) -> Drive:
+def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace | None = None) -> DriveResult:
     """Deliver ``run`` as planned; pass ``pace`` to read the time of the run meanwhile."""
     pace = pace or Pace(plan)
     began = time.monotonic()
@@ -191,7 +191,7 @@ def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace
             tuples += count
             advance(1)
     latest = max(lags, key=lags.__getitem__)
-    return Drive(
+    return DriveResult(
         tuples=tuples,
         seconds=plan.end,
         fast_forwarded=plan.start,

@@ -29,7 +29,7 @@ from slipstream._console.live.batch_health import (
 from slipstream._console.live.engines import EngineProcess, stop_clock
 from slipstream._console.live.notices import MinuteNotices, Notices
 from slipstream._console.live.published_city import PublishedCity
-from slipstream._console.live.roads import Roads, Traffic
+from slipstream._console.live.roads import Roads, SegmentTraffic
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
 from slipstream._console.workspace import Workspace
 from slipstream._feeds.clock import FULL_SPEED, Clock
@@ -153,7 +153,7 @@ class DisplayedResult:
         """Whether there is traffic to display: from a run, or from a snapshot."""
         return self.journal.newest >= 0 and (self.roads is not None or has_snapshot(self.out))
 
-    def map_at(self, second: int) -> tuple[Traffic, MinuteNotices]:
+    def map_at(self, second: int) -> tuple[SegmentTraffic, MinuteNotices]:
         """Return the traffic and the notices at a second."""
         if self.roads is not None and self.notices is not None:
             return self.roads.traffic(second), self.notices.at(second, self.journal)
@@ -288,7 +288,7 @@ class LiveCity:
         """The result on display."""
         return self._displayed()
 
-    def displayed_map(self) -> tuple[int, list[int], Traffic, MinuteNotices]:
+    def displayed_map(self) -> tuple[int, list[int], SegmentTraffic, MinuteNotices]:
         """Return the displayed second, the expressways, their traffic, and the notices."""
         with self._lock:
             subject, second = self._visible(), self.state.shown
@@ -404,7 +404,7 @@ class LiveCity:
         return replace(state, cars=cars, mean_speed=mean_speed, xways=xways, accidents=find_accidents(notices, xways))
 
 
-def encode_map(traffic: Traffic, notices: MinuteNotices) -> dict[str, str]:
+def encode_map(traffic: SegmentTraffic, notices: MinuteNotices) -> dict[str, str]:
     """Encode the map compactly; speed is 255 in empty segments."""
     columns = {
         "speed": np.where(traffic.speed < 0, 255, traffic.speed).astype("u1"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from slipstream._console.errors import NotFound
 from slipstream._console.live.notices import MinuteNotices
-from slipstream._console.live.roads import Traffic
+from slipstream._console.live.roads import SegmentTraffic
 from slipstream._console.live.vehicles import Report, SegmentMinute, VehicleDetail
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
@@ -31,7 +31,7 @@ class PublishedCity:
         self._snapshot.refresh(batch)
         self.xways = np.unique(self._snapshot["segment"].scan(["xway"])["xway"]).tolist()
 
-    def traffic(self, second: int) -> Traffic:
+    def traffic(self, second: int) -> SegmentTraffic:
         """Return cars and speeds from each car's last report in the last 30 seconds."""
         cars = self._snapshot["car"].scan(["time", "xway", "dir", "pos", "speed"])
         here = (cars["time"] > second - REPORT_EVERY) & np.isin(cars["xway"], self.xways)
@@ -40,7 +40,7 @@ class PublishedCity:
         count = np.bincount(cell, minlength=cells)
         total = np.bincount(cell, weights=cars["speed"][here, 0], minlength=cells)
         speed = np.where(count > 0, np.rint(total / np.maximum(count, 1)), -1)
-        return Traffic(count.astype(np.int32), speed.astype(np.int32))
+        return SegmentTraffic(count.astype(np.int32), speed.astype(np.int32))
 
     def notices(self) -> MinuteNotices:
         """Return tolls and accidents of the minute."""

@@ -26,7 +26,7 @@ Cells = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Traffic:
+class SegmentTraffic:
     """Cars and their mean speed by cell (expressway, direction, segment); speed is -1 in empty cells."""
 
     cars: Cells
@@ -78,7 +78,7 @@ class Roads:
         """Return the last report of every car on a stored expressway at the end of ``second``."""
         return self.reports(stored, second - REPORT_EVERY + 1, second + 1)
 
-    def traffic(self, second: int) -> Traffic:
+    def traffic(self, second: int) -> SegmentTraffic:
         """Return cars and speeds on all expressways at the end of ``second``."""
         cars, speeds = [], []
         for stored in range(self.run.stored):
@@ -89,7 +89,7 @@ class Roads:
             cars.append(count)
             speeds.append(np.where(count > 0, np.rint(total / np.maximum(count, 1)), -1))
         copies = self.run.copies
-        return Traffic(
+        return SegmentTraffic(
             np.tile(np.concatenate(cars), copies).astype(np.int32),
             np.tile(np.concatenate(speeds), copies).astype(np.int32),
         )

@@ -50,7 +50,7 @@ class Choices(BaseModel):
     broken: list[str] = Field(default=[], description="Runs that cannot be used, and why.")
 
 
-class Start(RequestBody):
+class StartEngine(RequestBody):
     """Start an engine on a run."""
 
     run: Name
@@ -115,7 +115,7 @@ def _entry(name: str, manifest: Any) -> RunEntry:
 
 
 @router.post("/start")
-def start(request: Request, wanted: Start) -> State:
+def start(request: Request, wanted: StartEngine) -> State:
     """Start an engine on a run, in a new folder of the workspace."""
     return city_of(request).start(wanted.run, wanted.speed, wanted.rules)
 

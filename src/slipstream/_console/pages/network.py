@@ -103,7 +103,7 @@ class CheckResult(BaseModel):
     stages: list[StageModel] = Field(description="The stages of a network without errors; empty otherwise.")
 
 
-class Start(RequestBody):
+class StartNetwork(RequestBody):
     """Run a network."""
 
     document: Document
@@ -212,7 +212,7 @@ def running(request: Request) -> RunState:
 
 
 @router.post("/run/start")
-def start(request: Request, wanted: Start) -> RunState:
+def start(request: Request, wanted: StartNetwork) -> RunState:
     """Run a draft over recordings."""
     options = RunOptions(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps, wanted.parallel)
     return _runner(request).start(wanted.document, options)

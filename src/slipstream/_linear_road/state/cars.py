@@ -59,7 +59,7 @@ CAR_WITH_PAST = Schema("CAR", (*CAR.attributes, AST("speed", "u1", PAST), AST("s
 VISITS = Schema("VISITS", (Plain("minute", "i4"), Plain("n", "i4"), Plain("sum", "i4")))
 
 
-class Reports(NamedTuple):
+class MinuteReports(NamedTuple):
     """Position reports of one minute."""
 
     time: Ints
@@ -196,7 +196,7 @@ def count_visit(car: Any, spd: int, minute: Minute, at: int) -> None:
 
 @compiled
 def take_reports(
-    reports: Reports,
+    reports: MinuteReports,
     cars: Parts,
     visits: Parts,
     minute: Minute,

@@ -34,8 +34,8 @@ from slipstream._linear_road.state.cars import (
     PLACE_BITS,
     VISITS,
     Minute,
+    MinuteReports,
     Prices,
-    Reports,
     allocate_output,
     car_keys,
     take_reports,
@@ -167,7 +167,7 @@ class TollFragment:
     ) -> tuple[Entries, Charges]:
         """Process the reports of one minute: whole seconds, in time order."""
         local = self._local(xway)
-        reports = Reports(time, vid, local, spd, lane_dir, pos)
+        reports = MinuteReports(time, vid, local, spd, lane_dir, pos)
         self.first = int(time[0]) if self.first < 0 else self.first
         self._roll(int(time[0]) // 60 + 1)
         self._second = int(time[-1])
@@ -202,7 +202,7 @@ class TollFragment:
         self.irregular.append(Irregular(*output.irregular.tolist()))
         return entries, Charges(output.charge_vid[:charged], output.charge_time[:charged], output.charge[:charged])
 
-    def _forget_pasts(self, reports: Reports) -> None:
+    def _forget_pasts(self, reports: MinuteReports) -> None:
         """Clear the pasts of cars that have expired, whether or not their rows have been swept."""
         rows = self.cars.find(car_keys(reports.local, reports.vid))
         rows = rows[rows != EMPTY]
@@ -211,7 +211,7 @@ class TollFragment:
         for past in ("speed", "segment"):
             held[past][silent] = held[f"{past}#"][silent] = 0
 
-    def _append_pasts(self, reports: Reports, xway: Ints) -> None:
+    def _append_pasts(self, reports: MinuteReports, xway: Ints) -> None:
         """Append reports to the pasts of their cars; queries see each report with the past at that time."""
         rows, held = self.cars.find(car_keys(reports.local, reports.vid)), self.cars.parts.rows
         pasts = {"speed": reports.spd, "segment": (reports.pos // MILE).astype(np.uint8)}

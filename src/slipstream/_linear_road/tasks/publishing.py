@@ -91,7 +91,7 @@ class PublishedToll:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def timed(self, what: str) -> Iterator[None]:
+    def measure(self, what: str) -> Iterator[None]:
         """Record how long the block takes."""
         start = time.perf_counter()
         yield
@@ -128,7 +128,7 @@ class PublishingTollStage(TollStage):
         arrivals, state.toll.arrivals = state.toll.arrivals, []
         shard = self._layout.shards[self._layout.fragments.index(self.key) % len(self._layout.shards)]
         for name, query in self._publication.queries.items() if arrivals else ():
-            with state.timed(QUERY + name):
+            with state.measure(QUERY + name):
                 rows = pa.concat_tables([as_table(query.rows(part)) for part in arrivals])
             if rows.num_rows:
                 yield encode_matches(shard, second, name, rows)
@@ -137,7 +137,7 @@ class PublishingTollStage(TollStage):
         """Save the changes and publish them."""
         super().save(state.toll, stores)
         batch, snapshot = batch_number(), Path(self._publication.snapshot)
-        with state.timed("publish"):
+        with state.measure("publish"):
             state.publisher.publish(state.toll, snapshot, self.key, batch)
         line = {"batch": batch, "cuboid": "car", "tuples": state.tuples, "at": time.time(), "seconds": state.seconds}
         publish.append_metrics(snapshot, self.key, line)
