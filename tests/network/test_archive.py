@@ -183,8 +183,8 @@ def test_what_cannot_be_a_point_is_rejected_with_the_reason(point: tuple[Any, ..
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"id": "lon"}, "'lon' is float"),
-        ({"time": "vin"}, "'vin' is text"),
+        ({"id": "lon"}, "'lon' is double"),
+        ({"time": "vin"}, "'vin' is string"),
         ({"x": "nowhere"}, "no column 'nowhere'"),
         ({"gap": 0}, "gap and lateness are seconds"),
         ({"lateness": -1}, "gap and lateness are seconds"),
