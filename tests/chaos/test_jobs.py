@@ -16,10 +16,10 @@ from chaos.canary import broken
 from chaos.subjects import SUBJECTS
 from commands import Slipstream
 from oracles.streams import busy_stream
-from slipstream._chaos.comparison import Committed, check_the_check, difference
+from slipstream._chaos.comparison import Committed, difference, verify_comparator
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.text import import_text
-from slipstream._io.outputs import Batch, committed
+from slipstream._io.outputs import Batch, journal
 
 BATCHES = 3
 
@@ -52,7 +52,7 @@ def failing(append: Callable[[Path, Batch], None]) -> Callable[[Path, Batch], No
 def interrupted(subject: Subject, out: Path, slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> Committed:
     """What a job has put out that failed in the middle of a commit, and was started again."""
     with monkeypatch.context() as patch:
-        patch.setattr(committed, "append", failing(committed.append))
+        patch.setattr(journal, "append", failing(journal.append))
         failed = slipstream(*subject.arguments(out))
     assert failed.code != 0
     assert "Traceback" not in failed.err
@@ -68,7 +68,7 @@ def test_a_failed_commit_does_no_harm_and_a_broken_one_is_caught(
 ) -> None:
     subject, slipstream = SUBJECTS[kind](run, tmp_path, BATCHES), Slipstream(capsys)
     expected = carried_out(subject, tmp_path / "undisturbed", slipstream)
-    check_the_check(expected)
+    verify_comparator(expected)
     found = interrupted(subject, tmp_path / "out", slipstream, monkeypatch)
     assert difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
     with broken(monkeypatch):

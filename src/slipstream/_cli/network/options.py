@@ -35,7 +35,7 @@ Inputs = Annotated[
         "feeds: kafka:HOST:PORT/TOPIC or tcp:HOST:PORT. Once per source.",
     ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
+Follow = Annotated[bool, typer.Option("--follow", help="Keep reading files, folders and topics as they grow.")]
 Format = Annotated[
     str,
     typer.Option(
@@ -51,7 +51,7 @@ Columns = Annotated[
         "--columns",
         metavar="COLUMN=FIELD,...",
         help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
-        "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
+        "becomes seconds since 1970. SOURCE.COLUMN=FIELD is for one source.",
     ),
 ]
 Rates = Annotated[
@@ -67,9 +67,8 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="OUTPUT=WHERE",
-        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; in all partitions with "
-        "?key=COLUMN), text:FILE (CSV) or console (JSON lines). Repeatable. A job that resumes keeps to where it began "
-        "to write.",
+        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; ?key=COLUMN spreads it over all "
+        "partitions), text:FILE (CSV) or console (JSON lines). Repeatable. A job that resumes keeps its destinations.",
     ),
 ]
 Parallel = Annotated[
@@ -78,8 +77,8 @@ Parallel = Annotated[
         "--parallel",
         min=1,
         max=1000,
-        help="Partitions in which the boxes run, fixed when a network begins. By default one, or as many as there are "
-        "cores for a long recording and for a topic with several partitions that is read to its end.",
+        help="The number of partitions in which boxes run, fixed at the first start. By default 1; one per core for a "
+        "long recording, or a topic of several partitions that is read to its end.",
         show_default=False,
     ),
 ]
@@ -201,7 +200,7 @@ def feeds(
     """The feeds that --input names, one for each source."""
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.outputs import REJECTS
-    from slipstream._io.sources import feed_of
+    from slipstream._io.sources import make_feed
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
@@ -213,7 +212,7 @@ def feeds(
         mapped = parse_columns(columns or [], source.name, source.schema)
         used |= mapped.keys()
         where = given[source.name]
-        found[source.name] = feed_of(
+        found[source.name] = make_feed(
             where,
             source.schema,
             encoding=encoding,
@@ -277,9 +276,9 @@ def measured(
     spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
 ) -> Statistics:
     """The cost of every box on a sample, and of reading and carrying."""
-    from slipstream._network.quality.calibration import rehearse
+    from slipstream._network.quality.calibration import calibrate
 
-    return rehearse(spark, checked, samples(inputs), frames(spark, tables))
+    return calibrate(spark, checked, samples(inputs), frames(spark, tables))
 
 
 def measured_again(
@@ -290,9 +289,9 @@ def measured_again(
     known: Statistics,
 ) -> Statistics:
     """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
-    from slipstream._network.quality.calibration import numbered
+    from slipstream._network.quality.calibration import number_tuples
     from slipstream._network.quality.statistics import measure
 
-    numbers = {name: numbered(table) for name, table in samples(inputs).items()}
+    numbers = {name: number_tuples(table) for name, table in samples(inputs).items()}
     found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))
     return replace(found, carrying=known.carrying, reading=known.reading)

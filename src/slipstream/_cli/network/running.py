@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 def run_network(
     file: File,
-    out: Annotated[Path, typer.Option("--out", help="The folder to run in; made if it is not there.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the job.")],
     inputs: Inputs = None,
     tables: Tables = None,
     train: Annotated[
@@ -85,10 +85,14 @@ def run_network(
     rates: Rates = None,
     to: To = None,
     shed: Annotated[
-        bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
+        bool, typer.Option("--shed", help="Shed load while outputs are late. Requires a feed, or --rate and --input.")
     ] = False,
     optimised: Annotated[
-        bool, typer.Option("--optimise", help="Measure the boxes first and run the cheaper network. Needs --input.")
+        bool,
+        typer.Option(
+            "--optimise",
+            help="Measure the boxes first and run the cheapest equivalent network. Requires a recorded --input.",
+        ),
     ] = False,
     follow: Follow = False,
     parallel: Parallel = None,
@@ -106,11 +110,11 @@ def run_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
+    """Run the network over recorded inputs or live feeds; without --input, resume where it stopped.
 
-    A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` steer it from another
-    terminal, `slipstream network inspect` shows what came out. What a feed brings that is no tuple goes to the output
+    A tuple's delay counts from its arrival: in a feed, when it arrived there; in a recording with --rate, when its turn
+    comes; otherwise when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` control it from
+    another terminal, and `slipstream network inspect` shows its outputs. Unusable records of a feed go to the output
     `rejects`.
 
     Examples:
@@ -210,7 +214,7 @@ def _destinations(
     settings: tuple[tuple[str, str], ...],
 ) -> dict[str, list[str]]:
     """Where outputs go, refused if they cannot; a network that has begun keeps to what it began with."""
-    from slipstream._io.outputs.destinations import check_brokers, check_free
+    from slipstream._io.outputs.destinations import check_brokers, check_unused
     from slipstream._network.running.run_folder import destinations_of
 
     going = before.to if before else destinations_of(network, wheres)
@@ -218,7 +222,7 @@ def _destinations(
         begun = ", ".join(f"{name}={where}" for name, several in going.items() for where in several) or "nothing"
         raise BadArgument(f"--to: {out} was begun with {begun}.", hint="Leave out --to to resume it.")
     if not before:
-        check_free(out, going)
+        check_unused(out, going)
     check_brokers(going, settings)
     return going
 
@@ -379,10 +383,12 @@ def _controller(
 
 def attach_query(
     folder: Folder,
-    point: Annotated[str, typer.Argument(help="A connection point or a view of the network that runs there.")],
-    file: Annotated[Path, typer.Argument(help="The ad hoc query: a network whose one source is the point.")],
-    out: Annotated[Path, typer.Option("--out", help="A new folder for the query's results.")],
-    follow: Annotated[bool, typer.Option("--follow", help="Stay, and answer as tuples come, until Ctrl-C.")] = False,
+    point: Annotated[str, typer.Argument(help="A connection point or a view of that network.")],
+    file: Annotated[
+        Path, typer.Argument(help="The ad hoc query: a network whose only source is the connection point.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder for the query's results.")],
+    follow: Annotated[bool, typer.Option("--follow", help="Keep running as tuples arrive, until Ctrl-C.")] = False,
     tables: Tables = None,
     functions: Functions = None,
     overwrite: Afresh = False,
@@ -390,10 +396,10 @@ def attach_query(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Ask an ad hoc query of a connection point: its history first, then what came since, nothing twice.
+    """Attach an ad hoc query to a connection point: it reads the history first, then new tuples, none of them twice.
 
-    It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
-    all the time, `slipstream network detach OUT` ends it.
+    It stays attached: `slipstream network run FILE --out OUT` processes what has arrived since, --follow does so
+    continuously, and `slipstream network detach OUT` ends it.
 
     Example: `slipstream network attach out crossings query.yaml --out query`
     """
