@@ -57,6 +57,8 @@ Schema: TypeAlias = dict[str, str]
 #: the type of an expression before Spark has analysed it
 UNKNOWN = "unknown"
 _ORDINAL = "#"
+#: the place of what leaves when all input has come, in the order keys: behind everything that its last tuple caused
+_AFTER = 1 << 56
 _NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object, LIST: object}
 
 
@@ -404,15 +406,26 @@ def run(
     """
     width = inputs[0].order.shape[1]
     lent = () if lender is None else (lender,)
-    steps = [operator.step(*lent, state, *inputs)] if any(map(len, inputs)) or not last else []
-    steps += [operator.finish(state, width)] if last else []
+    steps = [(operator.step(*lent, state, *inputs), 0)] if any(map(len, inputs)) or not last else []
+    steps += [(operator.finish(state, width), _AFTER)] if last else []
     released: dict[str, list[Train]] = {output: [] for output in operator.ports}
-    for output, train in (pair for found in steps for pair in found.items()):
-        released[output].append(_check_train(operator, output, train, schemas[operator.port(output)]))
+    for found, after in steps:
+        for output, train in found.items():
+            schema = schemas[operator.port(output)]
+            released[output].append(_later(_check_train(operator, output, train, schema), level, after))
     return [
         _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
     ]
+
+
+def _later(train: Train, level: int, after: int) -> Train:
+    """Tuples that leave after others of the same arrival, wherever the stream was cut."""
+    if not after:
+        return train
+    order = train.order.copy()
+    order[:, level] += after
+    return Train(train.ts, train.shed, order, train.columns)
 
 
 def _placed(train: Train, level: int) -> Train:
