@@ -19,7 +19,7 @@ from oracles.streams import busy_stream
 from slipstream._chaos.comparison import Committed, check_the_check, difference
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.text import import_text
-from slipstream._io.outputs import Batch, committed
+from slipstream._io.outputs import Batch, journal
 
 BATCHES = 3
 
@@ -52,7 +52,7 @@ def failing(append: Callable[[Path, Batch], None]) -> Callable[[Path, Batch], No
 def interrupted(subject: Subject, out: Path, slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> Committed:
     """What a job has put out that failed in the middle of a commit, and was started again."""
     with monkeypatch.context() as patch:
-        patch.setattr(committed, "append", failing(committed.append))
+        patch.setattr(journal, "append", failing(journal.append))
         failed = slipstream(*subject.arguments(out))
     assert failed.code != 0
     assert "Traceback" not in failed.err

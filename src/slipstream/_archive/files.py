@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._io import outputs
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ def describe(out: Path) -> None:
 def is_linear_city(out: Path) -> bool:
     """Whether an archive says that its trips are on Linear Road's expressways."""
     try:
-        body = json_of((out / MANIFEST).read_bytes())
+        body = parse_json((out / MANIFEST).read_bytes())
         return (body["format"], body["plane"]) == (FORMAT, LINEAR_CITY)
     except (OSError, *MALFORMED):
         return False
@@ -64,12 +64,12 @@ def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFra
     An ``output`` of a network may have another name than trips.
     """
     if _has_table(out, output):
-        return outputs.frame(spark, out, output).drop(outputs.BATCH)
+        return outputs.to_frame(spark, out, output).drop(outputs.BATCH)
     return spark.read.parquet(*map(str, _own_files(out)))
 
 
 def _has_table(out: Path, output: str = TRIPS) -> bool:
-    return output in outputs.names(out)
+    return output in outputs.output_names(out)
 
 
 def _own_files(out: Path) -> list[Path]:

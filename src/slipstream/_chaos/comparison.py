@@ -51,12 +51,12 @@ class Committed:
 
         What is ``kept`` changes while a job runs, so it is read when the job has ended.
         """
-        batches = outputs.journal(out)
+        batches = outputs.read_journal(out)
         if not batches:
             return cls()
         last = batches[-1]
-        names = outputs.names(out)
-        tables = {name: _rows(outputs.visible(out, name, until=last.batch).read()) for name in names}
+        names = outputs.output_names(out)
+        tables = {name: _rows(outputs.visible_files(out, name, until=last.batch).read()) for name in names}
         texts = {name: _lines(out / name, length) for name, length in text_lengths(last).items()}
         journal, tuples, steps = Counter[str](), 0, dict[int, list[Mapping[str, int]]]()
         for batch in batches:

@@ -229,9 +229,9 @@ def _table(folder: Path, columns: list[str]) -> pa.Table:
 
 def _who(folder: Path) -> str:
     """The column that says who moved: a network calls it what its archive output does."""
-    if TRIPS not in outputs.names(folder):
+    if TRIPS not in outputs.output_names(folder):
         return "vid"
-    names = outputs.visible(folder, TRIPS).schema.names
+    names = outputs.visible_files(folder, TRIPS).schema.names
     others = [name for name in names if name not in ("Trip", outputs.BATCH)]
     return "vid" if "vid" in names or not others else others[0]
 

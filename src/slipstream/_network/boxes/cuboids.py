@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import EMPTY
-from slipstream._cuboid.fragment_state import QUERY, Keeper, no_rows
+from slipstream._cuboid.fragment_state import QUERY, FragmentState, no_rows
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, held_as
+from slipstream._cuboid.query.relations import Arrivals, cast_values
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
@@ -55,24 +55,24 @@ class KeptCuboid:
     before: npt.NDArray[np.void] | None = None  # the row of each arrival's key before the batch
     were_there: Bools | None = None
     stores: ClassVar[tuple[str, ...]] = ("rows",)
-    keeper: Keeper = field(init=False)
+    fragment_state: FragmentState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(self.schema)
+        self.fragment_state = FragmentState(self.schema)
 
     def take(self, keys: Longs, columns: dict[str, Array]) -> None:
         """Take tuples in, in their order."""
         if self.is_read:
-            fragment = self.keeper.fragment
+            fragment = self.fragment_state.fragment
             rows = fragment.find(keys)
             self.were_there = rows != EMPTY
             self.before = np.zeros(keys.size, self.schema.dtype)
             self.before[self.were_there] = fragment.parts.rows.take(rows[self.were_there])
-        self.keeper.append(keys, columns, show=self.is_read)
+        self.fragment_state.append(keys, columns, show=self.is_read)
 
     def arrivals(self, count: int) -> Arrivals | None:
         """The tuples that were taken last, of which there must be ``count``."""
-        found = self.keeper.arrivals
+        found = self.fragment_state.arrivals
         assert (found.size if found else 0) == count
         return found
 
@@ -81,7 +81,7 @@ class KeptCuboid:
 
         ``stamps`` are the moments of the tuples that were taken last. Both ascend.
         """
-        fragment = self.keeper.fragment
+        fragment = self.fragment_state.fragment
         rows = fragment.find(keys)
         known, held = rows != EMPTY, fragment.parts.rows
         arrivals = self.arrivals(stamps.size)
@@ -97,16 +97,16 @@ class KeptCuboid:
 
     def save(self, stores: Sequence[Store], batch: int) -> None:
         """Write what changed."""
-        self.keeper.arrivals = self.before = self.were_there = None
-        self.keeper.save(batch, stores[0])
+        self.fragment_state.arrivals = self.before = self.were_there = None
+        self.fragment_state.save(batch, stores[0])
 
     def load(self, stores: Sequence[Store]) -> None:
         """Become what was saved."""
-        self.keeper = Keeper.load(self.schema, stores[0])
+        self.fragment_state = FragmentState.load(self.schema, stores[0])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Write what the batch changed for readers; it is visible when the batch is committed."""
-        self.keeper.publish(snapshot, self.name, number, batch)
+        self.fragment_state.publish(snapshot, self.name, number, batch)
 
 
 def latest_of(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
@@ -219,9 +219,9 @@ class Keep(Operator):
         return self._keeper(state).timed(QUERY + borrower)
 
     @staticmethod
-    def _keeper(state: operators.State) -> Keeper:
+    def _keeper(state: operators.State) -> FragmentState:
         kept: KeptCuboid = state["cuboid"]
-        return kept.keeper
+        return kept.fragment_state
 
     def published(self) -> dict[str, Schema]:
         """The cuboid."""
@@ -261,7 +261,7 @@ class Keep(Operator):
         for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
             given, dtype = tuples[source], self.schema.dtype[name].base
             missing = nulls(given)
-            columns[name], unfit = held_as(np.where(missing, 0, given), dtype)
+            columns[name], unfit = cast_values(np.where(missing, 0, given), dtype)
             for bad, reason in ((missing, f"no {source}"), (unfit, f"{source} does not fit into {dtype}")):
                 reasons[bad & good] = reason
                 good &= ~bad
@@ -306,11 +306,11 @@ class _Asking(Operator):
     borrows: ClassVar[bool] = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (type(self), vars(self).copy(), stream_functions.added())
+        return _arrived, (type(self), vars(self).copy(), stream_functions.user_functions())
 
 
 def _arrived(kind: type[_Asking], parameters: dict[str, Any], added: dict[str, Any]) -> _Asking:
-    stream_functions.add(added)
+    stream_functions.add_functions(added)
     return kind(**parameters)
 
 

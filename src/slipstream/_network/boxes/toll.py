@@ -17,8 +17,8 @@ import numpy as np
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._cuboid.snapshots import publish
 from slipstream._errors import BadInput
-from slipstream._feeds.intake import rivals
-from slipstream._feeds.parse import GOOD, judge, reason_of
+from slipstream._feeds.intake import find_rivals
+from slipstream._feeds.parse import GOOD, judge, reject_reason
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._linear_road import rules as rule_sets
@@ -219,7 +219,7 @@ def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
 
 
 def _reasons(verdicts: Array) -> list[str]:
-    return [reason_of(int(verdict)) or "late" for verdict in verdicts]
+    return [reject_reason(int(verdict)) or "late" for verdict in verdicts]
 
 
 def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
@@ -229,7 +229,7 @@ def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[s
 
 def _sifted(whole: Whole, triggers: Train, newest: Longs, lateness: int) -> tuple[Whole, Train]:
     """Tuples without duplicates and conflicts, and those as rejects."""
-    duplicate, conflict = rivals(whole.tuples)
+    duplicate, conflict = find_rivals(whole.tuples)
     bad = duplicate | conflict
     columns = {name: values[bad].astype(np.int64) for name, values in whole.tuples.items()}
     columns[REASON] = np.where(duplicate[bad], "duplicate", "conflict").astype(object)
