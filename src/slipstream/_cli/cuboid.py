@@ -176,17 +176,20 @@ def _bytes(source: str) -> int:
 @app.command()
 def get(
     folder: Folder,
-    reference: Annotated[str, typer.Argument(help="A cuboid's name, or all of it: 'CAR[100].speed[0]', [-5], [:].")],
-    key: Annotated[int | None, typer.Argument(help="The key, if the reference is a cuboid's name.")] = None,
+    reference: Annotated[
+        str, typer.Argument(help="A cuboid's name, or all of it: 'CAR[100].speed[0]', [-5], [:]; \"CAR['WVW123']\".")
+    ],
+    key: Annotated[str | None, typer.Argument(help="The key, if the reference is a cuboid's name.")] = None,
 ) -> None:
     """Look a key up in the last committed batch, as JSON: all of it, an attribute's past, or one element.
 
-    Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`
+    Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`,
+    `slipstream cuboid get fleet car WVW123`
     """
     from slipstream._cuboid.query.access import Reference
     from slipstream._cuboid.snapshots.snapshot import Snapshot
 
-    wanted = Reference.parse(reference if key is None else f"{reference}[{key}]")
+    wanted = Reference.parse(reference) if key is None else Reference(reference, key)
     cuboid = Snapshot.open(folder)[wanted.cuboid]
     print(json.dumps(_plain(wanted.of(cuboid[wanted.key]))))
 
