@@ -215,6 +215,10 @@ class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reach(self, start: Offset) -> Offset:
         """How far a batch that starts at ``start`` can go now; ``ended`` when that is all there will be."""
 
+    def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:  # noqa: ARG002
+        """Where to stop instead of at ``end`` if about ``most`` tuples are enough."""
+        return end
+
     @abstractmethod
     def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """What to read between two offsets."""

@@ -40,6 +40,7 @@ from slipstream._cli.network.options import (
     measured,
     pairs,
     recordings,
+    sampled,
     stored_tables,
 )
 from slipstream._errors import BadArgument
@@ -83,7 +84,12 @@ def run_network(
         bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
     ] = False,
     optimised: Annotated[
-        bool, typer.Option("--optimise", help="Measure the boxes first and run the cheaper network. Needs --input.")
+        bool,
+        typer.Option(
+            "--optimise",
+            help="Measure the boxes first and run the cheaper network. Needs --input; of a feed, what is there at the "
+            "start is measured.",
+        ),
     ] = False,
     follow: Follow = False,
     parallel: Parallel = None,
@@ -128,8 +134,8 @@ def run_network(
         raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
     if shed and not (rate or live):
         raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
-    if optimised and (live or not inputs):
-        raise BadArgument("--optimise needs a recorded --input.", hint="A network that has begun continues as it is.")
+    if optimised and not given:
+        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
     if live and rate:
         raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
     for where in given.values():
@@ -171,8 +177,8 @@ def run_network(
     small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
     spark = spark_session(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
-    if optimised:
-        checked = _better(spark, checked, recorded, stored)
+    if optimised and (known := sampled(found, settings) if live else recorded):
+        checked = _better(spark, checked, known, stored)
     controller = _controller(spark, checked, rate, recorded, stored) if shed else None
     partitions = parallel or _partitions(spark, found, recorded, rate)
     execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions, wheres)

@@ -100,6 +100,11 @@ def stages_of(plan: Plan, translations: Translations, parallel: int) -> Stages:
     return _Planner(plan, translations, parallel).stages()
 
 
+def output_keys(plan: Plan, translations: Translations) -> dict[str, tuple[str, ...]]:
+    """The columns of each output by which the boxes that it comes from group tuples; none if there are no such."""
+    return _Planner(plan, translations, 1).output_keys()
+
+
 class _Planner:
     def __init__(self, plan: Plan, translations: Translations, parallel: int) -> None:
         self._plan = plan
@@ -121,6 +126,21 @@ class _Planner:
         self._made.rounds = self._rounds()
         self._place_all()
         return self._made
+
+    def output_keys(self) -> dict[str, tuple[str, ...]]:
+        """Where tuples come along several ways, all must have the same key."""
+        found = {}
+        for name, delivery in self._plan.outputs.items():
+            keys = {self._key_of(chain, delivery) for chain in self._chains(delivery)}
+            found[name] = keys.pop() if len(keys) == 1 else ()
+        return found
+
+    def _key_of(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
+        before = self._runners.get(chain[0].origin.origin)
+        if before is None:
+            return ()
+        columns = delivery.layout.columns
+        return tuple(name for name in columns if self._origin_place(name, chain, before) is not None)
 
     def _place_all(self) -> None:
         """Say of every box where it runs: without state, where its input comes from."""
