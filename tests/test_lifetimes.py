@@ -100,7 +100,7 @@ class Case:
 
 def _fill(_: Path) -> list[str]:
     schema = "CREATE CUBOID stock (stock_id INT KEY, price AST(5));"
-    return ["cuboid", "run", "--from", "ticks", "--schema", schema, "--out", "out", "--follow", *SPARK]
+    return ["cuboid", "run", "--input", "ticks", "--schema", schema, "--out", "out", "--follow", *SPARK]
 
 
 def _network(_: Path) -> list[str]:
@@ -122,7 +122,7 @@ CASES = {
     "drive": Case(lambda run: ["drive", str(run), "--to", "dir:out"], "out"),
     "rate": Case(_rate, "out/slipstream-1-90s/batches.jsonl"),
     "chaos": Case(
-        lambda run: ["chaos", str(run), "--out", "out", "--faults", "3", "--kinds", "worker"],
+        lambda run: ["chaos", str(run), "--out", "out", "--faults", "3", "--only", "worker"],
         "out/chain-001/out/batches.jsonl",
     ),
 }

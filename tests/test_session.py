@@ -78,13 +78,13 @@ def test_an_error_of_ours_comes_through_spark_with_its_advice() -> None:
 
 
 def test_what_ctrl_c_ends_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
-        raise SystemExit(_cli.STOPPED)
+    def interrupted(**_: object) -> int:
+        return _cli.STOPPED
 
     monkeypatch.setattr(_cli, "app", interrupted)
     done = Slipstream(capsys)("doctor")
     assert done.code == _cli.STOPPED
-    assert "stopped. The same command goes on" in done.err
+    assert "stopped. The same command resumes" in done.err
 
 
 def speechless() -> Exception:
@@ -191,7 +191,7 @@ def test_a_mistake_of_the_user_has_nothing_to_do_with_sparks_log(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "keep_log", lambda: pytest.fail("a log was kept"))
-    assert Slipstream(capsys)("toll", "nowhere", "--out", "out", "--encoding", "smoke").code == 2
+    assert Slipstream(capsys)("toll", "nowhere", "--out", "out", "--format", "smoke").code == 2
 
 
 def test_sparks_temporary_files_are_in_the_private_folder_unless_somebody_says_where() -> None:

@@ -278,7 +278,7 @@ def test_the_command_passes_and_fails_with_the_right_exit_code(
     spark: SparkSession, run: Run, correct: list[Output], tmp_path: Path
 ) -> None:
     path = write(tmp_path, (with_emit(output) for output in correct if identity(with_emit(output))[1] < 90))
-    arguments = ["validate", str(run.path), str(path), "--until", "90", "--json", "--kinds", "0,1,2"]
+    arguments = ["validate", str(run.path), str(path), "--until", "90", "--json", "--only", "0,1,2"]
     passed = CliRunner().invoke(app, arguments)
     assert passed.exit_code == 0, passed.exception
     assert json.loads(passed.stdout)["passed"]
@@ -297,4 +297,4 @@ def test_the_command_passes_and_fails_with_the_right_exit_code(
         assert f"<th>{word}</th>" not in page
     assert "longest response time" not in page
     for bad in ("5", "", "0,,1"):
-        assert isinstance(CliRunner().invoke(app, [*arguments[:3], "--kinds", bad]).exception, BadArgument)
+        assert isinstance(CliRunner().invoke(app, [*arguments[:3], "--only", bad]).exception, BadArgument)

@@ -48,7 +48,7 @@ def cuboid(run: Path, folder: Path, batches: int) -> Subject:
         rows = [(stock, (stock * 37 + number * 11 + i * 5) % 97) for i in range(20) for stock in range(7)]
         file = _csv(ticks / f"{number:03d}.csv", "stock_id,price", [*rows, ("", 5)])
         os.utime(file, (1_000_000 + number, 1_000_000 + number))
-    return Subject.of(["cuboid", "run", "--from", str(ticks), "--schema", SCHEMA, "--fragments", "2"])
+    return Subject.of(["cuboid", "run", "--input", str(ticks), "--schema", SCHEMA, "--fragments", "2"])
 
 
 def _csv(file: Path, header: str, rows: Sequence[Sequence[object]]) -> Path:

@@ -295,7 +295,7 @@ def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) ->
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="--kinds floods: unknown"):
+    with pytest.raises(BadArgument, match="--only floods: unknown"):
         Campaign(TOLL, tmp_path, 1, 1, ("floods",))
 
 

@@ -91,7 +91,7 @@ class Tolling:
 
     def start(self, environment: dict[str, str] | None = None) -> Engine:
         command = [*SLIPSTREAM, "toll", f"kafka:{self.broker}/{self.source}", "--out", str(self.out)]
-        command += ["--encoding", "train", "--sink", f"kafka:{self.broker}/{self.target}", "--master", "local[2]"]
+        command += ["--format", "train", "--to", f"kafka:{self.broker}/{self.target}", "--master", "local[2]"]
         return Engine(command, self.out, self.out.parent / "engine.log", environment or {})
 
     def finish(self) -> None:
@@ -144,12 +144,12 @@ def ticks() -> list[bytes]:
 
 #: what a job of each kind reads from a topic, and its command
 READERS: dict[str, tuple[Callable[[Run], list[bytes]], Callable[[str], list[str]]]] = {
-    "archive": (trains, lambda topic: ["archive", topic, "--encoding", "train"]),
+    "archive": (trains, lambda topic: ["archive", topic, "--format", "train"]),
     "network": (
         lambda _: cars(),
         lambda topic: ["network", "run", str(EXAMPLES / "networks" / "slow_segments.yaml"), "--input", f"cars={topic}"],
     ),
-    "cuboid": (lambda _: ticks(), lambda topic: ["cuboid", "run", "--from", topic, "--schema", SCHEMA]),
+    "cuboid": (lambda _: ticks(), lambda topic: ["cuboid", "run", "--input", topic, "--schema", SCHEMA]),
 }
 
 

@@ -187,7 +187,7 @@ def test_a_run_without_history_is_known_as_such(tmp_path: Path) -> None:
 def test_an_existing_history_is_replaced_only_on_request(copy: Run, spark: SparkSession) -> None:
     with pytest.raises(BadArgument, match="exists") as refusal:
         make_history(copy, spark, seed=8)
-    assert "--force" in refusal.value.hint
+    assert "--overwrite" in refusal.value.hint
     before = History.open(copy).index
     after = make_history(copy, spark, seed=8, replace=True).index
     assert before is not None
@@ -210,7 +210,7 @@ def test_a_missing_or_cut_file_is_named(copy: Run, name: str) -> None:
     file.unlink()
     with pytest.raises(BadInput, match=f"{name}: missing") as refusal:
         History.open(copy)
-    assert "slipstream history RUN --force" in refusal.value.hint
+    assert "slipstream history RUN --overwrite" in refusal.value.hint
 
 
 def test_changed_contents_are_found_by_verify(copy: Run) -> None:

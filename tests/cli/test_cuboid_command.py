@@ -137,7 +137,7 @@ def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream
         ("CREATE PATTERN p AS (1, 2)", "declares 0 cuboids"),
         ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "has a name"),
     ):
-        told = slipstream("cuboid", "run", "--from", tmp_path, "--schema", schema, "--out", tmp_path / "out")
+        told = slipstream("cuboid", "run", "--input", tmp_path, "--schema", schema, "--out", tmp_path / "out")
         assert told.code == 2
         assert message in told.err
 
@@ -178,12 +178,12 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
         ("good.csv", f"{STOCK}; CREATE QUERY rejects AS SELECT price FROM stock", "new", "cannot be named rejects"),
     ):
         told = slipstream(
-            "cuboid", "run", "--from", tmp_path / given, "--schema", schema.replace("AST(3)", "AST(4)"), "--out",
+            "cuboid", "run", "--input", tmp_path / given, "--schema", schema.replace("AST(3)", "AST(4)"), "--out",
             tmp_path / target,
         )  # fmt: skip
         assert (told.code, told.out) == (2, ""), told.err
         assert complaint in " ".join(told.err.split())
-    good = ("cuboid", "run", "--from", tmp_path / "good.csv", "--schema", STOCK, "--out", tmp_path / "new")
+    good = ("cuboid", "run", "--input", tmp_path / "good.csv", "--schema", STOCK, "--out", tmp_path / "new")
     assert "not in increasing order" in slipstream(*good, "--ranges", "5,3").err
     assert "--max-rejects 2: not a share" in slipstream(*good, "--max-rejects", "2").err
     assert slipstream("cuboid", "query", out, "SELECT prise FROM stock", "--spark").code == 2
@@ -199,7 +199,7 @@ def test_a_single_file_fills_a_cuboid_and_rejects_decide(spark, slipstream: Slip
     (tmp_path / "in" / "ticks [1], a.csv").write_text("stock_id,price\n1,2.5\n1,3.5\n2,4\nx,5\n")
     (tmp_path / "in" / "ticks 1.csv").write_text("stock_id,price\n7,1\n")
     told = slipstream(
-        "cuboid", "run", "--from", tmp_path / "in" / "ticks [1], a.csv", "--schema", STOCK, "--out", tmp_path / "out",
+        "cuboid", "run", "--input", tmp_path / "in" / "ticks [1], a.csv", "--schema", STOCK, "--out", tmp_path / "out",
         "--max-rejects", "25%", "--json",
     )  # fmt: skip
     assert told.code == 0, told.err
@@ -209,7 +209,15 @@ def test_a_single_file_fills_a_cuboid_and_rejects_decide(spark, slipstream: Slip
 
     (tmp_path / "in" / "text.csv").write_text("stock_id,price\na,2.5\nb,3.5\n")
     refused = slipstream(
-        "cuboid", "run", "--from", tmp_path / "in" / "text.csv", "--schema", STOCK, "--out", tmp_path / "text", "--json"
+        "cuboid",
+        "run",
+        "--input",
+        tmp_path / "in" / "text.csv",
+        "--schema",
+        STOCK,
+        "--out",
+        tmp_path / "text",
+        "--json",
     )
     assert refused.code == 3
     assert refused.json["rejected"] == refused.json["rows"] == 2
@@ -224,7 +232,7 @@ def test_keys_that_are_texts_are_kept_and_looked_up(spark, slipstream: Slipstrea
     schema = "CREATE CUBOID car (vin STRING KEY, speed INT AST(3)); CREATE QUERY slow AS SELECT vin, speed[0] AS s "
     schema += "FROM car WHERE speed[0] < 20 AND vin <> 'slow but known'"
     (tmp_path / "in").mkdir()
-    command = ("cuboid", "run", "--from", tmp_path / "in", "--schema", schema, "--out", tmp_path / "out",
+    command = ("cuboid", "run", "--input", tmp_path / "in", "--schema", schema, "--out", tmp_path / "out",
                "--fragments", 2, "--json")  # fmt: skip
     (tmp_path / "in" / "1.csv").write_text("vin,speed\nWVW 1,5\n007,50\nslow but known,3\nWVW 1,60\n")
     assert slipstream(*command).json["keys"] == 3
@@ -252,7 +260,7 @@ def test_after_a_failure_the_hint_is_true(
     for number, price in ((1, 2.5), (2, 3.5)):
         (tmp_path / "in" / f"{number}.csv").write_text(f"stock_id,price\n1,{price}\n")
         os.utime(tmp_path / "in" / f"{number}.csv", (number, number))
-    command = ("cuboid", "run", "--from", tmp_path / "in", "--schema", STOCK, "--out", tmp_path / "out", "--json")
+    command = ("cuboid", "run", "--input", tmp_path / "in", "--schema", STOCK, "--out", tmp_path / "out", "--json")
     monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.after-journal:{tmp_path / 'failed'}:ENOSPC")
     failed = slipstream(*command)
     assert failed.code == 4

@@ -99,9 +99,9 @@ def test_sumo_needs_a_map_and_the_text_takes_none(slipstream: Slipstream, tmp_pa
     )
     (tmp_path / "map.toml").write_text("[edges.m]\nexpressway = 0\ndirection = 0\noffset = 0\n")
     command = ("import", tmp_path / "fcd.xml", "--out", tmp_path / "run")
-    assert slipstream(*command, "--from", "sumo").code == 2
+    assert slipstream(*command, "--format", "sumo").code == 2
     assert slipstream(*command, "--map", tmp_path / "map.toml").code == 2
-    made = slipstream(*command, "--from", "sumo", "--map", tmp_path / "map.toml", "--json")
+    made = slipstream(*command, "--format", "sumo", "--map", tmp_path / "map.toml", "--json")
     assert made.code == 0
     assert made.json["tuples"] == made.json["vehicles"] == 1
 
@@ -110,7 +110,7 @@ def test_vehicles_that_sumos_map_leaves_out_are_rejects(slipstream: Slipstream, 
     seen = "".join(f'<vehicle id="{lane}" lane="{lane}_0" pos="1" speed="9"/>' for lane in "mxyz")
     (tmp_path / "fcd.xml").write_text(f'<fcd-export><timestep time="0">{seen}</timestep></fcd-export>')
     (tmp_path / "map.toml").write_text("[edges.m]\nexpressway = 0\ndirection = 0\noffset = 0\n")
-    command = ("import", tmp_path / "fcd.xml", "--from", "sumo", "--map", tmp_path / "map.toml")
+    command = ("import", tmp_path / "fcd.xml", "--format", "sumo", "--map", tmp_path / "map.toml")
     assert slipstream(*command, "--out", tmp_path / "a").code == 0
     assert slipstream(*command, "--out", tmp_path / "b", "--max-rejects", "75%").code == 0
     ended = slipstream(*command, "--out", tmp_path / "c", "--max-rejects", "0.5")

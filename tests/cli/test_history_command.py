@@ -35,7 +35,7 @@ def test_makes_a_history_once_and_refuses_to_make_another_in_its_place(
     other = slipstream("history", run)
     assert (other.code, other.out) == (2, "")
     assert "exists" in other.err
-    assert "--force" in other.err
+    assert "--overwrite" in other.err
 
 
 def test_a_damaged_run_ends_with_one_message(slipstream: Slipstream, tmp_path: Path) -> None:

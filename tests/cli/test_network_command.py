@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from commands import Slipstream
+from slipstream._cli.network.options import parse_rates, rates_of
+from slipstream._errors import BadArgument
 from slipstream._network import files
 from slipstream._network.running.run_folder import Execution
+from slipstream._network.running.trains import last_arrival
 from slipstream._spark import session
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
@@ -81,7 +85,11 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "no such file", ("run", BORDER, *new, *good, "--functions", tmp_path / "none.py")),
         (3, "cannot be read", ("check", tmp_path / "none.yaml")),
         (2, "--rate soldier: no such source", ("check", BORDER, "--rate", "soldier=3", *good)),
+        (2, "--rate soldier: no such source", ("run", BORDER, *new, *good, "--rate", "soldier=3")),
+        (2, "--rate 0: not a number of tuples per second", ("run", BORDER, *new, *good, "--rate", "0")),
+        (2, "--rate soldiers=: not a number", ("check", BORDER, "--rate", "soldiers=", *good)),
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "soldiers=3")),
+        (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "3")),
         (2, "no such file", ("describe", BORDER, "--input", "soldiers=none.csv")),
         (2, "its folder is not there", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
         (2, "no network runs here", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
@@ -165,7 +173,7 @@ def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
     (tmp_path / "in" / "1.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = ("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out")
     monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.before-journal:{tmp_path / 'failed'}:ENOSPC")
-    failed = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--encoding", "json", "--optimise")
+    failed = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise")
     assert failed.code == 4
     told = " ".join(failed.err.split())
     assert "measuring by the tuples that are there: 200 of cars (at most 100,000, or 3 s of reading)" in told
@@ -182,8 +190,43 @@ def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
 def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstream: Slipstream, tmp_path: Path) -> None:
     (tmp_path / "net.yaml").write_text(SPEEDS)
     (tmp_path / "in").mkdir()
-    told = slipstream("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out", "--optimise", "--encoding",
+    told = slipstream("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out", "--optimise", "--format",
                       "json", "--input", f"cars={tmp_path / 'in'}")  # fmt: skip
     assert told.code == 0, told.err
     assert "nothing of cars is there to measure by; the network runs as it is written" in " ".join(told.err.split())
     assert files.load(tmp_path / "out" / "network.yaml") == files.load(tmp_path / "net.yaml")
+
+
+TWO = """
+network: two
+version: 1
+sources:
+  slow: {time: integer}
+  fast: {time: integer}
+boxes:
+  both: {union: true, from: [slow, fast]}
+outputs: {all: {from: both}}
+"""
+
+
+def test_trains_and_rates_of_a_recording_may_differ_by_source(tmp_path: Path) -> None:
+    tables = dict.fromkeys(("slow", "fast"), pa.table({"time": range(6)}))
+    made = Execution.record(
+        tmp_path, files.loads(TWO), tables, train={"slow": 2, "fast": 6}, rate={"slow": 1, "fast": 2}
+    )
+    found = {f"{train.parent.name}/{train.name[:-8]}": last_arrival(train) / 1e6 for train in made.waiting()}
+    assert found == {
+        "fast/train-00000000": 2.5,
+        "slow/train-00000000": 1.0,
+        "slow/train-00000001": 3.0,
+        "slow/train-00000002": 5.0,
+    }
+
+
+def test_a_rate_is_of_every_source_or_of_one() -> None:
+    network = files.loads(TWO)
+    assert rates_of(network, {}) == {}
+    assert rates_of(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
+    assert rates_of(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
+    with pytest.raises(BadArgument, match=r"no --rate for slow\."):
+        rates_of(network, parse_rates(["fast=1000"]))

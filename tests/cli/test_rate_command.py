@@ -56,7 +56,7 @@ def test_an_interrupted_search_says_what_it_knows(
     plain = " ".join(done.err.split())
     if ended:
         assert "L = 2 held so far" in plain
-        assert "slipstream rate --from 2 --to 600 --window 120s --probe 30s --engine slipstream" in plain
+        assert "slipstream rate --min 2 --max 600 --window 120s --probe 30s --engine slipstream" in plain
     else:
         assert "before any L held" in plain
 

@@ -54,7 +54,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cars.csv").write_text("car,ts\n")
     with pytest.raises(BadArgument, match="no field for time, vid, spd"):
         reading(str(tmp_path / "cars.csv"), "csv")
-    with pytest.raises(BadArgument, match="do not go with --encoding text"):
+    with pytest.raises(BadArgument, match="do not go with --format text"):
         reading("feed.dat", "text", columns={"vid": "car"})
     with pytest.raises(BadArgument, match="unknown"):
         reading("feed.dat", "xml")

@@ -74,7 +74,7 @@ def door_to(door: str, folder: Path, broker: str) -> tuple[str, str]:
 def following(door: str, encoding: str, folder: Path, broker: str = "", *options: object) -> Iterator[Live]:
     """An engine that follows a door; killed at the end, should it still be there."""
     source, to = door_to(door, folder, broker)
-    command = slipstream("toll", source, "--follow", "--encoding", encoding, "--out", folder / "out", *options)
+    command = slipstream("toll", source, "--follow", "--format", encoding, "--out", folder / "out", *options)
     with (folder / "engine.log").open("wb") as log:
         engine = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
@@ -87,7 +87,7 @@ def following(door: str, encoding: str, folder: Path, broker: str = "", *options
 
 def drive(run: Path, live: Live, encoding: str, seconds: int, *, speed: float = 1.0) -> subprocess.Popen[bytes]:
     """The driver, on its way."""
-    command = slipstream("drive", run, "--to", live.to, "--encoding", encoding, "--until", seconds, "--end")
+    command = slipstream("drive", run, "--to", live.to, "--format", encoding, "--until", seconds, "--end")
     return subprocess.Popen(
         [*command, "--speed", str(speed), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

@@ -80,7 +80,7 @@ def test_a_topic_is_tolled_into_another(broker: str, encoding: str, tmp_path: Pa
     send(broker, source, [*messages, b""])
     out = tmp_path / "out"
     command = [sys.executable, "-m", "slipstream", "toll", f"kafka:{broker}/{source}", "--out", str(out)]
-    command += ["--encoding", encoding, "--sink", f"kafka:{broker}/{target}"]
+    command += ["--format", encoding, "--to", f"kafka:{broker}/{target}"]
     for _ in range(2):  # the second start finds everything done and sends nothing twice
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def test_all_partitions_are_read_at_once_and_no_secret_is_written(broker: str, e
     config = tmp_path / "kafka.conf"
     config.write_text(f"client.id={SECRET}\nschema.registry.basic.auth.user.info=me:{SECRET}\n")
     command = [sys.executable, "-m", "slipstream", "toll", f"kafka:{broker}/{topic}", "--out", str(out)]
-    command += ["--encoding", encoding, "--parallel", "2", "--kafka-config", str(config)]
+    command += ["--format", encoding, "--parallel", "2", "--kafka-config", str(config)]
     with registry() as schemas:
         if encoding == "avro":
             schemas.register(topic, 9, "AVRO", json.dumps(AVSC))

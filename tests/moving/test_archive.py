@@ -156,7 +156,7 @@ def test_what_is_no_archive_is_refused(spark, feed, tmp_path, slipstream):
     (tmp_path / "old" / "checkpoint" / "engine.json").touch()
     for arguments, word in (
         (["none.dat"], "no such file"),
-        ([".", "--encoding", "xml"], "--encoding"),
+        ([".", "--format", "xml"], "--format"),
         ([".", "--speed", "-1"], "--speed"),
         ([feed, "--out", tmp_path / "mine"], "not the folder of an archive job"),
         ([feed, "--out", tmp_path / "old"], "written by Slipstream 0.1"),

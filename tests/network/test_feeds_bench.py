@@ -92,7 +92,7 @@ def rate(broker: str, topic: str, encoding: str, folder: Path) -> float:
     (folder / "net.yaml").write_text(NETWORK)
     source = f"cars=kafka:{broker}/{topic}"
     command = [sys.executable, "-m", "slipstream", "network", "run", folder / "net.yaml", "--input", source]
-    command += ["--encoding", encoding, "--out", folder / "out"]
+    command += ["--format", encoding, "--out", folder / "out"]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     run = Execution.open(folder / "out")
     entries = run.monitor.entries()

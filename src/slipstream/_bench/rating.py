@@ -319,7 +319,7 @@ class Search:
             return tried
         out = self.folder(expressways, self.window)
         command = [sys.executable, "-m", "slipstream", "validate", str(self.run.path), str(out)]
-        command += ["--multiply", str(expressways), "--kinds", self.engine.kinds]
+        command += ["--multiply", str(expressways), "--only", self.engine.kinds]
         command += ["--since", str(self.window.since), "--until", str(self.window.until)]
         say(f"L = {expressways}: validating ...")
         command += ["--report", str(out / "report.html")]
@@ -346,7 +346,7 @@ def rate(search: Search) -> Rating:
     if not confirmed:
         raise CheckFailed(
             f"No L from {search.least} on held: {tries[-1].why if tries else 'nothing was tried'}.",
-            hint=f"The tries are in {search.out}; a smaller --from starts lower.",
+            hint=f"The tries are in {search.out}; a smaller --min starts lower.",
         )
     best, window = confirmed[-1], search.window
     cores = psutil.cpu_count() or 1

@@ -52,7 +52,7 @@ def parse_numbers(text: str) -> list[int]:
     except ValueError:
         out = [0]
     if not out or any(number not in NUMBERS for number in out):
-        raise BadArgument(f"--queries {text}: not among 1 to 17.", hint="Write for example --queries 1-5,17.")
+        raise BadArgument(f"--only {text}: not among 1 to 17.", hint="Write for example --only 1-5,17.")
     return out
 
 

@@ -63,7 +63,7 @@ Make = Callable[[Site], Fault]
 
 
 def faults_for(subject: Subject) -> dict[str, list[Make]]:
-    """The faults that can strike a job, by the names that ``--kinds`` takes."""
+    """The faults that can strike a job, by the names that ``--only`` takes."""
     saved = next(point for point in subject.points if point.endswith(".after-save"))
     partly = (saved, "outputs.between-tables", "outputs.before-journal", "outputs.after-journal")
     return {
@@ -127,7 +127,7 @@ class Campaign:
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in SHARES:
-                raise BadArgument(f"--kinds {kind}: unknown.", hint=f"There are: {', '.join(SHARES)}.")
+                raise BadArgument(f"--only {kind}: unknown.", hint=f"There are: {', '.join(SHARES)}.")
         self.makes = {**faults_for(self.subject), **self.makes}
         self.records = self._noted()
         # what is left of a campaign that was interrupted must not throw the same dice again

@@ -37,7 +37,7 @@ class Subject:
 
         >>> Subject.of(["runs/small"]).command
         ('toll', 'runs/small', '--compact-every', '4', '--batch-seconds', '3')
-        >>> Subject.of(["cuboid", "run", "--from", "ticks"]).kind
+        >>> Subject.of(["cuboid", "run", "--input", "ticks"]).kind
         'cuboid'
         """
         given = ("toll", *words) if len(words) == 1 else tuple(words)

@@ -76,7 +76,7 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
     xways = stored_expressways(run)
     stride = run.manifest.vid_stride
     needs = len(xways) * EXPRESSWAY_BYTES + run.manifest.vehicles * VEHICLE_BYTES + 4 * stride * TOLL_DAYS
-    hint = "--force makes it again; --csv exports the one that is there."
+    hint = "--overwrite makes it again; --csv exports the one that is there."
     with staging.staged(run.path / FOLDER, needs_bytes=needs, replace=replace, label="", hint=hint) as stage:
         for name in ("segments", "tolls", "arrays"):
             (stage / name).mkdir()

@@ -17,6 +17,7 @@ import typer
 from slipstream import __version__
 from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network
 from slipstream._cli import console as console_page
+from slipstream._cli.common.usage import UsageError, explain
 from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll
 from slipstream._cli.machine import doctor, examples, prepare
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
@@ -87,16 +88,21 @@ def run() -> None:
     """Run the command line in a process that goes on; the one place where an error becomes a message and a code."""
     try:
         _check_working_folder()
-        app()
+        code = app(standalone_mode=False, prog_name="slipstream")
+        # Ctrl-C comes out of Typer as this, without a word
+        if code == STOPPED:
+            console.print("slipstream: stopped. The same command resumes where it was, or starts again.")
+        sys.exit(code)
     except SlipstreamError as error:
         _tell(error)
+    except UsageError as error:
+        if (told := explain(error)) is None:
+            sys.exit(BadArgument.exit_code)
+        _tell(told)
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):
             # Typer makes an error of it
             _leave_pipe()
-        # Ctrl-C comes out of Typer as this, without a word
-        if left.code == STOPPED:
-            console.print("slipstream: stopped. The same command goes on where it was, or starts again.")
         raise
     except BrokenPipeError:
         _leave_pipe()

@@ -11,8 +11,8 @@ from slipstream._cli.common.checks import check_folder
 from slipstream._cli.common.jobs import (
     Columns,
     CompactEvery,
-    Encoding,
     Fields,
+    Format,
     KafkaConfig,
     MessageSchema,
     SchemaRegistry,
@@ -53,7 +53,7 @@ def archive(
         int | None, typer.Option(help="Seconds a tuple may be late; trips wait as long. [default: 60, live 2]")
     ] = None,
     silence: Silence = 5.0,
-    encoding: Encoding = "",
+    format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
@@ -100,7 +100,7 @@ def archive(
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
         silence=silence,
-        encoding=encoding or encoding_of(source, TEXT),
+        encoding=format_ or encoding_of(source, TEXT),
         columns=mapped(columns),
         fields=named(fields),
         kafka=read_settings(kafka_config or []),

@@ -57,7 +57,7 @@ def generate(
     script_odds: Annotated[
         bool, typer.Option("--script-odds", help="1, 2, 3 destinations with 80, 10, 10 %, as in the script.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, other data.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same data.")] = 1,
     metres: Metres = False,
     master: Master = LOCAL,
     conf: Conf = None,
@@ -174,7 +174,7 @@ def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json =
 @app.command()
 def run(
     data: Data,
-    numbers: Annotated[str, typer.Option("--queries", help="Which, for example 1-5,17.")] = "1-17",
+    numbers: Annotated[str, typer.Option("--only", help="Only these queries, such as 1-5,17.")] = "1-17",
     as_: As = "both",
     out: Annotated[Path | None, typer.Option("--out", help="Where the answers go; DATA/answers by default.")] = None,
     master: Master = LOCAL,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,9 @@ from slipstream._cli.common.checks import check_folder
 from slipstream._cli.common.options import Json, show
 from slipstream._errors import CheckFailed
 from slipstream._tools.progress import say
+
+#: the first campaign in a folder; one that was interrupted resumes with its own
+SEED = 1
 
 
 def chaos(
@@ -24,8 +26,11 @@ def chaos(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where jobs run and the report goes.")],
     faults: Annotated[int, typer.Option(min=1, help="How many faults.")] = 200,
-    seed: Annotated[int | None, typer.Option(help="Which faults, where chance decides. [default: any]")] = None,
-    kinds: Annotated[str | None, typer.Option(help="Only these, separated by commas. [default: all]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Which faults, where chance decides. [default: 1]")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="KINDS", help="Only these kinds of faults, separated by commas. [default: all]"),
+    ] = None,
     batch_seconds: Annotated[
         int, typer.Option(min=1, help="Of toll and archive: seconds of a run per batch. Fewer make more commits.")
     ] = 3,
@@ -48,11 +53,11 @@ def chaos(
 
     `slipstream chaos runs/first --faults 20 --out chaos` tolls the run
 
-    `slipstream chaos --kinds failpoints --out chaos -- archive runs/first`
+    `slipstream chaos --only failpoints --out chaos -- archive runs/first`
 
     `slipstream chaos --out chaos -- network run net.yaml --input cars=cars.csv --train 100` a hundred tuples per batch
 
-    `slipstream chaos --out chaos -- cuboid run --from ticks --schema stocks.sql` a batch per file
+    `slipstream chaos --out chaos -- cuboid run --input ticks --schema stocks.sql` a batch per file
     """
     from slipstream._chaos import NOTES
     from slipstream._feeds.run import Run
@@ -66,8 +71,8 @@ def chaos(
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
     begun = seed_in(out) if seed is None else seed
-    chosen = random.SystemRandom().randrange(10**9) if begun is None else begun
-    wanted = tuple(kinds.split(",")) if kinds else tuple(SHARES)
+    chosen = SEED if begun is None else begun
+    wanted = tuple(only.split(",")) if only else tuple(SHARES)
     campaign = Campaign(subject, out.absolute(), faults, chosen, wanted, pause_s=pause_seconds)
     say(f"seed {chosen}")
     try:

@@ -18,7 +18,7 @@ from slipstream._cli.common.checks import check_new, check_writable
 from slipstream._cli.common.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream._cli.common.tables import print_table, shown
-from slipstream._cli.network.options import Encoding
+from slipstream._cli.network.options import Format
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.kafka import read_settings
 from slipstream._spark import session
@@ -84,14 +84,14 @@ def ticks(
 @app.command()
 def run(
     source: Annotated[
-        str, typer.Option("--from", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+        str, typer.Option("--input", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
     ],
     schema: Annotated[
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
     follow: Annotated[bool, typer.Option(help="Keep running while the file, folder or topic grows.")] = False,
-    encoding: Encoding = "",
+    format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
@@ -114,11 +114,11 @@ def run(
 
     Examples:
 
-    `slipstream cuboid run --from ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
+    `slipstream cuboid run --input ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
 
     `CREATE CUBOID stock (stock_id INT KEY, price AST(10))`
 
-    `slipstream cuboid run --from kafka:127.0.0.1:9092/ticks --follow --columns stock_id=id --schema stocks.sql --out
+    `slipstream cuboid run --input kafka:127.0.0.1:9092/ticks --follow --columns stock_id=id --schema stocks.sql --out
     stocks` a live topic of JSON
     """
     from slipstream._cuboid import declare
@@ -139,7 +139,7 @@ def run(
         feed = reading(
             source,
             cuboid,
-            encoding=encoding,
+            encoding=format_,
             columns=mapped,
             fields=named(fields),
             follow=follow,

@@ -32,7 +32,7 @@ def reading(
     settings: Sequence[tuple[str, str]] = (),
     definition: Definition | None = None,
 ) -> Feed:
-    """The feed that ``--from`` names; one without the fields that a cuboid needs is refused."""
+    """The feed that ``--input`` names; one without the fields that a cuboid needs is refused."""
     wanted = columns_of(schema)
     _check_there(where, encoding, follow=follow)
     encoding = encoding or encoding_of(where)
@@ -54,15 +54,15 @@ def _check_there(where: str, encoding: str, *, follow: bool) -> None:
     if where.startswith((KAFKA, TCP)):
         return
     if not Path(where).exists() and not follow:
-        raise BadArgument(f"--from {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
+        raise BadArgument(f"--input {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
     name = first_file(where)
     if encoding:
         return
     if not name or not Path(where).exists():
-        raise BadArgument(f"--from {where}: no file there.", hint="Say how its files will be written: --encoding csv.")
+        raise BadArgument(f"--input {where}: no file there.", hint="Say how its files will be written: --format csv.")
     if not encoding_of(name, ""):
         raise BadArgument(
-            f"--from {where}: unknown format {PurePath(name).suffix}.", hint="Say how it is written: --encoding csv."
+            f"--input {where}: unknown format {PurePath(name).suffix}.", hint="Say how it is written: --format csv."
         )
 
 

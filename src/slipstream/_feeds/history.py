@@ -54,7 +54,7 @@ TOLL_XWAYS = "arrays/toll_xways.npy"
 
 Means = npt.NDArray[np.float32]
 
-_AGAIN = "Make it again: slipstream history RUN --force"
+_AGAIN = "Make it again: slipstream history RUN --overwrite"
 
 
 def day_of_week(day: int) -> int:

@@ -46,12 +46,12 @@ def reading(
     if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
         if columns or fields:
             raise BadArgument(
-                f"--columns and --fields do not go with --encoding {encoding}.", hint=f"Give {', '.join(NAMED)}."
+                f"--columns and --fields do not go with --format {encoding}.", hint=f"Give {', '.join(NAMED)}."
             )
         return Feed(where, encoding, follow).reached_with(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
-        raise BadArgument(f"--encoding {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
+        raise BadArgument(f"--format {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
     schema = dict.fromkeys(FIELDS, "integer")
     optional = tuple(name for name in FIELDS if name not in REPORT)
     named = _fields(where, encoding, fields)

@@ -214,14 +214,14 @@ def _defined(decoding: Decoding, where: str, definition: Definition) -> Decoding
     if encoding not in MESSAGES:
         if given:
             raise BadArgument(
-                f"--encoding {encoding}: needs no schema.",
+                f"--format {encoding}: needs no schema.",
                 hint="--message-schema and --schema-registry go with avro and protobuf.",
             )
         return decoding
     own = encoding == AVRO and not where.startswith(KAFKA)  # an Avro file brings its schema
     if (definition.file is not None and definition.registry) or (given and own) or not (given or own):
         raise BadArgument(
-            f"--encoding {encoding}: " + ("an Avro file has its schema in it." if own else "which schema?"),
+            f"--format {encoding}: " + ("an Avro file has its schema in it." if own else "which schema?"),
             hint="Give --message-schema FILE or, of a topic, --schema-registry URL: one of them.",
         )
     if definition.file is not None:

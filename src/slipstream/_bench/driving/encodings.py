@@ -68,5 +68,5 @@ ENCODINGS = {
 def encoding(name: str) -> Encoding:
     """The encoding called ``name``."""
     if name not in ENCODINGS:
-        raise BadArgument(f"--encoding {name}: no such encoding.", hint=f"There are: {', '.join(ENCODINGS)}.")
+        raise BadArgument(f"--format {name}: no such encoding.", hint=f"There are: {', '.join(ENCODINGS)}.")
     return ENCODINGS[name]

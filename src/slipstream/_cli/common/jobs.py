@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 #: what people may call the column of a vehicle's id, which Linear Road calls vid
 ID = "id"
 
-Encoding = Annotated[
+Format = Annotated[
     str,
     typer.Option(
-        help="Of a feed: text, train, csv, json, parquet, arrow, avro or protobuf. By the file's name, otherwise text.",
+        "--format",
+        help="How a feed is written: text, train, csv, json, parquet, arrow, avro or protobuf. By default decided by "
+        "the file's name, otherwise text.",
         show_default=False,
     ),
 ]

@@ -43,8 +43,11 @@ def validate(
         Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
     ] = Order.AUTO,
     rules: Annotated[str, typer.Option(help="Rule set: 2004, or 2003 for the thesis' edition.")] = "2004",
-    kinds: Annotated[
-        str, typer.Option(metavar="KINDS", help="Judge these kinds alone; 4, travel time, is often not implemented.")
+    only: Annotated[
+        str,
+        typer.Option(
+            metavar="KINDS", help="Judge only these kinds of answers; 4, travel times, is often not implemented."
+        ),
     ] = "0,1,2,3,4",
     examples: Annotated[int, typer.Option(min=0, help="How many of each fault to show.")] = 5,
     as_json: Json = False,
@@ -59,7 +62,7 @@ def validate(
 
     Example: slipstream validate runs/first out/ --report report.html
     """
-    rule_set, judged = edition(rules), _kinds(kinds)
+    rule_set, judged = edition(rules), _kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
     from slipstream._bench.validation.validator import last_second
@@ -101,7 +104,7 @@ def validate(
 
 def _kinds(text: str) -> list[int]:
     if not re.fullmatch("[0-4](,[0-4])*", text):
-        raise BadArgument(f"--kinds {text}: not a list of kinds.", hint="Write for instance --kinds 0,1,2.")
+        raise BadArgument(f"--only {text}: not a list of kinds.", hint="Write for instance --only 0,1,2.")
     return [int(kind) for kind in text.split(",")]
 
 
@@ -137,7 +140,7 @@ def drive(
     speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
     fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
-    encoding: Annotated[str, typer.Option(help="text, json or train.")] = "text",
+    format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
     end: Annotated[
         bool, typer.Option("--end", help="Tell who follows the topic or folder that nothing more will come.")
     ] = False,
@@ -160,7 +163,7 @@ def drive(
     from slipstream._bench.driving.driver import drive as deliver
     from slipstream._bench.driving.encodings import encoding as encoding_called
 
-    form = encoding_called(encoding)
+    form = encoding_called(format_)
     plan = Plan.of(opened, speed, fast_forward_to, until)
     with closing(destination(to, form)) as open_destination:
         result = deliver(opened, plan, form.encode, open_destination)

@@ -33,7 +33,7 @@ class Target(StrEnum):
 def import_(
     file: Annotated[Path, typer.Argument(help="The file to import; .gz is read too.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The folder of the new run.", show_default=False)],
-    kind: Annotated[Source, typer.Option("--from", help="What the file is.")] = Source.LINEAR_ROAD,
+    kind: Annotated[Source, typer.Option("--format", help="What the file is.")] = Source.LINEAR_ROAD,
     map_file: Annotated[
         Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/how-to/sumo.md).")
     ] = None,
@@ -49,11 +49,11 @@ def import_(
     edges that the map does not have are left out; `--max-rejects` limits their share.
 
     Examples: `slipstream import datafile20seconds.dat --out runs/real`,
-    `slipstream import fcd.xml.gz --from sumo --map map.toml --out runs/sumo`
+    `slipstream import fcd.xml.gz --format sumo --map map.toml --out runs/sumo`
     """
     if (kind is Source.SUMO) != (map_file is not None):
         raise BadArgument(
-            "--map goes with --from sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
+            "--map goes with --format sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
         )
     check_there(file, map_file, what="file", hint="Give a file to import.")
     check_new(out)

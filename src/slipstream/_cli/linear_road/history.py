@@ -21,7 +21,7 @@ def history(
     run: Annotated[Path, typer.Argument(help="The run to make it for.", show_default=False)],
     seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 1,
     csv: Annotated[bool, typer.Option("--csv", help="Also write both tables as CSV, in RUN/history/csv.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the history that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the history that is there.")] = False,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
@@ -40,13 +40,13 @@ def history(
     from slipstream._feeds.run import Run
 
     opened = Run.open(run)
-    known = None if force else _known(opened, seed, csv=csv)
+    known = None if overwrite else _known(opened, seed, csv=csv)
     if known is None or csv:
         from slipstream._city.history import export_csv, make_history, stored_expressways
 
         stored_expressways(opened)
         spark = spark_session("history", master, conf)
-        known = known or make_history(opened, spark, seed=seed, replace=force)
+        known = known or make_history(opened, spark, seed=seed, replace=overwrite)
         if csv:
             export_csv(opened, spark)
     else:
@@ -78,7 +78,7 @@ def _known(run: Run, seed: int, *, csv: bool) -> History | None:
         check_new(
             history.folder,
             label="",
-            hint=f"Its seed is {history.index.seed}. --force makes it again with --seed {seed}.",
+            hint=f"Its seed is {history.index.seed}. --overwrite makes it again with --seed {seed}.",
         )
     return history
 

@@ -34,8 +34,8 @@ class Rated(StrEnum):
 
 def rate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
-    least: Annotated[int, typer.Option("--from", min=1, metavar="L", help="Where the search starts.")] = 1,
-    most: Annotated[int, typer.Option("--to", min=1, metavar="L", help="The most that is tried.")] = 600,
+    least: Annotated[int, typer.Option("--min", min=1, metavar="L", help="Where the search starts.")] = 1,
+    most: Annotated[int, typer.Option("--max", min=1, metavar="L", help="The most that is tried.")] = 600,
     window: Annotated[str, typer.Option(help="How long the rating must hold: 90s, 20m, 3h.")] = "20m",
     probe: Annotated[str, typer.Option(help="How long the tries of the search are: 30s, 2m.")] = "2m",
     full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
@@ -52,7 +52,7 @@ def rate(
     busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
     time over the whole window, and pass the validator, is the rating. Nothing else should run on the machine.
 
-    Example: slipstream rate --from 20 --window 5m --out rating
+    Example: slipstream rate --min 20 --window 5m --out rating
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
@@ -88,7 +88,7 @@ def _tell_progress(search: Search, run: Path | None) -> None:
     if not held:
         say("Interrupted before any L held. Nothing is rated.")
         return
-    options = f"--from {held} --to {search.most} --window {search.window.seconds}s --probe {search.probe}s"
+    options = f"--min {held} --max {search.most} --window {search.window.seconds}s --probe {search.probe}s"
     options += f" --engine {search.engine.name} --out {search.out}" + (f" --run {run}" if run else "")
     say(f"Interrupted. L = {held} held so far, not confirmed over the whole window and validated: it is no rating yet.")
     say(f"To continue from there: slipstream rate {options}")

@@ -12,8 +12,8 @@ from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.jobs import (
     Columns,
     CompactEvery,
-    Encoding,
     Fields,
+    Format,
     KafkaConfig,
     MessageSchema,
     SchemaRegistry,
@@ -54,7 +54,7 @@ def toll(
         int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
     ] = None,
     silence: Silence = 5.0,
-    encoding: Encoding = "",
+    format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
@@ -63,9 +63,12 @@ def toll(
     history: Annotated[
         Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
     ] = None,
-    sink: Annotated[
+    to: Annotated[
         list[str] | None,
-        typer.Option(help="Send the lines of output.csv on: console, or kafka:HOST:PORT/TOPIC. May be repeated."),
+        typer.Option(
+            metavar="WHERE",
+            help="Where the lines of output.csv go besides: console, or kafka:HOST:PORT/TOPIC. Repeatable.",
+        ),
     ] = None,
     archive: Annotated[
         bool, typer.Option("--archive", help="Make trajectories too: OUT/outputs/trips, as `slipstream archive` does.")
@@ -129,7 +132,7 @@ def toll(
         batch_seconds=batch_seconds,
         lateness=(2 if live else 60) if lateness is None else lateness,
         silence=silence,
-        encoding=encoding or encoding_of(input_, TEXT),
+        encoding=format_ or encoding_of(input_, TEXT),
         columns=mapped(columns),
         fields=named(fields),
         kafka=read_settings(kafka_config or []),
@@ -143,8 +146,8 @@ def toll(
         queries=_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        topics=tuple(_topic(name, kafka_config) for name in sink or [] if name != "console"),
-        show=_printed if "console" in (sink or []) else None,
+        topics=tuple(_topic(name, kafka_config) for name in to or [] if name != "console"),
+        show=_printed if "console" in (to or []) else None,
     )
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")

@@ -18,11 +18,14 @@ from slipstream._cli.network.options import (
     Functions,
     Inputs,
     Parallel,
+    Rates,
     Tables,
     load_network,
     measured,
     measured_again,
     pairs,
+    parse_rates,
+    rates_of,
     recordings,
     stored_tables,
 )
@@ -33,7 +36,7 @@ from slipstream._tools.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream._network.algebra import Network, Node
+    from slipstream._network.algebra import Node
     from slipstream._network.quality.analysis import Analysis
     from slipstream._network.quality.statistics import Statistics
     from slipstream._network.schemas import Checked
@@ -42,12 +45,7 @@ if TYPE_CHECKING:
 
 def check_network(
     file: File,
-    rates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rate", help="SOURCE=TUPLES_PER_SECOND: also say whether this machine sustains that. Needs --input."
-        ),
-    ] = None,
+    rates: Rates = None,
     inputs: Inputs = None,
     tables: Tables = None,
     headroom: Annotated[
@@ -60,15 +58,17 @@ def check_network(
 ) -> None:
     """Infer every arc's schema and refuse what cannot work, naming the box and the column.
 
-    With --rate and a sample (--input) it also measures every box and says whether the machine holds the load.
+    With --rate and a sample (--input for each source), it also measures every box and says whether this machine
+    sustains that rate.
     Leaves with exit code 3 when the network is refused, 5 when the load is too much.
     """
     from slipstream._network.schemas import check
 
-    wanted = _rates(rates or [])
+    asked = parse_rates(rates)
     network = load_network(file, functions)
+    wanted = rates_of(network, asked)
     check_there(*pairs("--input", inputs).values(), *pairs("--table", tables).values())
-    recorded = _recorded(network, wanted, inputs)
+    recorded = recordings(network, inputs) if wanted else {}
     stored = stored_tables(network, tables) if wanted else {}
     spark = spark_session("network check", master, conf, quick=not wanted)
     checked = check(network, spark)
@@ -87,26 +87,8 @@ def check_network(
     Console().print(table)
 
 
-def _recorded(network: Network, rates: dict[str, float], inputs: list[str] | None) -> dict[str, pa.Table]:
-    """The samples to measure by, one for each rate."""
-    sources = [source.name for source in network.sources]
-    for name in rates:
-        if name not in sources:
-            raise BadArgument(f"--rate {name}: no such source.", hint=f"There is: {', '.join(sources)}.")
-    if missing := [name for name in sources if rates and name not in rates]:
-        raise BadArgument(f"no --rate for {', '.join(missing)}.", hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.")
-    return recordings(network, inputs) if rates else {}
-
-
 def _cores(spark: Any) -> int:
     return int(spark.sparkContext.defaultParallelism)
-
-
-def _rates(given: list[str]) -> dict[str, float]:
-    try:
-        return {name: float(number) for name, number in (pair.split("=") for pair in given)}
-    except ValueError as error:
-        raise BadArgument(f"--rate {' '.join(given)}: not SOURCE=NUMBER.", hint="Write --rate reports=1000.") from error
 
 
 def _hold(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,11 +40,12 @@ Inputs = Annotated[
     ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
-Encoding = Annotated[
+Format = Annotated[
     str,
     typer.Option(
-        help="Encoding of feeds: csv, json, arrow, parquet, text, train, avro or protobuf. By the file's name, "
-        "otherwise json.",
+        "--format",
+        help="How feeds are written: csv, json, arrow, parquet, text, train, avro or protobuf. By default decided by "
+        "the file's name, otherwise json.",
         show_default=False,
     ),
 ]
@@ -54,6 +56,14 @@ Columns = Annotated[
         metavar="COLUMN=FIELD,...",
         help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
         "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
+    ),
+]
+Rates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rate",
+        metavar="N|SOURCE=N",
+        help="Tuples per second, of every source or of one. Repeatable.",
     ),
 ]
 To = Annotated[
@@ -79,6 +89,9 @@ Parallel = Annotated[
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
 
+#: tuples per second; below this a recording would never end
+LEAST_RATE = 0.001
+
 #: tuples of each source that are looked at to measure the boxes, and seconds that looking at a feed may take
 SAMPLE = 100_000
 _SECONDS = 3.0
@@ -93,6 +106,39 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
             raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
         found[name] = path
     return found
+
+
+def parse_rates(given: list[str] | None) -> dict[str, float]:
+    """Tuples per second as ``--rate`` gives them, by source; those of every source under the empty name.
+
+    >>> parse_rates(["100", "cars=2.5"])
+    {'': 100.0, 'cars': 2.5}
+    """
+    found = {}
+    for text in given or []:
+        source, _, number = text.rpartition("=")
+        try:
+            found[source] = float(number)
+        except ValueError:
+            found[source] = math.nan
+        if not LEAST_RATE <= found[source] < math.inf:
+            raise BadArgument(
+                f"--rate {text}: not a number of tuples per second.", hint="Write --rate 1000 or --rate reports=1000."
+            )
+    return found
+
+
+def rates_of(network: Network, given: Mapping[str, float]) -> dict[str, float]:
+    """The rate of every source; none if no ``--rate`` was given."""
+    sources = [source.name for source in network.sources]
+    for name in given:
+        if name and name not in sources:
+            raise BadArgument(f"--rate {name}: no such source.", hint=f"There is: {', '.join(sources)}.")
+    if not given:
+        return {}
+    if missing := [name for name in sources if name not in given and "" not in given]:
+        raise BadArgument(f"no --rate for {', '.join(missing)}.", hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.")
+    return {name: given.get(name, given.get("", 0.0)) for name in sources}
 
 
 def destinations(given: list[str] | None) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,13 +23,14 @@ from slipstream._cli.common.jobs import (
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
 from slipstream._cli.network.options import (
     Columns,
-    Encoding,
     File,
     Folder,
     Follow,
+    Format,
     Functions,
     Inputs,
     Parallel,
+    Rates,
     Tables,
     To,
     check_inputs,
@@ -39,6 +41,8 @@ from slipstream._cli.network.options import (
     load_network,
     measured,
     pairs,
+    parse_rates,
+    rates_of,
     recordings,
     sampled,
     stored_tables,
@@ -68,17 +72,15 @@ def run_network(
         int | None,
         typer.Option(
             min=1,
-            help="Tuples per train, which arrive and are processed together. Half a second's with --rate, else 50,000.",
+            help="Tuples per train, which arrive and are processed together. With --rate, half a second's; otherwise "
+            "50,000.",
             show_default=False,
         ),
     ] = None,
     tap: Annotated[
         list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
     ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(min=0.001, help="Tuples per second of each source; without it everything is there at once."),
-    ] = None,
+    rates: Rates = None,
     to: To = None,
     shed: Annotated[
         bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
@@ -93,7 +95,7 @@ def run_network(
     ] = False,
     follow: Follow = False,
     parallel: Parallel = None,
-    encoding: Encoding = "",
+    format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
     kafka_config: KafkaConfig = None,
@@ -127,17 +129,11 @@ def run_network(
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     check_message_schema(message_schema)
+    asked = parse_rates(rates)
     given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
-    mapped = bool(encoding or columns or fields or message_schema)
+    mapped = bool(format_ or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
-    if shed and not given:
-        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
-    if shed and not (rate or live):
-        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
-    if optimised and not given:
-        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
-    if live and rate:
-        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
+    _check_together(bool(given), live=live, shed=shed, optimised=optimised, paced=bool(asked))
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
@@ -150,6 +146,7 @@ def run_network(
     from slipstream._network.schemas import check
 
     network = load_network(file, functions)
+    paces = rates_of(network, asked)
     taps = _taps(network, tap)
     before = None if inputs else _begun(network, out)
     if before is not None and _is_complete(before, as_json):
@@ -162,7 +159,7 @@ def run_network(
             network,
             given,
             follow=follow,
-            encoding=encoding,
+            encoding=format_,
             columns=columns,
             fields=fields,
             settings=settings,
@@ -179,17 +176,29 @@ def run_network(
     checked = check(before.network if before else network, spark)
     if optimised and (known := sampled(found, settings) if live else recorded):
         checked = _better(spark, checked, known, stored)
-    controller = _controller(spark, checked, rate, recorded, stored) if shed else None
-    partitions = parallel or _partitions(spark, found, recorded, rate)
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(rate), rate, partitions, wheres)
+    controller = _controller(spark, checked, paces, recorded, stored) if shed else None
+    partitions = parallel or _partitions(spark, found, recorded, paced=bool(paces))
+    execution = before or _laid_out(checked, out, found, recorded, train or _train(paces), paces, partitions, wheres)
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
-    _drive(spark, execution, frames(spark, stored), controller, ALL if rate is not None else 1, compact_every)
+    _drive(spark, execution, frames(spark, stored), controller, ALL if paces else 1, compact_every)
     if not _goes_to_console(going):  # standard output is for tuples then
         _summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
     check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
+
+
+def _check_together(given: bool, *, live: bool, shed: bool, optimised: bool, paced: bool) -> None:
+    """Refuse options that do not go together."""
+    if shed and not given:
+        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
+    if shed and not (paced or live):
+        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
+    if optimised and not given:
+        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
+    if live and paced:
+        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
 
 
 def _destinations(
@@ -295,9 +304,9 @@ def _begun(network: Network, out: Path) -> Execution | None:
     return found
 
 
-def _train(rate: float | None) -> int:
+def _train(rates: Mapping[str, float]) -> int | dict[str, int]:
     """How many tuples make a train: few enough not to wait for each other, or many, since a batch costs a second."""
-    return max(round(rate / 2), 1) if rate else 50_000
+    return {source: max(round(rate / 2), 1) for source, rate in rates.items()} or 50_000
 
 
 def _laid_out(
@@ -305,8 +314,8 @@ def _laid_out(
     out: Path,
     found: dict[str, Feed],
     recorded: dict[str, pa.Table],
-    train: int,
-    rate: float | None,
+    train: int | Mapping[str, int],
+    rates: Mapping[str, float],
     parallel: int,
     to: dict[str, list[str]],
 ) -> Execution:
@@ -314,7 +323,7 @@ def _laid_out(
 
     if found:
         return Execution.on_feeds(out, checked.network, found, parallel=parallel, to=to)
-    return Execution.record(out, checked.network, recorded, train=train, rate=rate, parallel=parallel, to=to)
+    return Execution.record(out, checked.network, recorded, train=train, rate=rates or None, parallel=parallel, to=to)
 
 
 def _check_parallel(parallel: int | None, before: Execution | None) -> None:
@@ -326,13 +335,13 @@ def _check_parallel(parallel: int | None, before: Execution | None) -> None:
         )
 
 
-def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], rate: float | None) -> int:
+def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], *, paced: bool) -> int:
     """How many partitions pay: one where a batch's fixed cost matters more than what one core can do."""
     from slipstream._io.readers.topic import watermarks
     from slipstream._network.running.run_folder import LONG
 
     cores: int = spark.sparkContext.defaultParallelism
-    if any(feed.has_no_end for feed in found.values()) or rate:
+    if any(feed.has_no_end for feed in found.values()) or paced:
         return 1
     partitions = [len(watermarks(feed.topic) or ()) for feed in found.values() if feed.is_topic]
     is_long = sum(table.num_rows for table in recorded.values()) >= LONG
@@ -352,14 +361,18 @@ def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: d
 
 
 def _controller(
-    spark: Any, checked: Checked, rate: float | None, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]
+    spark: Any,
+    checked: Checked,
+    known: Mapping[str, float],
+    inputs: dict[str, pa.Table],
+    tables: dict[str, pa.Table],
 ) -> Controller:
     """What sheds load; of a feed neither rates nor costs are known before it comes."""
     from slipstream._network.quality.shedding import Controller
     from slipstream._network.quality.statistics import Statistics
 
     costs = measured(spark, checked, inputs, tables) if inputs else Statistics()
-    rates = {source.name: rate or 1.0 for source in checked.network.sources}
+    rates = {source.name: known.get(source.name, 1.0) for source in checked.network.sources}
     return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
 
 

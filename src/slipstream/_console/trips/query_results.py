@@ -71,7 +71,7 @@ def answer(data: Path, number: int, form: str, most: int) -> Answer:
     files = _files(data, number, form)
     if not files:
         raise NotThere(
-            f"Query {number} has not been run there.", hint=f"slipstream berlinmod run {data.name} --queries {number}"
+            f"Query {number} has not been run there.", hint=f"slipstream berlinmod run {data.name} --only {number}"
         )
     try:
         table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")

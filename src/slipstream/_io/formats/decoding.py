@@ -100,7 +100,7 @@ class Decoding:
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
-            raise BadArgument(f"--encoding {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
+            raise BadArgument(f"--format {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
         for name in self.columns:
             if name not in self.schema:
                 raise BadArgument(

@@ -101,7 +101,7 @@ def registered_fields(encoding: str, registry: Registry, topic: str) -> list[str
         return []
     if _KINDS.get(found.kind) != encoding:
         raise BadArgument(
-            f"{registry.url}: topic {topic} is written in {found.kind}, not {encoding}.", hint="Give that --encoding."
+            f"{registry.url}: topic {topic} is written in {found.kind}, not {encoding}.", hint="Give that --format."
         )
     return fields(encoding, found.text, "")
 

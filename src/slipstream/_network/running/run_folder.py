@@ -122,15 +122,17 @@ class Execution:
         network: Network,
         tables: Mapping[str, pa.Table],
         *,
-        train: int = 1000,
-        rate: float | None = None,
+        train: int | Mapping[str, int] = 1000,
+        rate: float | Mapping[str, float] | None = None,
         parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
-        """Lay out a folder with inputs that have been read already."""
+        """Lay out a folder with inputs that have been read already; a mapping has a length or rate for each source."""
         made = cls._begun(folder, network, parallel, to)
         for name, table in tables.items():
-            write_trains(folder / "waiting" / name, table, train, 0, rate)
+            size = train[name] if isinstance(train, Mapping) else train
+            pace = rate[name] if isinstance(rate, Mapping) else rate
+            write_trains(folder / "waiting" / name, table, size, 0, pace)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
         # last, so that a folder with part of the inputs is none that can be opened
         made._replace(FILE, files.dumps(network))

@@ -1,0 +1,45 @@
+"""What Typer says of a command line that it cannot read, as an error of ours: one look, and one form for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from slipstream._errors import BadArgument, SlipstreamError
+
+#: Typer's own errors; their class has no public name
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+#: options that had another name before; of several, the one that the command has
+RENAMED = {
+    "--encoding": ("--format",),
+    "--from": ("--input", "--format", "--min"),
+    "--to": ("--max",),
+    "--sink": ("--to",),
+    "--kinds": ("--only",),
+    "--queries": ("--only",),
+    "--force": ("--overwrite",),
+    "--as": ("--format",),
+}
+
+
+def explain(error: Any) -> SlipstreamError | None:
+    """The error in our words; nothing if it is the help that Typer shows when a group is called without a command."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return None
+    option = getattr(error, "option_name", None)
+    path = error.ctx.command_path if error.ctx else "slipstream"
+    hint = _renamed(option, error.ctx) or _similar(error) or f"`{path} --help` shows how to use it."
+    message = error.message if option else error.format_message()
+    return BadArgument(message if message.endswith((".", "?")) else f"{message}.", hint=hint)
+
+
+def _renamed(option: str | None, context: Any) -> str:
+    known = {name for parameter in (context.command.params if context else ()) for name in parameter.opts}
+    return next((f"It is {name} now." for name in RENAMED.get(option or "", ()) if name in known), "")
+
+
+def _similar(error: Any) -> str:
+    names = sorted(getattr(error, "possibilities", None) or ())
+    return f"Did you mean {' or '.join(names)}?" if names else ""
