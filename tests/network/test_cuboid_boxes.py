@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from cuboid.plain import members
+from network.stages_in_memory import run
 from network.test_streaming import bag
-from network.test_superbox import run
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import Feed, stream
 from slipstream._cuboid import declare, example_series

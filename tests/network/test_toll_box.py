@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from cuboid.test_published import accepted, check_cars
 from linear_road.engine_in_memory import Engine
 from linear_road.test_exactness import worlds
-from network.test_superbox import run
+from network.stages_in_memory import run
 from oracles.linear_road import answers
 from oracles.network_engines import Feed
 from oracles.streams import busy_stream

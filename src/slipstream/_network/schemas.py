@@ -310,7 +310,7 @@ class _Checker:
                 f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
                 hint=f"Correct {type(box).__name__}.outputs: it must give a schema for each of {', '.join(box.ports)}.",
             ) from error
-        for schema in inputs:
+        for schema in inputs[len(lender) :]:
             for column in box.key:
                 _known(f"{where}: key column", column, schema)
         return schemas

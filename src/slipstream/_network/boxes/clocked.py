@@ -3,6 +3,9 @@
 A group that falls silent need not speak again for its windows to close, and no group waits for its own next tuple. An
 arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
 other boxes made of the same arrival is never late.
+
+Groups may lie in several partitions, all of which hear the clock. So that their tuples have one order, those that the
+clock releases at once are ordered by window, and then by a hash of their group.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from slipstream._network.boxes.kernels import (
     ARRIVAL,
     INSTANT,
     ON,
+    PLACE,
+    PLACES,
     Horizon,
     Numbers,
     Released,
@@ -29,9 +34,13 @@ from slipstream._network.boxes.kernels import (
     sort_groups,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
-from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, in_groups
+from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, in_groups
 from slipstream._network.state.tables import INTEGER, Table
 from slipstream._tools.numba_tools import Longs
+
+#: bits of a place for the hash of a group, and the last window that has a place of its own
+_HASH = 38
+_FURTHEST = PLACES // (1 << _HASH) - 1
 
 
 class Pool:
@@ -70,6 +79,7 @@ class _Steps(NamedTuple):
 
     arrival: Longs
     instant: Longs
+    before: Numbers
     reached: Numbers
 
 
@@ -143,7 +153,7 @@ class ClockedKernel:
         before, after = horizons(zeros, told[ON], self._horizon.of(clock))
         moved = np.flatnonzero(after > before)
         clock.table.touch(zeros[:1][: moved.size])
-        return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], after[moved])
+        return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], before[moved], after[moved])
 
     def _rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _Rows:
         """The tuples that are in windows which end by now."""
@@ -171,8 +181,21 @@ class ClockedKernel:
         start, codes = self._grid.start(number), touched[group]
         trigger = np.searchsorted(steps.reached, self._grid.end(number))
         result = self._tuples.of(groups, codes, Sorted(rows.columns, order), begin, end, start, steps.arrival[trigger])
-        emitted = np.lexsort((codes, number, trigger))
+        if self.group_by:
+            result[PLACE] = self._places(result, number, steps.before, trigger)
+        emitted = np.lexsort((codes, number, result.get(PLACE, number), trigger))
         return {name: values[emitted] for name, values in result.items()}
+
+    def _places(self, result: Released, number: Longs, before: Numbers, trigger: Longs) -> Longs:
+        """The place of windows among those that one step of the clock closes: by their numbers, then by their groups.
+
+        It depends on nothing but the step, the window and the group.
+        """
+        ended = self._grid.ended(before)
+        is_first = (ended == np.iinfo(np.int64).min)[trigger]
+        further = np.where(is_first, _FURTHEST, number - np.where(is_first, 0, ended[trigger]))
+        group = hashes([result[name] for name in self.group_by], number.size) >> (63 - _HASH)
+        return np.asarray(np.minimum(further, _FURTHEST) << _HASH | group)
 
     def _settle(self, pool: Pool, rows: _Rows, codes: Longs, new: Columns, passing: Numbers) -> None:
         """Keep the tuples that are in windows which end later."""

@@ -382,6 +382,11 @@ class CuboidLookup(_Asking):
     by: str
     outer: bool = False
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What is asked for: the key of the cuboid."""
+        return (self.by,)
+
     def _query(self, keep: Keep) -> Query:
         wanted = ", ".join(f"{text} AS {name}" for name, text in self.columns.items())
         query = _parsed(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
+from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
 from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
 from slipstream._network.flow import Train, merging, no_tuples, ordinals, sorted_train
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 States: TypeAlias = Mapping[str, State | OperatorState]
 
 #: the n-th path by which a tuple reaches a box is so much later there than the first
-PATHS = 1 << 40
+PATHS = PLACES
 #: the address of tuples of which Spark computes something
 SPARK = 0
 #: of pairs of an outer look-up that Spark is still to check: which tuple it was, and which row, -1 for none
@@ -308,7 +308,8 @@ class Superbox:
         # a box that gives one tuple for each that it takes says so by giving the arrivals back
         if not any(trigger is side[ARRIVAL] for side in inputs):
             order, shed = order[trigger], shed[trigger]
-            order[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
+            place = released[PLACE] if PLACE in released else ordinals(trigger)
+            order[:, self.plan.levels[runner.node.name]] += place
         columns = {name: released[old] for name, old in zip(runner.origin.columns, runner.results, strict=True)}
         train = Train(released[TS], shed, order, columns)
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
