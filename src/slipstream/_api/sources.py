@@ -25,6 +25,7 @@ from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of
 from slipstream._network.algebra import Schema
 from slipstream._network.running.filling import is_run
 from slipstream._network.tasks.frames import FrameFeed
+from slipstream._tools.locations import local
 from slipstream._tools.staging import staged
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def read(
     """
     if isinstance(where, Source):
         return _of_source(where, name)
-    place = str(where)
+    place = local(where) if isinstance(where, str) else str(where)
     if is_run(place):
         return _of_run(place, columns or {}, name)
     format = format or encoding_of(place)
