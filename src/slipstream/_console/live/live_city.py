@@ -23,6 +23,7 @@ from slipstream._console.live.notices import Told, Word
 from slipstream._console.live.published_city import Published
 from slipstream._console.live.roads import Roads, Traffic
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, Vehicle, has_snapshot
+from slipstream._console.overview import is_at_work, state_of
 from slipstream._console.refusals import NotNow
 from slipstream._console.workspace import Workspace
 from slipstream._feeds.clock import FULL_SPEED
@@ -154,6 +155,10 @@ class Subject:
         return self.published.traffic(second), self.published.word()
 
 
+#: what a job of another process does -> what the page calls it; it has ended otherwise
+_ELSEWHERE: dict[str, Status] = {"starting": "starting", "ready": "running", "running": "running", "paused": "paused"}
+
+
 class City:
     """What is watched, and the engine that is at work, if the console started one."""
 
@@ -191,6 +196,8 @@ class City:
         with self._lock:
             self._refuse_if_busy()
             subject = self._watched()
+            if is_at_work(state_of(subject.out)):
+                raise NotNow("Another process is at work in this folder.", hint="Steer it on the Jobs page.")
             if subject.run is None:
                 raise NotNow("Only runs of the workspace can go on from here.", hint="Start a run.")
             if subject.rules not in RULES:
@@ -210,7 +217,10 @@ class City:
         """Stop the engine after its batch; ``after`` says what that means: paused or stopped."""
         with self._lock:
             if self._engine is None or not self._engine.runs:
-                raise NotNow("No engine of this console is at work.", hint="Start a run first.")
+                raise NotNow(
+                    "No engine of this console is at work.",
+                    hint="Start a run first; what another process runs is stopped on the Jobs page.",
+                )
             self._after = after
             self._engine.request_stop()
             return self.look()
@@ -350,7 +360,7 @@ class City:
         engine = self._engine
         newest, done = subject.journal.newest, subject.journal.newest >= subject.seconds - 1
         if engine is None:
-            return "finished" if done else "stopped"
+            return _ELSEWHERE.get(state_of(subject.out), "finished" if done else "stopped")
         if engine.runs:
             return "stopping" if engine.leaving else "running" if newest > self._since else "starting"
         if engine.failure:

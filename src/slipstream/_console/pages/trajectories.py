@@ -76,7 +76,7 @@ class Library:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: tuple[Path, Journeys] | None = None
+        self._kept: tuple[journeys.DataSet, Journeys] | None = None
 
     def open(self, workspace: Workspace, name: str) -> tuple[Path, Journeys]:
         """The data set of that name."""
@@ -89,7 +89,7 @@ class Library:
             if self._kept is None or self._kept[0] != found[name]:
                 self._kept = None
                 self._kept = found[name], Journeys.open(found[name])
-            return self._kept
+            return self._kept[0].folder, self._kept[1]
 
 
 def _workspace(request: Request) -> Workspace:
