@@ -38,7 +38,7 @@ from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, ha
 from slipstream._network.state.tables import INTEGER, Table
 from slipstream._tools.numba_tools import Longs
 
-#: bits of a place for the hash of a group, and the last window that has a place of its own
+#: bits of a place for the hash of a group, and how many windows back have a place of their own
 _HASH = 38
 _FURTHEST = PLACES // (1 << _HASH) - 1
 
@@ -79,7 +79,6 @@ class _Steps(NamedTuple):
 
     arrival: Longs
     instant: Longs
-    before: Numbers
     reached: Numbers
 
 
@@ -153,7 +152,7 @@ class ClockedKernel:
         before, after = horizons(zeros, told[ON], self._horizon.of(clock))
         moved = np.flatnonzero(after > before)
         clock.table.touch(zeros[:1][: moved.size])
-        return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], before[moved], after[moved])
+        return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], after[moved])
 
     def _rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _Rows:
         """The tuples that are in windows which end by now."""
@@ -182,20 +181,20 @@ class ClockedKernel:
         trigger = np.searchsorted(steps.reached, self._grid.end(number))
         result = self._tuples.of(groups, codes, Sorted(rows.columns, order), begin, end, start, steps.arrival[trigger])
         if self.group_by:
-            result[PLACE] = self._places(result, number, steps.before, trigger)
+            result[PLACE] = self._places(result, number, self._grid.ended(steps.reached)[trigger])
         emitted = np.lexsort((codes, number, result.get(PLACE, number), trigger))
         return {name: values[emitted] for name, values in result.items()}
 
-    def _places(self, result: Released, number: Longs, before: Numbers, trigger: Longs) -> Longs:
+    def _places(self, result: Released, number: Longs, ended: Longs) -> Longs:
         """The place of windows among those that one step of the clock closes: by their numbers, then by their groups.
 
-        It depends on nothing but the step, the window and the group.
+        Numbers are counted from the last window that has ended by then, so a place depends on nothing but the step, the
+        window and the group. All windows that are further back than there is room for have the first number.
         """
-        ended = self._grid.ended(before)
-        is_first = (ended == np.iinfo(np.int64).min)[trigger]
-        further = np.where(is_first, _FURTHEST, number - np.where(is_first, 0, ended[trigger]))
+        # the last one may be two after what ``Grid.ended`` says
+        window = np.clip(_FURTHEST - (ended + 2 - number), 0, _FURTHEST)
         group = hashes([result[name] for name in self.group_by], number.size) >> (63 - _HASH)
-        return np.asarray(np.minimum(further, _FURTHEST) << _HASH | group)
+        return np.asarray(window << _HASH | group)
 
     def _settle(self, pool: Pool, rows: _Rows, codes: Longs, new: Columns, passing: Numbers) -> None:
         """Keep the tuples that are in windows which end later."""
