@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from oracles.streams import busy_stream
 from services import service, stop
-from slipstream._bench.driving.destinations import Destination, Folder, destination
-from slipstream._bench.driving.driver import MAX_LAG, Plan, ahead, drive, seconds_of
-from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, encoding
+from slipstream._bench.driving.destinations import Destination, FolderDestination, open_destination
+from slipstream._bench.driving.driver import MAX_LAG, DrivePlan, drive, prepare_ahead, seconds_of
+from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, find_encoding
 from slipstream._cli import app
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
@@ -63,7 +63,7 @@ class Recorder(Destination):
 @pytest.mark.parametrize("copies", [1, 3])
 def test_nothing_is_lost_or_reordered(run: Run, copies: int) -> None:
     recorder = Recorder()
-    result = drive(run.multiplied(copies), Plan(0, 150, speed=0), encode_text, recorder)
+    result = drive(run.multiplied(copies), DrivePlan(0, 150, speed=0), encode_text, recorder)
     assert recorder.data == exported(run.multiplied(copies))
     assert result.tuples == sum(run.multiplied(copies).manifest.counts.values())
     assert [second for second, _ in recorder.came] == sorted({second for second, _ in recorder.came})
@@ -71,7 +71,7 @@ def test_nothing_is_lost_or_reordered(run: Run, copies: int) -> None:
 
 def test_every_second_leaves_when_it_is_due(run: Run) -> None:
     recorder = Recorder()
-    result = drive(run, Plan(20, 60, speed=40), encode_text, recorder)
+    result = drive(run, DrivePlan(20, 60, speed=40), encode_text, recorder)
     came = dict(recorder.came)
     assert max(came) == 59
     for second in range(21, 60):
@@ -82,7 +82,7 @@ def test_every_second_leaves_when_it_is_due(run: Run) -> None:
 
 def test_a_late_driver_makes_the_run_void(run: Run) -> None:
     recorder = Recorder(slow_at=30, by=MAX_LAG + 0.3)
-    result = drive(run, Plan(0, 40, speed=100), encode_text, recorder)
+    result = drive(run, DrivePlan(0, 40, speed=100), encode_text, recorder)
     assert result.void
     assert result.latest_second >= 30
     assert len(recorder.came) == len(list(seconds_of(run, 40)))
@@ -97,12 +97,12 @@ def test_json_has_the_fifteen_names_and_the_same_numbers(run: Run) -> None:
 
 
 def test_a_folder_only_ever_shows_whole_files(run: Run, tmp_path: Path) -> None:
-    drive(run, Plan(0, 150, speed=0), encode_text, Folder(tmp_path / "feed", TEXT))
+    drive(run, DrivePlan(0, 150, speed=0), encode_text, FolderDestination(tmp_path / "feed", TEXT))
     files = sorted((tmp_path / "feed").iterdir())
     assert files[0].name == "second-000000.txt"
     assert b"".join(file.read_bytes() for file in files) == exported(run)
     with pytest.raises(BadArgument, match="not empty"):
-        Folder(tmp_path / "feed", TEXT)
+        FolderDestination(tmp_path / "feed", TEXT)
 
 
 def free_port() -> int:
@@ -126,31 +126,31 @@ def test_a_tcp_client_gets_everything_and_its_going_away_is_told(run: Run) -> No
 
     client = threading.Thread(target=listen)
     client.start()
-    to = destination(f"tcp:127.0.0.1:{port}", TEXT)
-    drive(run, Plan(0, 150, speed=0), encode_text, to)
+    to = open_destination(f"tcp:127.0.0.1:{port}", TEXT)
+    drive(run, DrivePlan(0, 150, speed=0), encode_text, to)
     to.close()
     client.join()
     assert got.getvalue() == exported(run)
-    with pytest.raises(Unavailable, match="went away at second"):
+    with pytest.raises(Unavailable, match="disconnected at second"):
         to.deliver(151, b"more")
 
 
 def test_a_port_in_use_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(Unavailable, match="in use"):
-        destination(f"tcp:127.0.0.1:{server.getsockname()[1]}", TEXT)
+        open_destination(f"tcp:127.0.0.1:{server.getsockname()[1]}", TEXT)
 
 
 @pytest.mark.parametrize("bad", ["nowhere", "dir:", "tcp:host", "kafka:host:9092", "file:x"])
 def test_an_unknown_destination_is_told(bad: str) -> None:
     with pytest.raises(BadArgument, match=r"not a (destination|topic)"):
-        destination(bad, TEXT)
+        open_destination(bad, TEXT)
 
 
 def test_an_unknown_encoding_and_seconds_outside_the_run_are_told(run: Run) -> None:
-    with pytest.raises(BadArgument, match="There are: text, json"):
-        encoding("xml")
+    with pytest.raises(BadArgument, match="Use one of: text, json"):
+        find_encoding("xml")
     with pytest.raises(BadArgument, match="outside the run"):
-        Plan.of(run, 1, 200, None)
+        DrivePlan.for_run(run, 1, 200, None)
 
 
 def test_the_command_says_what_it_delivered(run: Run, tmp_path: Path) -> None:
@@ -184,23 +184,23 @@ def consume(broker: str, topic: str, count: int) -> list[bytes]:
 
 def test_a_topic_gets_every_tuple_in_order(run: Run, broker: str) -> None:
     topic = f"tuples-{uuid.uuid4().hex}"
-    to = destination(f"kafka:{broker}/{topic}", TEXT)
-    result = drive(run, Plan(0, 150, speed=0), encode_text, to)
+    to = open_destination(f"kafka:{broker}/{topic}", TEXT)
+    result = drive(run, DrivePlan(0, 150, speed=0), encode_text, to)
     assert consume(broker, topic, result.tuples) == exported(run).splitlines()
 
 
 def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slipstream._io.kafka.PATIENCE", 1)
-    with pytest.raises(Unavailable, match="no broker answers"):
-        destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
+    with pytest.raises(Unavailable, match="the broker does not respond"):
+        open_destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
 
 
 def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slipstream._io.kafka.PATIENCE", 2)
-    to = destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
+    to = open_destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
     to.deliver(0, b"first\n")
     stop("kafka")
-    with pytest.raises(Unavailable, match="took no more at second 1"):
+    with pytest.raises(Unavailable, match="the broker failed at second 1"):
         to.deliver(1, b"second\n")
 
 
@@ -208,7 +208,7 @@ def test_a_driver_that_is_interrupted_leaves_no_thread() -> None:
     """One that is inside Arrow when Python ends takes the process down with it."""
     seconds = ((second, pa.table({"time": [second]})) for second in range(1000))
     before = threading.active_count()
-    prepared = ahead(seconds, lambda table: b"")
+    prepared = prepare_ahead(seconds, lambda table: b"")
     assert next(prepared) == (0, 1, b"")
     assert threading.active_count() == before + 1
     prepared.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,19 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples" / "notebooks").glob("
 
 #: what must hold after the last cell
 FOUND = {
-    "cuboids": "snapshot.batch > 5 and len(members) > 0",
-    "engine-builder": "not verdict.passed and verdict.tallies[0].missing > 0 and ours.passed",
-    "streams": "len(alerts) > 0 and all(row['pos'] >= 40 for row in found) and found",
-    "tolling": "verdict.passed and summaries['2004']['answers']['toll'] > 0",
+    "cuboids": "out.status().has_finished and len(cars) > 0 and len(members) > 0",
+    "engine-builder": "not verdict['passed'] and ours['passed']",
+    "streams": "alerts and found and all(row['pos'] >= 40 for row in found) and steps[-1]['alerts'] == []",
+    "tolling": "verdict['passed'] and charged['2004']['tolls'][0] > 0 and len(notices) > 0",
     "trajectories": "len(longest) == 10 and len(places) > 0 and len(passed) > 0",
+}
+#: what notebooks show: text that some output of theirs has, as HTML or plain
+SHOWN = {
+    "cuboids": ["<caption>car: "],
+    "engine-builder": [],
+    "streams": ["<svg", "Did you mean 'pos'?", "finished"],
+    "tolling": ["<svg", "<caption>account: ", "finished"],
+    "trajectories": ["<polyline"],
 }
 
 
@@ -29,6 +39,16 @@ def test_the_notebook_runs(notebook: Path, tmp_path: Path) -> None:
     body = nbformat.read(notebook, as_version=4)
     body.cells.append(nbformat.v4.new_code_cell(f"assert {FOUND[notebook.stem]}"))
     nbclient.NotebookClient(body, timeout=1200, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = "".join(_texts(body))
+    for text in SHOWN[notebook.stem]:
+        assert text in shown, text
+
+
+def _texts(body: Any) -> Iterator[str]:
+    """All that the cells of a notebook show."""
+    for output in (output for cell in body.cells if cell.cell_type == "code" for output in cell.outputs):
+        yield from ([output.text] if "text" in output else [])
+        yield from (text for text in output.get("data", {}).values() if isinstance(text, str))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)

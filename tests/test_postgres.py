@@ -58,8 +58,8 @@ def test_in_real_time_emit_is_the_moment_of_the_commit(run: Run, server: str, tm
 
 
 def test_a_server_that_is_not_there_and_an_old_output_are_told(run: Run, server: str, tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="No PostgreSQL at"):
+    with pytest.raises(Unavailable, match="No PostgreSQL server at"):
         connect("postgresql://slipstream@127.0.0.1:1/postgres")
     (tmp_path / "output.csv").touch()
-    with pytest.raises(BadArgument, match="has an output already"):
+    with pytest.raises(BadArgument, match="already has an output"):
         run_postgres(run, tmp_path, server=server)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._bench.rating import Rating, Response, Search, Try, Window, responses_of
+from slipstream._bench.rating import Rating, ResponseSummary, Search, Trial, Window, read_responses
 from slipstream._bench.rating_report import write_rating
 from slipstream._feeds.run import Run
 from slipstream._runtime.metrics import FILE, BatchMetrics
@@ -28,18 +28,18 @@ class Machine:
     kinds: str = "0"
     tried: list[tuple[int, int]] = field(default_factory=list)
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Try:
+    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
         self.tried.append((expressways, window.seconds))
         held = expressways <= (self.holds_long if window == WINDOW else self.holds)
-        return Try(expressways, window.seconds, held, {"toll": Response(1, 2, 3, 5)}, "" if held else "late")
+        return Trial(expressways, window.seconds, held, {"toll": ResponseSummary(1, 2, 3, 5)}, "" if held else "late")
 
 
 class Trusting(Search):
     """Takes every engine's word."""
 
-    def _confirm(self, expressways: int) -> Try:
+    def _confirm(self, expressways: int) -> Trial:
         tried = self._drive(expressways, self.window)
-        return Try(tried.expressways, tried.seconds, tried.held, tried.responses, tried.why, validated=tried.held)
+        return Trial(tried.expressways, tried.seconds, tried.held, tried.responses, tried.why, validated=tried.held)
 
 
 @pytest.mark.parametrize(("holds", "most"), [(137, 600), (1, 600), (600, 600), (800, 600), (5, 5)])
@@ -65,7 +65,7 @@ def test_nothing_holds(tmp_path: Path) -> None:
 
 def test_response_times_of_plain_text(tmp_path: Path) -> None:
     (tmp_path / "output.csv").write_text("0,7,100,101.5,20,0\n2,100,103,100,9,50\n4,100,101,3,-1,-1\n")
-    found = responses_of(tmp_path / "output.csv")
+    found = read_responses(tmp_path / "output.csv")
     assert {name: response.max for name, response in found.items()} == {
         "toll notification": 1.5,
         "account balance": 3.0,
@@ -73,7 +73,7 @@ def test_response_times_of_plain_text(tmp_path: Path) -> None:
 
 
 def test_the_page_has_all_that_a_reader_asks_for(tmp_path: Path) -> None:
-    tried = Try(20, 1200, held=True, responses={"toll": Response(0.5, 1.2, 1.9, 5)}, validated=True, gib=3.5)
+    tried = Trial(20, 1200, held=True, responses={"toll": ResponseSummary(0.5, 1.2, 1.9, 5)}, validated=True, gib=3.5)
     out = tmp_path / "machine-20-1200s"
     out.mkdir()
     batch = BatchMetrics(3, 0.0, since=9600, until=9601, commit_ms=700, phases_ms={}, state_bytes=1, run="a")
@@ -98,7 +98,7 @@ def test_a_window_no_longer_than_a_try_is_driven_once(tmp_path: Path) -> None:
 def test_a_try_is_as_long_as_asked_and_begins_with_a_minute(minute: int, length: int, asked: int) -> None:
     """``--probe 30s`` once made tries of no seconds at all."""
     window = Window(minute * 60, minute * 60 + length)
-    part = window.shortened(asked)
+    part = window.last(asked)
     assert part.seconds == min(asked, length)
     assert part.since % 60 == 0
     assert window.since <= part.since < part.until <= window.until
@@ -114,7 +114,7 @@ def test_tries_of_half_a_minute(tmp_path: Path) -> None:
 def test_a_try_does_not_resume_what_an_interrupted_search_left(tmp_path: Path) -> None:
     """Its clock has run on since: the engine would be called hours late."""
     search = Trusting(Machine(4, 4), None, WINDOW, 120, tmp_path, 4, 4)  # type: ignore[arg-type]
-    left = search.folder(4, WINDOW.shortened(120)) / "checkpoint"
+    left = search.folder(4, WINDOW.last(120)) / "checkpoint"
     left.mkdir(parents=True)
     list(search.tries())
     assert not left.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from commands import Slipstream
 from slipstream import _cli
-from slipstream._errors import BadInput, SlipstreamError, Unavailable
+from slipstream._errors import MARK, BadInput, SlipstreamError, Unavailable, locate
 from slipstream._spark import session, workers
 from slipstream._spark.session import task_errors
 from slipstream._tools import temporary
@@ -32,7 +33,7 @@ def told(error: Exception) -> SlipstreamError:
     return caught.value
 
 
-def spark(text: str) -> Exception:
+def spark_error(text: str) -> Exception:
     from pyspark.errors import PySparkException
 
     return PySparkException(text)
@@ -41,11 +42,11 @@ def spark(text: str) -> Exception:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (spark("java.io.IOException: No space left on device\n\tat x"), "The disk is full."),
-        (spark("OSError: [Errno 30] Read-only file system: 'x'"), "The disk is read-only."),
+        (spark_error("java.io.IOException: No space left on device\n\tat x"), "The disk is full."),
+        (spark_error("OSError: [Errno 30] Read-only file system: 'x'"), "The disk is read-only."),
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "Spark's JVM has gone away."),
         (OSError(errno.ENOSPC, "No space left on device", "tolls/summary.json"), "tolls/summary.json: No space"),
-        (spark("job aborted\nValueError: no"), "A Spark task failed: ValueError: no"),
+        (spark_error("job aborted\nValueError: no"), "A Spark task failed: ValueError: no"),
     ],
 )
 def test_an_engine_that_fails_says_how_to_go_on(error: Exception, message: str) -> None:
@@ -64,17 +65,29 @@ def test_an_engine_that_fails_says_how_to_go_on(error: Exception, message: str) 
     ],
 )
 def test_a_damaged_checkpoint_is_named(text: str) -> None:
-    found = told(spark(f"Query failed.\n{text}\n\tat x"))
+    found = told(spark_error(f"Query failed.\n{text}\n\tat x"))
     assert isinstance(found, BadInput)
     assert str(OUT) in found.message
     assert "from a copy" in found.hint
 
 
-def test_an_error_of_ours_comes_through_spark_with_its_advice() -> None:
-    found = told(spark("Job aborted\nslipstream.errors.BadInput: x: damaged.\nStart afresh.\n\n\tat org.x"))
-    assert (type(found), found.message, found.hint) == (BadInput, "x: damaged.", "Start afresh.")
-    found = told(spark("Job aborted\nslipstream.errors.BadInput: x: damaged.\n\tat org.x"))
-    assert found.hint == GO_ON
+def test_an_error_of_ours_comes_through_spark_with_its_data(spark: SparkSession) -> None:
+    def fail(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with locate(box="boxes.over"):
+            raise BadInput("x: damaged.\nIn two lines.", hint="Start afresh.", code="unknown-column", found="pos")
+
+    with pytest.raises(BadInput) as caught, task_errors(GO_ON):
+        spark.range(1).mapInArrow(fail, "id long").collect()
+    found = caught.value
+    assert (found.message, found.hint) == ("x: damaged.\nIn two lines.", "Start afresh.")
+    assert (found.code, found.found, found.place.box) == ("unknown-column", "pos", "boxes.over")
+
+
+def test_an_error_without_advice_gets_that_of_the_job() -> None:
+    note = MARK + json.dumps(["BadInput", {"problem": "x: damaged.", "hint": "", "place": {}}])
+    assert told(spark_error(f"Job aborted\n{note}\n\tat org.x")).hint == GO_ON
+    cut = told(spark_error(f"Job aborted\nValueError: no\n{note[:-9]}"))
+    assert cut.code == "task-failed"
 
 
 def test_what_ctrl_c_ends_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,15 +114,15 @@ def speechless() -> Exception:
 @pytest.mark.parametrize(
     ("error", "message", "hint"),
     [
-        (spark("java.lang.OutOfMemoryError: Java heap space"), "run out of memory", "SLIPSTREAM_DRIVER_MEMORY"),
-        (spark("py4j.reflection.TypeUtil does not exist in the JVM"), "JVM has gone away", "Nothing was kept"),
+        (spark_error("java.lang.OutOfMemoryError: Java heap space"), "run out of memory", "SLIPSTREAM_DRIVER_MEMORY"),
+        (spark_error("py4j.reflection.TypeUtil does not exist in the JVM"), "JVM has gone away", "Nothing was kept"),
         (speechless(), "JVM has gone away", "Nothing was kept"),
     ],
 )
 def test_no_command_shows_a_traceback_of_spark(
     error: Exception, message: str, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(_cli, "app", fail)

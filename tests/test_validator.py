@@ -249,7 +249,7 @@ def when(line: bytes) -> int:
 
 def test_output_of_another_run_is_no_pass(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     path = write(tmp_path, [(0, 10_000 + vid, 20 * vid, 20 * vid + 1, -1, 0) for vid in range(100)])
-    with pytest.raises(BadInput, match="Not one of 100 output tuples answers anything"):
+    with pytest.raises(BadInput, match="None of 100 output tuples answers anything"):
         check(spark, run, path)
 
 
@@ -287,7 +287,7 @@ def test_the_command_passes_and_fails_with_the_right_exit_code(
     options = ["--no-response-times", "--report", str(tmp_path / "report.html")]
     failed = CliRunner().invoke(app, [*arguments[:3], *options])
     assert isinstance(failed.exception, CheckFailed)
-    assert "OUTPUT goes on to second 10000, RUN ends with second 599" in failed.exception.hint
+    assert "OUTPUT continues to second 10000, RUN ends with second 599" in failed.exception.hint
     assert "toll notification, extra: second 10000, vehicle 5000" in " ".join(failed.stdout.split())
     assert all(f"unreadable: {line}" in failed.stdout for line in unreadable)
     page = (tmp_path / "report.html").read_text()

@@ -1,11 +1,11 @@
-"""Functions over atomic streams of one's own: `slipstream cuboid query ... --functions examples/cuboids/functions.py`."""
+"""Your own function over atomic streams: `slipstream cuboid query ... --functions examples/cuboids/functions.py`."""
 
 import numpy as np
 
-from slipstream._cuboid.query.stream_functions import atomic
+import slipstream as ss
 
 
-@atomic("spread")
+@ss.udf.atomic()
 def spread(values: np.ndarray) -> np.ndarray:
     """Greatest less least of the elements; a row per key, the latest first, NaN where there is none."""
-    return np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
+    return np.asarray(np.nanmax(values, axis=1) - np.nanmin(values, axis=1))

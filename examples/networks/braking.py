@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slipstream._network import KeyedTable, Operator, Train, register, require
+import slipstream as ss
 
 
-@register
+@ss.udf.box
 @dataclass(frozen=True)
-class Braking(Operator):
+class Braking(ss.Box):
     """Reports of vehicles that are slower or faster by more than ``by`` than in their report before."""
 
     name = "braking"
@@ -27,15 +27,15 @@ class Braking(Operator):
 
     def outputs(self, reports: dict[str, str]) -> dict[str, dict[str, str]]:
         """The reports, with the speed before."""
-        require(reports, "vid")
-        require(reports, "speed", "integer")
-        return {port: {**reports, "before": "integer"} for port in self.ports}
+        ss.udf.require(reports, "vid")
+        ss.udf.require(reports, "speed", "bigint")
+        return {port: {**reports, "before": "bigint"} for port in self.ports}
 
-    def fresh(self, reports: dict[str, str]) -> dict[str, KeyedTable]:
+    def fresh(self, reports: dict[str, str]) -> dict[str, ss.KeyedTable]:
         """The last speed of each vehicle; -1 before its first report."""
-        return {"cars": KeyedTable({"vid": reports["vid"]}, {"speed": ("integer", -1)})}
+        return {"cars": ss.KeyedTable({"vid": reports["vid"]}, {"speed": ("bigint", -1)})}
 
-    def step(self, state: dict[str, KeyedTable], reports: Train) -> dict[str, Train]:
+    def step(self, state: dict[str, ss.KeyedTable], reports: ss.Train) -> dict[str, ss.Train]:
         """Compare each report with the one before it."""
         rows = state["cars"].rows(reports.columns)
         before = state["cars"].swap("speed", rows, reports["speed"])

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._network import ScalarFunction, VectorFunction, Windows, register
+import slipstream as ss
 
 Array = np.ndarray[Any, Any]
 
 MINUTES, WEEK, SEGMENTS = 1440, 7, 100
 
 
-def mean_speed(windows: Windows) -> Array:
+@ss.udf.window("double")
+def mean_speed(windows: ss.udf.Windows) -> Array:
     """The mean over the vehicles of each one's own mean speed; null where nobody reported."""
     vid, spd = windows.columns
     window, place = windows.sorted_by(vid)
@@ -27,18 +28,19 @@ def mean_speed(windows: Windows) -> Array:
     window, place = window[known], place[known]
     cars = np.flatnonzero((np.diff(window, prepend=-1) != 0) | (np.diff(vid[place], prepend=-1) != 0))
     if not cars.size:
-        return np.ma.masked_all(len(windows))
+        return np.ma.array(np.zeros(len(windows)), mask=True)
     means = np.add.reduceat(spd[place], cars) / np.diff(cars, append=window.size)
     count = np.bincount(window[cars], minlength=len(windows))
     total = np.bincount(window[cars], means, minlength=len(windows))
     return np.ma.masked_where(count == 0, total / np.maximum(count, 1))
 
 
-def nearest(windows: Windows) -> Array:
+@ss.udf.window("bigint")
+def nearest(windows: ss.udf.Windows) -> Array:
     """The accident that is nearest to the segment; null if there is none."""
     seg, accident = windows.columns
     if not windows.known(accident).any():
-        return np.ma.masked_all(len(windows), np.int64)
+        return np.ma.array(np.zeros(len(windows), np.int64), mask=True)
     window, place = windows.pairs()
     hit = np.flatnonzero(windows.known(accident)[place])
     window, place = window[hit], place[hit]
@@ -108,6 +110,7 @@ def journeys(
     return np.where(lost, -1, first), np.where(lost, -1, second)
 
 
+@ss.udf.scalar("bigint", tables=["means"])
 def journey_seconds(
     xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: Mapping[str, Array]
 ) -> Array:
@@ -115,12 +118,7 @@ def journey_seconds(
     return journeys(xway, sinit, send, dow, tod, means)[0]
 
 
+@ss.udf.scalar("bigint", tables=["means"])
 def journey_toll(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: Mapping[str, Array]) -> Array:
     """What journeys cost by the means of ten weeks; -1 where these are missing."""
     return journeys(xway, sinit, send, dow, tod, means)[1]
-
-
-register(VectorFunction("mean_speed", mean_speed, "float"))
-register(VectorFunction("nearest", nearest, "integer"))
-register(ScalarFunction("journey_seconds", journey_seconds, "integer", tables=("means",)))
-register(ScalarFunction("journey_toll", journey_toll, "integer", tables=("means",)))

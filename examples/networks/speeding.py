@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._network import ScalarFunction, register
+import slipstream as ss
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,6 +24,7 @@ SCHOOLS = WEST + SIZE * np.random.default_rng(1).random(300), SOUTH + SIZE * np.
 EARTH, NEAR = 6_371_000.0, 300.0
 
 
+@ss.udf.scalar("boolean")
 def near_school(lon: Floats, lat: Floats) -> npt.NDArray[np.bool_]:
     """Whether a place is within 300 metres of a school: the great-circle distance to every one of them."""
     nearest = np.full(lon.size, np.inf)
@@ -31,10 +32,7 @@ def near_school(lon: Floats, lat: Floats) -> npt.NDArray[np.bool_]:
         north, east = np.radians(lat - school_lat) / 2, np.radians(lon - school_lon) / 2
         chord = np.sin(north) ** 2 + np.cos(np.radians(lat)) * np.cos(np.radians(school_lat)) * np.sin(east) ** 2
         np.minimum(nearest, chord, out=nearest)
-    return 2 * EARTH * np.arcsin(np.sqrt(nearest)) < NEAR
-
-
-register(ScalarFunction("near_school", near_school, "boolean"))
+    return np.asarray(2 * EARTH * np.arcsin(np.sqrt(nearest)) < NEAR)
 
 
 def positions(count: int, vehicles: int = 500) -> pa.Table:

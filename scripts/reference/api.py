@@ -14,7 +14,12 @@ from typing import Any
 from reference.tables import WRITTEN, first_line, table
 
 #: the modules whose names are public
-MODULES = {"slipstream": "slipstream.md", "slipstream.functions": "functions.md", "slipstream.testing": "testing.md"}
+MODULES = {
+    "slipstream": "slipstream.md",
+    "slipstream.functions": "functions.md",
+    "slipstream.testing": "testing.md",
+    "slipstream.udf": "udf.md",
+}
 
 
 def pages() -> dict[str, str]:

@@ -147,7 +147,7 @@ def _network() -> tuple[str, ...]:
         layout(run_folder),
         "A connection point or a view:\n",
         layout(connection_points),
-        "The network file itself: [networks](../networks.md#the-file).\n",
+        "The network file itself: [networks](networks.md#the-file).\n",
     )
 
 
@@ -167,5 +167,5 @@ def _trajectories() -> tuple[str, ...]:
             ("table", "columns"), [(f"`{name}`", ", ".join(f"`{c}`" for c in held)) for name, held in columns.items()]
         ),
         f"`manifest.json` has `format` `{dataset.FORMAT}`, `version` {dataset.VERSION} and\n",
-        fields(dataset.Manifest),
+        fields(dataset.DatasetManifest),
     )

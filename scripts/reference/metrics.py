@@ -78,7 +78,7 @@ def _networks() -> tuple[str, ...]:
     return (
         "## Networks\n",
         f"In `detail` of every line of `OUT/batches.jsonl`. {told} `slipstream network monitor` shows it; the names "
-        "are in [networks](../networks.md#quality-of-service).\n",
+        "are in [networks](networks.md#quality-of-service).\n",
     )
 
 
@@ -92,5 +92,5 @@ def _kit() -> tuple[str, ...]:
         "`slipstream rate` writes `rating.json`:\n",
         fields(rating.Rating),
         "Each of `tries`:\n",
-        fields(rating.Try),
+        fields(rating.Trial),
     )

@@ -28,7 +28,7 @@ def page() -> str:
     return "\n".join(
         (
             "# Moving-point operators\n\n" + WRITTEN,
-            "`slipstream._moving.register(spark)` makes them functions of a session's SQL; "
+            "`slipstream.functions.register(spark)` makes them functions of a session's SQL; "
             "`slipstream.functions.NAME` works on DataFrame columns. "
             "Types: [file formats](formats.md#trajectories). "
             "What they mean: [moving points](../explanation/moving-points.md).\n",

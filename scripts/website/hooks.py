@@ -59,8 +59,8 @@ def as_page(notebook: Path) -> str:
 def in_site(path: str) -> str:
     """Where a file of the repository is in the site.
 
-    >>> in_site("docs/engine.md"), in_site("ARCHITECTURE.md"), in_site("examples/cuboids/drivers.sql")
-    ('engine.md', 'architecture.md', 'files/examples/cuboids/drivers.sql')
+    >>> in_site("docs/index.md"), in_site("ARCHITECTURE.md"), in_site("examples/cuboids/drivers.sql")
+    ('index.md', 'architecture.md', 'files/examples/cuboids/drivers.sql')
     """
     if path.startswith("docs/"):
         return path.removeprefix("docs/")

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from slipstream import functions, testing
+    from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, Trips, open
-    from slipstream._api.sources import from_dataframe, read
-    from slipstream._api.streams import Kept, Stream, Tolled, Window
+    from slipstream._api.sources import from_dataframe, read, table
+    from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from slipstream._network.boxes.operators import Operator as Box
     from slipstream._network.flow import Train
 
+#: public modules
+_MODULES = ("functions", "testing", "udf")
 #: public name -> where it lives, and what it is called there
 _PLACES = {
     "BadArgument": ("_errors", "BadArgument"),
@@ -52,6 +54,7 @@ _PLACES = {
     "Network": ("_network.algebra", "Network"),
     "Output": ("_api.results", "Output"),
     "Plane": ("_moving", "Plane"),
+    "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
     "Rules": ("_linear_road.rules", "Rules"),
@@ -59,6 +62,7 @@ _PLACES = {
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
     "Stream": ("_api.streams", "Stream"),
+    "Table": ("_api.streams", "Table"),
     "Tolled": ("_api.streams", "Tolled"),
     "Train": ("_network.flow", "Train"),
     "Trips": ("_api.results", "Trips"),
@@ -67,6 +71,7 @@ _PLACES = {
     "from_dataframe": ("_api.sources", "from_dataframe"),
     "open": ("_api.results", "open"),
     "read": ("_api.sources", "read"),
+    "table": ("_api.sources", "table"),
 }
 
 __all__ = [
@@ -85,12 +90,14 @@ __all__ = [
     "Network",
     "Output",
     "Plane",
+    "Published",
     "Results",
     "Rules",
     "RunningJob",
     "SlipstreamError",
     "Source",
     "Stream",
+    "Table",
     "Tolled",
     "Train",
     "Trips",
@@ -100,12 +107,14 @@ __all__ = [
     "functions",
     "open",
     "read",
+    "table",
     "testing",
+    "udf",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("_functions", "testing"):
+    if name in _MODULES:
         return import_module(f"slipstream.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'slipstream' has no attribute {name!r}")

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from slipstream._api import types
 from slipstream._api.jobs import Job
-from slipstream._api.streams import origins
+from slipstream._api.streams import origins, tables
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._io.chunks import CHUNK, LAST, as_stream
 from slipstream._io.formats.decoding import TYPES
@@ -34,7 +34,7 @@ from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archives, trips_of
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import arrow_array
+from slipstream._network.boxes.window_functions import arrow_array, encoded
 from slipstream._network.flow import sorted_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import SEQ, TS
@@ -264,13 +264,21 @@ def _superbox(job: Job) -> Superbox:
             raise BadArgument(
                 f"{arc}: only Spark knows the type of {unknown[0]!r}.", hint="Cast it, or test the job in a session."
             )
-    made = Superbox(plan(checked))
+    stored = {name: _arrays(table.rows(), table.schema) for name, table in tables(job._outputs.values()).items()}
+    made = Superbox(plan(checked), stored)
     if made.translations.prefixes or made.stages.count > 1:
         where = str(made.translations.prefixes[0][-1]) if made.translations.prefixes else "the job"
         raise BadArgument(
             f"after {where}: an expression that only Spark can compute.", hint="Test the job in a session."
         )
     return made
+
+
+def _arrays(rows: Any, schema: Mapping[str, str]) -> dict[str, Any]:
+    """A stored table as boxes see it, sorted by all columns."""
+    table = rows if isinstance(rows, pa.Table) else rows.toArrow()
+    ordered = table.sort_by([(name, "ascending") for name in schema])
+    return {name: encoded(ordered[name], type_) for name, type_ in schema.items()}
 
 
 def _user_feed(origin: Any) -> UserFeed | None:

@@ -47,6 +47,24 @@ class Printed(ss.Destination):
         print(batch, rows.num_rows)
 
 
+@ss.udf.scalar("double")
+def to_kmh(mph: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return mph * 1.609
+
+
+@ss.udf.window("bigint")
+def span(windows: ss.udf.Windows) -> npt.NDArray[Any]:
+    (speed,) = windows.columns
+    return windows.reduce(np.maximum, speed) - windows.reduce(np.minimum, speed)
+
+
+@ss.udf.atomic()
+def spread(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
+    return found
+
+
+@ss.udf.toll(base_credit=50)
 def flat(lav: npt.NDArray[np.int64], cars: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.where(cars > 0, np.full_like(lav, 10), 0)
 
@@ -56,16 +74,21 @@ def program(spark: SparkSession) -> None:
     tolled: ss.Tolled = reports.toll(rules=flat, lateness="2s")
     slow = reports.filter("speed < 20").window("time", size="1 minute", by="segment").agg(cars="count(*)")
     fast, rest = reports.split("speed > 90")
-    kept = reports.keep("CREATE CUBOID car (id INT KEY, speed AST(6))")
+    kept = reports.keep("CREATE CUBOID driver (id BIGINT KEY, speed AST(6))")
+    owners: ss.Table = ss.table("owners.parquet", {"vin": "bigint", "owner": "string"})
+    owned = reports.join(owners, "left.id = right.vin", how="left").with_columns({"speed (km/h)": "to_kmh(speed)"})
     job = (
         ss.Job("out")
         .write(tolled)
         .write(slow, name="slow", to="console")
         .write(fast.union(rest).through(Odd()), name="odd", to=[Printed(), "text:odd.csv"])
-        .write(kept.query("SELECT id, avg(speed) AS mean FROM car"), name="means")
+        .write(kept.query("SELECT id, avg(speed) AS mean FROM driver"), name="means")
+        .write(owned, name="owned")
         .archive(reports, gap="30 s")
     )
     network: ss.Network = job.network
+    published: ss.Published = tolled.cars
+    print(published.name, tolled.accounts.columns, kept.cuboid.open("out").newest())
     print(network.name, job.outputs)
     with job.start(spark, kafka={"security.protocol": "SSL"}) as running:
         status: ss.JobStatus = running.status()
@@ -77,6 +100,8 @@ def reading() -> None:
     frame: DataFrame = out["slow"].to_spark()
     pandas: pd.DataFrame = out["slow"].as_of(3).to_pandas()
     speed: float = out.cuboid("car")[100].speed[0]
+    cars: ss.Cuboid = out.as_of(3).cuboid("car")
+    print(len(cars), cars.newest(3))
     trips: ss.Trips = out.as_of(datetime(2026, 1, 1)).trips().where("travelled(Trip) > 1000")
     far = trips.to_spark().select("id", sf.travelled("Trip").alias("metres"), sf.val(sf.final("Trip")))
     print(frame.count(), len(pandas), speed, far.count(), out.sql("SELECT count(*) FROM car"))

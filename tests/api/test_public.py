@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,15 +13,16 @@ from pathlib import Path
 import pytest
 
 import slipstream as ss
-from slipstream import functions, testing
+from slipstream import functions, testing, udf
 from slipstream._moving import functions as moving
 
 ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "docs" / "python.md", ROOT / "docs" / "stability.md"]
 TUTORIAL = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 
 
 def test_the_public_names_are_about_thirty_and_all_there() -> None:
-    assert sorted(ss.__all__, key=str.lower) == sorted(set(ss.__all__), key=str.lower)
+    assert len(ss.__all__) == len(set(ss.__all__))
     assert 25 <= len(ss.__all__) <= 35
     for name in ss.__all__:
         assert getattr(ss, name) is not None
@@ -36,7 +39,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("name", [name for name in ss.__all__ if name not in ("functions", "testing", "REPORT")])
+@pytest.mark.parametrize("name", [name for name in ss.__all__ if name not in ("functions", "testing", "udf", "REPORT")])
 def test_every_public_name_has_an_example(name: str) -> None:
     found = getattr(ss, name)
     text = inspect.getdoc(found) or ""
@@ -59,12 +62,37 @@ def test_functions_has_every_operator_with_its_parameters() -> None:
         assert getattr(functions, name).__doc__
 
 
+def test_a_public_module_is_found_by_its_name_alone() -> None:
+    code = "import slipstream as ss; ss.functions.travelled; ss.udf.scalar; ss.testing.MemoryHost"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", [name for name in udf.__all__ if name not in ("Windows", "nulls", "require")])
+def test_every_decorator_has_an_example(name: str) -> None:
+    assert doctest.DocTestParser().get_examples(getattr(udf, name).__doc__)
+
+
+def _shown_to_users() -> list[Path]:
+    """Examples, notebooks, and the pages of the documentation that are written by hand."""
+    examples = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".ipynb", ".yaml", ".sql")]
+    return sorted([*examples, ROOT / "README.md", *PAGES])
+
+
+@pytest.mark.parametrize("path", _shown_to_users(), ids=lambda path: path.name)
+def test_what_users_read_has_public_names_only(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    assert not re.findall(r"slipstream\._[a-z]\w*|from slipstream import _\w+", text)
+
+
 def test_testing_lists_what_it_offers() -> None:
     assert all(getattr(testing, name).__doc__ for name in testing.__all__ if name != "FAILPOINTS")
 
 
 def test_a_stranger_s_program_has_types() -> None:
-    files = [ROOT / "tests" / "api" / "stranger.py", *sorted((ROOT / "examples" / "python").glob("*.py"))]
+    examples = [path for kind in ("python", "networks", "cuboids") for path in (ROOT / "examples" / kind).glob("*.py")]
+    files = [ROOT / "tests" / "api" / "stranger.py", *sorted(examples)]
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

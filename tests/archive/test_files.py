@@ -15,7 +15,7 @@ from slipstream._archive.files import is_archive, read_trips
 from slipstream._archive.trajectories import Trips
 from slipstream._errors import BadInput
 from slipstream._io import outputs
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.tasks.stages import TRIPS, Hop
 from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
@@ -63,8 +63,8 @@ def test_an_interrupted_batch_is_seen_only_when_it_was_done_again(
     assert visible(tmp_path) == expected(4)
     do(tmp_path, 3)  # as Spark does when it could not note that it had been
     assert visible(tmp_path) == expected(4)
-    assert sum(batch.trips for batch in journal(tmp_path)) == len(expected(4))
-    assert journal(tmp_path)[-1].detail.archived == 2 * journal(tmp_path)[-1].trips
+    assert sum(batch.trips for batch in read_journal(tmp_path)) == len(expected(4))
+    assert read_journal(tmp_path)[-1].detail.archived == 2 * read_journal(tmp_path)[-1].trips
 
 
 @pytest.mark.parametrize("point", ["", *COMPACTION_POINTS])

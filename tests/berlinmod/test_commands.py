@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from slipstream._berlinmod.dataset import Manifest, write_manifest
+from slipstream._berlinmod.dataset import DatasetManifest, write_manifest
 from slipstream._berlinmod.layout import NEEDED, TABLES
 from slipstream._cli import app
 from slipstream._errors import BadArgument, BadInput
@@ -52,7 +52,7 @@ def without_spark(tmp_path, monkeypatch):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "manifest.json").write_text("{}")
     (tmp_path / "table" / "dataScar").mkdir(parents=True)
-    write_manifest(tmp_path / "table", Manifest("hand", 1, 1, 1, "", ""))
+    write_manifest(tmp_path / "table", DatasetManifest("hand", 1, 1, 1, "", ""))
     return tmp_path
 
 

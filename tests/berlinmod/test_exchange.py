@@ -18,19 +18,19 @@ from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange import load as exchange
 from slipstream._berlinmod.exchange.export import export
-from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.layout import FORMATS
 from slipstream._errors import BadArgument, BadInput
 
 
 def load(spark, folder, kind, out, **options):
-    return exchange.load(spark, exchange.Files.open(folder, kind, **options), out)
+    return exchange.load(spark, exchange.ForeignFiles.open(folder, kind, **options), out)
 
 
 @pytest.fixture(scope="module")
 def small(spark, tmp_path_factory):
     out = tmp_path_factory.mktemp("small") / "data"
-    generate(spark, Plan(scale=0.000025), town(), out)
+    generate(spark, GeneratorPlan(scale=0.000025), town(), out)
     return Dataset.open(out)
 
 
@@ -171,20 +171,20 @@ def degrees(folder, kind):
 def test_trips_in_degrees_are_refused_before_spark_starts_and_taken_if_they_are_said_to_be_metres(tmp_path, kind):
     folder = degrees(tmp_path / "files", kind)
     with pytest.raises(BadInput, match=r"trips\.csv: columns .* look like degrees \(around 13\.37") as refused:
-        exchange.Files.open(folder, kind)
+        exchange.ForeignFiles.open(folder, kind)
     assert "Plane.utm(33)" in refused.value.hint
     assert "--metres" in refused.value.hint
-    assert exchange.Files.open(folder, kind, metres=True).srid == 0
+    assert exchange.ForeignFiles.open(folder, kind, metres=True).srid == 0
 
 
 def test_places_in_degrees_beside_trips_in_metres_are_refused(files, tmp_path):
     shutil.copytree(files / "published", tmp_path / "files")
-    exchange.Files.open(tmp_path / "files", "published")
+    exchange.ForeignFiles.open(tmp_path / "files", "published")
     points = tmp_path / "files" / "querypoints.csv"
     points.write_text("Id,Pos_x,Pos_y\n1,13.41,52.5\n2,13.39,52.52\n")
     with pytest.raises(BadInput, match=r"querypoints\.csv: its places look like degrees"):
-        exchange.Files.open(tmp_path / "files", "published")
-    exchange.Files.open(tmp_path / "files", "published", metres=True)
+        exchange.ForeignFiles.open(tmp_path / "files", "published")
+    exchange.ForeignFiles.open(tmp_path / "files", "published", metres=True)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -193,7 +193,7 @@ def test_a_period_that_ends_before_it_begins_is_refused_with_its_line(tmp_path, 
     file = folder / ("queryperiods.csv" if kind == "published" else "periods.csv")
     file.write_text(file.read_text().replace("07:00:00", "05:00:00"))
     with pytest.raises(BadInput, match=r"periods\.csv, line 2: the period ends before it begins"):
-        exchange.Files.open(folder, kind, metres=True)
+        exchange.ForeignFiles.open(folder, kind, metres=True)
 
 
 def test_a_data_set_has_one_reference_system_and_keeps_it(spark, tmp_path):
@@ -201,7 +201,7 @@ def test_a_data_set_has_one_reference_system_and_keeps_it(spark, tmp_path):
         (tmp_path / name).write_text(hex_ewkb(text))
     (tmp_path / "regions.csv").write_text('regionid,geom\n1,"SRID=25833;POLYGON((0 0,1 0,1 1,0 0))"\n')
     with pytest.raises(BadInput, match="SRID 25833 and 3857 in one data set"):
-        exchange.Files.open(tmp_path, "mobilitydb")
+        exchange.ForeignFiles.open(tmp_path, "mobilitydb")
     (tmp_path / "regions.csv").write_text('regionid,geom\n1,"SRID=3857;POLYGON((0 0,1 0,1 1,0 0))"\n')
     made, *_ = load(spark, tmp_path, "mobilitydb", tmp_path / "data")
     assert made.srid == 3857
@@ -257,7 +257,7 @@ def test_data_that_secondo_made_loads_and_answers(spark, real_data, tmp_path):
     data = Dataset.open(tmp_path / "data")
     queries.prepare(spark, data)
     for number in queries.NUMBERS:
-        one, other = (queries.answer(spark, number, form).count() for form in queries.REPRESENTATIONS)
+        one, other = (queries.query(spark, number, form).count() for form in queries.REPRESENTATIONS)
         assert one == other, f"Q{number}"
         if number == 4:
             passed = passages(real_data / "berlinmod" / "secondo-sf0.005")

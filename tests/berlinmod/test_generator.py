@@ -12,12 +12,12 @@ from slipstream._berlinmod.generator import (
     DAY,
     HOUR,
     START,
-    Plan,
-    Vehicle,
-    by_region,
-    even,
+    GeneratedVehicle,
+    GeneratorPlan,
+    cumulate_by_region,
     generate,
     region_weights,
+    uniform_weights,
 )
 from slipstream._berlinmod.roads.street_files import read_network
 from slipstream._errors import BadArgument
@@ -30,25 +30,29 @@ def network():
 
 
 def test_a_vehicle_depends_on_seed_and_number_alone(network):
-    plan = Plan(scale=0.01)
-    one, again = (Vehicle(network, even(network), plan, 7).history() for _ in range(2))
+    plan = GeneratorPlan(scale=0.01)
+    one, again = (GeneratedVehicle(network, uniform_weights(network), plan, 7).history() for _ in range(2))
     for a, b in zip(one, again, strict=True):
         np.testing.assert_array_equal(a, b)
-    other = Vehicle(network, even(network), Plan(scale=0.01, seed=1), 7).history()
+    other = GeneratedVehicle(network, uniform_weights(network), GeneratorPlan(scale=0.01, seed=1), 7).history()
     assert len(other[0]) != len(one[0]) or (other[0] != one[0]).any()
 
 
 def test_scale_gives_the_papers_numbers():
-    assert [(p.vehicles, p.days) for p in (Plan(0.05), Plan(0.2), Plan(1.0))] == [(447, 6), (894, 13), (2000, 28)]
+    assert [(p.vehicles, p.days) for p in (GeneratorPlan(0.05), GeneratorPlan(0.2), GeneratorPlan(1.0))] == [
+        (447, 6),
+        (894, 13),
+        (2000, 28),
+    ]
     with pytest.raises(BadArgument, match="--scale"):
-        Plan(scale=0)
+        GeneratorPlan(scale=0)
 
 
 def test_histories_keep_the_rules(network):
-    plan = Plan(scale=0.02)
+    plan = GeneratorPlan(scale=0.02)
     licences = set()
     for number in range(1, 30):
-        vehicle = Vehicle(network, even(network), plan, number)
+        vehicle = GeneratedVehicle(network, uniform_weights(network), plan, number)
         t, x, y = vehicle.history()
         licences.add(vehicle.licence)
         assert (np.diff(t) > 0).all()
@@ -82,24 +86,24 @@ def test_a_drive_goes_through_every_node_of_its_path(network):
 
 def test_measuring_errors_wander_but_stay_bounded():
     x = y = np.zeros(20_000)
-    ex, ey = drive.disturbed(x, y, np.array([1], dtype=np.int64), 100.0, 1.0)
+    ex, ey = drive.disturb(x, y, np.array([1], dtype=np.int64), 100.0, 1.0)
     assert np.hypot(ex, ey).max() <= 100.0
     assert np.hypot(np.diff(ex), np.diff(ey)).max() <= 1.0 + 1e-9
 
 
 def test_regions_steer_where_homes_are(network):
     square = [(-1.0, -1.0), (401.0, -1.0), (401.0, 401.0), (-1.0, 401.0)]
-    chance = np.diff(by_region(network, [(1.0, [square])]), prepend=0)
+    chance = np.diff(cumulate_by_region(network, [(1.0, [square])]), prepend=0)
     assert set(np.flatnonzero(chance > 1e-12)) == set(np.flatnonzero((network.x <= 401) & (network.y <= 401)))
     assert region_weights(network).home[-1] == pytest.approx(1.0)
     with pytest.raises(BadArgument, match="no node"):
-        by_region(network, [(1.0, [[(1e6, 1e6), (2e6, 1e6), (2e6, 2e6)]])])
+        cumulate_by_region(network, [(1.0, [[(1e6, 1e6), (2e6, 1e6), (2e6, 2e6)]])])
 
 
 def test_partitions_do_not_matter(spark, network, tmp_path):
     tables = []
     for name, partitions in (("one", 1), ("many", 5)):
-        generate(spark, Plan(scale=0.00005), network, tmp_path / name, partitions=partitions)
+        generate(spark, GeneratorPlan(scale=0.00005), network, tmp_path / name, partitions=partitions)
         rows = Dataset.open(tmp_path / name).table(spark, "dataMtrip").orderBy("TripId").toArrow()
         tables.append(rows)
     assert tables[0].equals(tables[1])
@@ -108,10 +112,10 @@ def test_partitions_do_not_matter(spark, network, tmp_path):
 @pytest.mark.long
 def test_berlins_character_is_within_fifteen_percent_of_table_5(real_data):
     network = read_network(real_data / "berlinmod" / "streets.data")
-    plan, chances = Plan(0.05), even(network)
+    plan, chances = GeneratorPlan(0.05), uniform_weights(network)
     trips, metres, units = [], [], []
     for number in range(1, 101):
-        t, x, y = Vehicle(network, chances, plan, number).history()
+        t, x, y = GeneratedVehicle(network, chances, plan, number).history()
         step = np.hypot(np.diff(x), np.diff(y))
         rests = (step == 0) & (np.diff(t) > 300_000_000)
         trips.append(2 * rests.sum() - 1)

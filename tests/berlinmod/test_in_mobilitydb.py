@@ -10,8 +10,8 @@ from berlinmod.in_mobilitydb import QUERIES, SRID, InMobilityDB, mobilitydb
 from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange.export import export
-from slipstream._berlinmod.generator import Plan, generate
-from slipstream._berlinmod.roads.synthetic_city import synthetic
+from slipstream._berlinmod.generator import GeneratorPlan, generate
+from slipstream._berlinmod.roads.synthetic_city import synthetic_network
 
 pytestmark = pytest.mark.long
 
@@ -25,7 +25,7 @@ def server() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def data(server, spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("mobilitydb")
-    generate(spark, Plan(scale=0.001), synthetic(), folder / "data")
+    generate(spark, GeneratorPlan(scale=0.001), synthetic_network(), folder / "data")
     opened = Dataset.open(folder / "data")
     export(spark, opened, "mobilitydb", folder / "files", SRID)
     queries.prepare(spark, opened)

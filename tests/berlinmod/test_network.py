@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from slipstream._berlinmod import drive
 from slipstream._berlinmod.roads.street_files import read_network
-from slipstream._berlinmod.roads.street_network import Network, Street, build
-from slipstream._berlinmod.roads.synthetic_city import synthetic
+from slipstream._berlinmod.roads.street_network import Street, StreetNetwork, build
+from slipstream._berlinmod.roads.synthetic_city import synthetic_network
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.plane import Plane
 
@@ -38,7 +38,7 @@ def test_a_network_without_an_open_street_is_refused():
 
 
 def test_the_synthetic_city_is_always_the_same_and_of_berlins_size():
-    one, other = synthetic(), synthetic()
+    one, other = synthetic_network(), synthetic_network()
     for name, array in one.arrays().items():
         np.testing.assert_array_equal(array, other.arrays()[name])
     assert 4000 <= one.nodes <= 5000
@@ -56,7 +56,7 @@ def test_berlins_own_streets_give_the_papers_graph(real_data):
 def test_a_stored_network_comes_back(tmp_path):
     network = build([Street(50, [(0, 0, 10, 0)])])
     network.save(tmp_path / "n.npz")
-    back = Network.load(tmp_path / "n.npz")
+    back = StreetNetwork.load(tmp_path / "n.npz")
     assert back.edges == 2
     np.testing.assert_array_equal(back.shape_x, network.shape_x)
 
@@ -124,7 +124,7 @@ def test_streets_in_degrees_keep_the_number_of_their_plane(tmp_path):
     lon, lat = Plane.utm(33).locate(network.x, network.y)
     assert sorted(zip(lon.round(6), lat.round(6), strict=True)) == [(13.0, 52.5), (13.01, 52.5), (13.01, 52.51)]
     network.save(tmp_path / "n.npz")
-    assert Network.load(tmp_path / "n.npz").srid == 32633
+    assert StreetNetwork.load(tmp_path / "n.npz").srid == 32633
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_streets_in_degrees_where_metres_are_needed_are_refused(tmp_path, name, 
     [
         ("a.csv", "Id,Vmax\n1,2\n", "no column X1"),
         ("a.csv", "Id,Vmax,X1,Y1,X2,Y2\n1,50,0,0,a,0\n", "line 2"),
-        ("a.data", "(OBJECT streets () (rel) ((50.0 ((1 2 3))))", "cut short"),
+        ("a.data", "(OBJECT streets () (rel) ((50.0 ((1 2 3))))", "truncated"),
         ("a.data", "(OBJECT streets () (rel) ((50.0 ((1 2 3)))))", "street 1"),
         ("a.geojson", "{}", "not a GeoJSON"),
         ("a.osm", "<osm", "OpenStreetMap|Syntax|XML|error"),

@@ -10,7 +10,7 @@ import pytest
 from berlinmod.naive import Car, Naive
 from slipstream._berlinmod import draw, index, queries
 from slipstream._berlinmod.dataset import Dataset
-from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.layout import SAMPLES
 from slipstream._berlinmod.roads.street_network import Street, build
 from slipstream._errors import BadArgument
@@ -30,7 +30,7 @@ def town():
 @pytest.fixture(scope="module")
 def data(spark, tmp_path_factory):
     out = tmp_path_factory.mktemp("town") / "data"
-    generate(spark, Plan(scale=0.0008, seed=8), town(), out)
+    generate(spark, GeneratorPlan(scale=0.0008, seed=8), town(), out)
     opened = Dataset.open(out)
     queries.prepare(spark, opened)
     return opened
@@ -59,7 +59,7 @@ def plain(value):
 
 
 def rows_of(spark, number, form):
-    table = queries.answer(spark, number, form).toArrow().to_pylist()
+    table = queries.query(spark, number, form).toArrow().to_pylist()
     rows = [tuple(v for cell in row.values() for v in plain(cell)) for row in table]
     assert len(rows) == len(set(rows)), "an answer is a set"
     return rows
@@ -88,8 +88,8 @@ def test_both_representations_answer_as_brute_force_does(spark, data, naive, num
 
 
 def test_meetings_are_the_same_movements_in_both_representations(spark, data):
-    spark.sql(queries.sql(10, "oba")).createOrReplaceTempView("meetings_oba")
-    spark.sql(queries.sql(10, "tba")).createOrReplaceTempView("meetings_tba")
+    spark.sql(queries.query_text(10, "oba")).createOrReplaceTempView("meetings_oba")
+    spark.sql(queries.query_text(10, "tba")).createOrReplaceTempView("meetings_tba")
     rows = [
         {
             (row["Licence"], row["OtherLicence"]): row
@@ -122,7 +122,7 @@ def test_the_plan_prunes_days_and_tiles(spark, data):
 
 
 def test_every_piece_is_found_in_its_cells(spark, data):
-    index.views(spark, data)
+    index.create_views(spark, data)
     lost = spark.sql(
         """SELECT P.Piece FROM pieces P LEFT ANTI JOIN cells X
            ON X.Piece = P.Piece AND X.cx = cell(P.x0) AND X.cy = cell(P.y0) AND X.day = day_of(P.t1)"""
@@ -139,7 +139,7 @@ def test_queries_are_named_as_people_write_them():
         with pytest.raises(BadArgument, match="1 to 17"):
             queries.parse_numbers(wrong)
     with pytest.raises(BadArgument, match="oba"):
-        queries.representations("xba")
+        queries.parse_representations("xba")
 
 
 @pytest.mark.parametrize("query", [None, 4, 10])

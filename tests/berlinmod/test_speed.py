@@ -18,9 +18,9 @@ from measure import machine, measured
 from slipstream._berlinmod import index, queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange.export import export
-from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.roads.street_files import read_network
-from slipstream._berlinmod.roads.synthetic_city import synthetic
+from slipstream._berlinmod.roads.synthetic_city import synthetic_network
 from slipstream._moving import functions
 from slipstream._moving.columns import read
 from slipstream._moving.value import MovingPoint, to_arrow
@@ -51,7 +51,7 @@ def timed(work):
 
 def candidates(spark, number):
     """How many candidates the index leaves to a TBA query, or None where it asks no index."""
-    text = queries.sql(number, "tba")
+    text = queries.query_text(number, "tba")
     if "K.once" in text:
         return spark.sql("SELECT count(*) FROM PiecesAtPoint WHERE once").first()[0]
     start = text.find("Candidates AS (")
@@ -68,7 +68,7 @@ def network():
     """BerlinMOD's own Berlin where it is at hand, else the synthetic city."""
     data = Path(os.environ.get("SLIPSTREAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
     berlin = data / "berlinmod" / "streets.data"
-    return ("Berlin", read_network(berlin)) if berlin.exists() else ("synthetic city", synthetic())
+    return ("Berlin", read_network(berlin)) if berlin.exists() else ("synthetic city", synthetic_network())
 
 
 def run_all(spark, form, out, got, most=float("inf")):
@@ -90,7 +90,7 @@ def run_all(spark, form, out, got, most=float("inf")):
 def measure_scale(spark, scale, streets, folder):
     got = Measured()
     with measured() as taken:
-        made = generate(spark, Plan(scale), streets, folder / "data")
+        made = generate(spark, GeneratorPlan(scale), streets, folder / "data")
     print(f"\nscale factor {scale}: {made.vehicles:,} vehicles, {made.trips:,} trips, {made.units:,} units")
     print(f"generate {taken.seconds:.1f} s, {taken.gib:.1f} GiB", flush=True)
     data = Dataset.open(folder / "data")
@@ -161,7 +161,7 @@ def print_growth(results):
 
 def warm_up(spark, folder):
     """Have the kernels compiled (once in an installation) and Spark's own code warm, as in a server that runs."""
-    generate(spark, Plan(0.0002), synthetic(), folder / "data")
+    generate(spark, GeneratorPlan(0.0002), synthetic_network(), folder / "data")
     data = Dataset.open(folder / "data")
     queries.prepare(spark, data)
     for form in queries.REPRESENTATIONS:
@@ -189,7 +189,7 @@ def test_operators_beside_pymeos(spark, tmp_path):
     from berlinmod.in_pymeos import sequence
 
     pymeos.pymeos_initialize(timezone="UTC")
-    generate(spark, Plan(0.001), synthetic(), tmp_path / "data")
+    generate(spark, GeneratorPlan(0.001), synthetic_network(), tmp_path / "data")
     column = Dataset.open(tmp_path / "data").table(spark, "dataMtrip").where("size(Trip.t) > 20").limit(400)
     trips = read(column.select("Trip").toArrow().column(0).combine_chunks())
     ours = [MovingPoint.from_column(trips, row) for row in range(len(trips.rows) - 1)]

@@ -230,7 +230,7 @@ def console(workspace: Path, port: int) -> subprocess.Popen[bytes]:
 def test_a_killed_console_shows_the_same_when_it_is_back_and_harms_no_engine(tmp_path: Path) -> None:
     out = tmp_path / "tolled"
     fixed = {"source": "lines feed", "rules": "2004", "lateness": 0}
-    Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
+    Layout.load_or_create(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
     engine = Engine([sys.executable, str(Path(toy.__file__)), "good", "--out", str(out)], out, tmp_path / "log", {})
     port = free_port()
     for _ in range(2):

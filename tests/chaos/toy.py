@@ -22,7 +22,7 @@ from slipstream._io.outputs import Outputs, Written
 from slipstream._linear_road import tables
 from slipstream._linear_road.answers import ANSWER
 from slipstream._linear_road.job.delivery import Delivery, write_batch
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.tasks.stages import ANSWERS, REJECTS, Hop
 
 BATCHES = 40
@@ -46,7 +46,7 @@ class Losing(Delivery):
         if done.exists() and int(done.read_text()) >= batch:
             return False
         done.write_text(str(batch))
-        for lost in range(len(journal(self.out)), batch):
+        for lost in range(len(read_journal(self.out)), batch):
             super().commit(lost, [])
         return super().commit(batch, written)
 
@@ -94,7 +94,7 @@ def main() -> int:
     if sys.argv[1] == "silent":
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
     try:
-        if sys.argv[1] == "stubborn" and journal(out):
+        if sys.argv[1] == "stubborn" and read_journal(out):
             raise BadInput(f"{out}: something is there.", hint="Start afresh.")
         run(delivery(DELIVERIES[sys.argv[1]], out))
     except KeyboardInterrupt:

@@ -264,7 +264,9 @@ def test_after_a_failure_the_hint_is_true(
     monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.after-journal:{tmp_path / 'failed'}:ENOSPC")
     failed = slipstream(*command)
     assert failed.code == 4
-    assert "The disk is full. What was committed is kept, and the same command resumes" in " ".join(failed.err.split())
+    error = json.loads(failed.err.splitlines()[-1])["error"]
+    assert (error["code"], error["message"]) == ("disk-full", "The disk is full.")
+    assert error["hint"].startswith("What was committed is kept, and the same command resumes")
     assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [2.5]
     assert slipstream(*command).json["rows"] == 2
     assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [3.5, 2.5]

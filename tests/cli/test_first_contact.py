@@ -16,7 +16,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from commands import Slipstream
-from slipstream._berlinmod.dataset import Manifest, write_manifest
+from slipstream._berlinmod.dataset import DatasetManifest, write_manifest
 from slipstream._cli import app
 from slipstream._feeds.text import import_text
 from slipstream._network import files
@@ -123,7 +123,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import_text(folder / "file.dat", folder / "run")
     Execution.lay_out(folder / "running", files.load(BORDER))
     (folder / "data").mkdir()
-    write_manifest(folder / "data", Manifest("a test", 0, 0, 0, "2007-05-28", "2007-05-29"))
+    write_manifest(folder / "data", DatasetManifest("a test", 0, 0, 0, "2007-05-28", "2007-05-29"))
     for table in ("vehicles", "licences", "points", "regions", "instants", "periods", "trips"):
         (folder / "tables").mkdir(exist_ok=True)
         (folder / "tables" / f"{table}.csv").write_text("id\n1\n")

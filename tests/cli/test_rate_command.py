@@ -9,7 +9,7 @@ import pytest
 
 from commands import Slipstream
 from services import service
-from slipstream._bench.rating import Response, Try, Window
+from slipstream._bench.rating import ResponseSummary, Trial, Window
 from slipstream._feeds.text import import_text
 
 
@@ -43,11 +43,11 @@ def test_an_interrupted_search_says_what_it_knows(
 ) -> None:
     tried: list[int] = []
 
-    def drive(engine: object, run: object, expressways: int, window: Window, out: Path) -> Try:
+    def drive(engine: object, run: object, expressways: int, window: Window, out: Path) -> Trial:
         tried.append(window.seconds)
         if len(tried) > ended:
             raise KeyboardInterrupt
-        return Try(expressways, window.seconds, True, {"toll": Response(1, 2, 3, 5)})
+        return Trial(expressways, window.seconds, True, {"toll": ResponseSummary(1, 2, 3, 5)})
 
     monkeypatch.setattr("slipstream._bench.rating.Slipstream.drive", drive)
     done = slipstream("rate", "--run", run, "--out", tmp_path / "rating", "--window", "2m", "--probe", "30")

@@ -21,7 +21,7 @@ from slipstream._cli.common.usage import RENAMED
         ("berlinmod run data --queries 1", "No such option: --queries.", "It is --only now."),
         ("history run --force", "No such option: --force.", "It is --overwrite now."),
         ("toll x --out y --spee 3", "No such option: --spee.", "Did you mean --silence or --speed?"),
-        ("toll x", "Missing option '--out'.", "`slipstream toll --help` shows how to use it."),
+        ("toll x", "Missing option '--out' / '-o'.", "`slipstream toll --help` shows how to use it."),
         ("rate --max 0", "Invalid value for '--max'", "`slipstream rate --help` shows how to use it."),
         ("tol", "No such command 'tol'. Did you mean 'toll'?", "`slipstream --help` shows how to use it."),
     ],

@@ -12,7 +12,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run
 from slipstream._linear_road.job.layout import ANSWERS, Layout
 from slipstream._linear_road.replay import Replay, ReplayReader
-from slipstream._linear_road.rules import find
+from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
@@ -31,10 +31,10 @@ class Recording:
         self._run, self._out, self._speed = run, out, speed
         checkpoint = out / "checkpoint"
         fixed = {"source": f"run {run.path.name}", "rules": "2004", "lateness": 0}
-        Layout.agreed(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
+        Layout.load_or_create(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
         checkpoint.mkdir(parents=True)
         (checkpoint / "clock.json").write_text(json.dumps(asdict(Clock(speed, 0))))
-        self._tolls, self._accounts = TollFragment(find("2004")), Accounts(find("2004"), Past(None))
+        self._tolls, self._accounts = TollFragment(find_rules("2004")), Accounts(find_rules("2004"), Past(None))
         self._second, self._batch = 0, 0
 
     def commit(self, seconds: int) -> Recording:

@@ -18,7 +18,7 @@ from console.recorded import DELAY_MS, Recording
 from slipstream._console.live.notices import read_answers
 from slipstream._feeds.run import Run
 from slipstream._linear_road.answers import BALANCE, LIMITS
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._runtime import status
 
 
@@ -76,7 +76,7 @@ def test_the_stream_brings_state_map_and_batches(page: TestClient, run: Run, wor
     assert len(base64.b64decode(grid["speed"])) == 200 * len(run.manifest.expressways)
     assert sum(beat["tuples"] for beat in beats) == sum(run.manifest.counts.values())
     assert sum(beat["answers"] for beat in beats) == sum(
-        count for batch in journal(workspace / "tolled") for _, _, count, _ in batch.answers
+        count for batch in read_journal(workspace / "tolled") for _, _, count, _ in batch.answers
     )
 
 
@@ -92,7 +92,7 @@ def test_accidents_appear_where_the_run_had_them(page: TestClient, run: Run) -> 
 def test_balances_are_those_the_engine_answered(page: TestClient, workspace: Path) -> None:
     asked = [
         (int(vid), int(time_), int(balance))
-        for batch in journal(workspace / "tolled")
+        for batch in read_journal(workspace / "tolled")
         for kinds in [read_answers(workspace / "tolled", batch.batch, (BALANCE,))]
         for vid, time_, balance in zip(kinds["vid"], kinds["a"], kinds["b"], strict=True)
     ]

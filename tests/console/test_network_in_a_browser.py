@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from console.browsing import PATIENCE, Console, Watched, chromium
 from console.every_box import EVERY_BOX, TWO_KEYS
 from console.serving import free_port, served
-from slipstream._cli.network.options import register
+from slipstream._cli.common.functions import load_functions
 from slipstream._network import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
@@ -195,7 +195,7 @@ def test_boxes_of_a_group_are_one_until_one_zooms_in(tmp_path: Path) -> None:
 @pytest.fixture
 def drawings(spark: SparkSession, tmp_path: Path) -> Path:
     """A workspace with the examples and a network with every kind of box; Spark runs, and the operator is loaded."""
-    register(EXAMPLES / "braking.py")
+    load_functions(EXAMPLES / "braking.py")
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
     (tmp_path / "every_box.yaml").write_text(EVERY_BOX)
     (tmp_path / "two_keys.yaml").write_text(TWO_KEYS)

@@ -14,7 +14,7 @@ import yaml
 from fastapi.testclient import TestClient
 
 from console.every_box import EVERY_BOX, TWO_KEYS
-from slipstream._cli.network.options import register
+from slipstream._cli.common.functions import load_functions
 from slipstream._console.guard import Rules
 from slipstream._console.server import create
 from slipstream._network import files
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HERE = "http://127.0.0.1:8321"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
-register(EXAMPLES / "braking.py")  # as the command line does
+load_functions(EXAMPLES / "braking.py")  # as the command line does
 
 
 @pytest.fixture(scope="module")

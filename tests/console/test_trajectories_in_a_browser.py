@@ -14,7 +14,7 @@ from console.browsing import PATIENCE, Watched, chromium
 from console.serving import served
 from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
-from slipstream._berlinmod.generator import Plan, generate
+from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.roads.street_files import read_network
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.job.layout import TRIPS
@@ -33,7 +33,7 @@ def journeys(spark: SparkSession, real_data: Path, run: Run, tmp_path_factory: p
     """A few days of Berlin with all answers, and a run of Linear City that was archived."""
     folder = tmp_path_factory.mktemp("journeys")
     berlin = folder / "berlin"
-    generate(spark, Plan(scale=0.003, seed=4), read_network(real_data / "berlinmod" / "streets.data"), berlin)
+    generate(spark, GeneratorPlan(scale=0.003, seed=4), read_network(real_data / "berlinmod" / "streets.data"), berlin)
     queries.prepare(spark, Dataset.open(berlin))
     for number in queries.NUMBERS:
         queries.run(spark, number, "tba", berlin / "answers")

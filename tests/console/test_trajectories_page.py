@@ -15,7 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from slipstream._archive.files import describe
-from slipstream._berlinmod.dataset import MCAR, MTRIP, Manifest, write_manifest
+from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_manifest
 from slipstream._console.guard import Rules
 from slipstream._console.server import create
 from slipstream._io import outputs
@@ -48,7 +48,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trips = [pa.array([1, 2, 1]), pa.array(["B-AA 1", "B-BB 2", "B-AA 1"]), pa.array([1, 3, 2])]
     moved = to_arrow([CROSSES, ELSEWHERE, RESTS])
     pq.write_table(pa.Table.from_arrays([*trips, moved], schema=MTRIP), data / "dataMtrip" / "a.parquet")
-    write_manifest(data, Manifest("a test", 2, 3, 3, DAY.isoformat(), DAY.isoformat()))
+    write_manifest(data, DatasetManifest("a test", 2, 3, 3, DAY.isoformat(), DAY.isoformat()))
     answer = data / "answers" / "tba" / "q02"
     answer.mkdir(parents=True)
     rows = {"Licence": ["B-AA 1"], "Pos": [{"x": 3.0, "y": 4.0}], "Instant": [DAY]}

@@ -20,9 +20,9 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.parse import parse_text
 from slipstream._io.outputs import JOURNAL
 from slipstream._linear_road.job.layout import ANSWERS, Layout
-from slipstream._linear_road.tasks import watched
-from slipstream._linear_road.tasks.stages import FOUND, Hop, by_fragment, found_in
-from slipstream._linear_road.tasks.watched import WatchedAccountStage, WatchedTollStage, prepare
+from slipstream._linear_road.tasks import publishing
+from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
+from slipstream._linear_road.tasks.stages import MATCHES, Hop, by_fragment, decode_matches
 from slipstream._runtime.store import MemoryStore
 from slipstream._tools.logs import as_line
 
@@ -63,8 +63,8 @@ class Engine:
         watch = prepare(out, snapshot=True, script=QUERIES)
         assert watch is not None
         self.out, self.batch = out, -1
-        monkeypatch.setattr(watched, "batch_number", lambda: self.batch)
-        self.stages = (WatchedTollStage(watch, "e", LAYOUT), WatchedAccountStage(watch, "e", LAYOUT, None))
+        monkeypatch.setattr(publishing, "batch_number", lambda: self.batch)
+        self.stages = (PublishingTollStage(watch, "e", LAYOUT), PublishingAccountStage(watch, "e", LAYOUT, None))
         self.found: list[dict[str, Any]] = []  # by the query, in committed batches
         self.states: dict[tuple[int, int], Any] = {}
         self.stores: dict[tuple[int, int], list[MemoryStore]] = {}
@@ -77,7 +77,7 @@ class Engine:
         for place in (0, 1):
             hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
         if commit:
-            self.found += [row for hop in hops if hop.what == FOUND for row in found_in(hop)[1].to_pylist()]
+            self.found += [row for hop in hops if hop.what == MATCHES for row in decode_matches(hop)[1].to_pylist()]
             with (self.out / JOURNAL).open("ab") as journal:
                 journal.write(as_line({"batch": self.batch}))
         else:

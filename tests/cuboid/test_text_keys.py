@@ -138,6 +138,7 @@ def check_snapshot(snapshot: Snapshot, plain: Plain) -> None:
         assert Reference.parse(f"CAR['{quoted}'].speed[0]").of(cars[name]) == past[0]
         assert ask(snapshot, f"SELECT lane FROM car WHERE vin = '{name}'" if "'" not in name else "SELECT 1 FROM car")
     assert cars.get("nobody") is None
+    assert {row["vin"]: row["lane"] for row in cars.newest(100)} == {name: lane for name, (_, lane) in plain.items()}
     in_order = ask(snapshot, "SELECT vin, speed[0] AS s FROM car ORDER BY vin DESC")
     assert in_order["vin"].tolist() == sorted(plain, reverse=True)
     assert in_order["s"].tolist() == [plain[name][0][0] for name in sorted(plain, reverse=True)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.lines import ROWS, _text
 from slipstream._berlinmod.dataset import Dataset, write_manifest
-from slipstream._berlinmod.dataset import Manifest as DataManifest
+from slipstream._berlinmod.dataset import DatasetManifest as DataManifest
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.log import expanded, squeezed
 from slipstream._cuboid.query.stream_functions import Pattern
@@ -27,7 +27,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
 from slipstream._io import outputs
 from slipstream._io.outputs import JOURNAL
-from slipstream._linear_road.job.journal import Detail, journal
+from slipstream._linear_road.job.journal import Detail, read_journal
 from slipstream._linear_road.job.layout import STATE_VERSION, Layout
 from slipstream._linear_road.tasks.intake import Intake
 from slipstream._runtime import job
@@ -174,7 +174,7 @@ class Engine:
     def with_journal(self, data: bytes) -> str:
         """The journal: batches in order, or damaged."""
         self._written(JOURNAL, data)
-        found = journal(self._out)
+        found = read_journal(self._out)
         numbers = [batch.batch for batch in found]
         assert numbers == sorted(set(numbers)), "batches doubled or out of order"
         for batch in found:

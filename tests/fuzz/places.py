@@ -210,7 +210,7 @@ def read_mfjson(data: bytes) -> str:
 
 def read_place(data: bytes) -> str:
     """A point in a CSV file of MobilityDB: a place, or the reason why not in the place of one."""
-    x, y = load._place(data.decode("utf-8", "replace"))
+    x, y, _ = load._parse_point(data.decode("utf-8", "replace"))
     if y:
         assert isinstance(float(x) + float(y), float)
         return ACCEPTED

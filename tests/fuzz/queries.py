@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzz.campaign import ACCEPTED, Reader
-from slipstream._cli.network.options import register
+from slipstream._cli.common.functions import load_functions
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.query.relations import Rows, take_in
@@ -190,7 +190,7 @@ def _small_network() -> bytes:
 
 def readers(scratch: Path) -> list[Reader]:
     """The readers of what people write."""
-    register(NETWORKS / "speeding.py")
+    load_functions(NETWORKS / "speeding.py")
     examples = [path.read_bytes() for path in (NETWORKS / "border.yaml", NETWORKS / "speeding.yaml")]
     networks = [_small_network(), *examples]
     rows = [{"sid": n, "time": 30 * n, "pos": 1.5 * n, "name": "x", "armed": n > 1} for n in range(4)]

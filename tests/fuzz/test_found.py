@@ -20,7 +20,7 @@ from slipstream._feeds.parse import parse_trains
 from slipstream._feeds.text import import_text
 from slipstream._io.outputs import JOURNAL, check_journal
 from slipstream._io.outputs.text import append
-from slipstream._linear_road.job.journal import Detail, journal
+from slipstream._linear_road.job.journal import Detail, read_journal
 from slipstream._linear_road.text import check_texts
 from slipstream._network.quality.qos import Graph
 
@@ -239,7 +239,7 @@ def test_the_journal_goes_on_after_a_line_that_a_crash_cut_short(tmp_path: Path)
     with (tmp_path / JOURNAL).open("ab") as file:
         file.write(b'{"batch": 1, "comm')
     deliver(delivery(tmp_path), 1)
-    assert [batch.batch for batch in journal(tmp_path)] == [0, 1]
+    assert [batch.batch for batch in read_journal(tmp_path)] == [0, 1]
 
 
 def test_a_journal_that_lost_batches_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from slipstream._io.chunks import BEHIND, LAST, Chunk
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.report_packing import ReportPacking
 from slipstream._linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
-from slipstream._linear_road.job.delivery import learn, named_lines
+from slipstream._linear_road.job.delivery import learn_names, restore_names
 from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
 from slipstream._linear_road.job.query import IntakeStage, stages_of
 from slipstream._linear_road.schedule import Irregular
@@ -126,7 +126,7 @@ class Engine:
             self.host.restart()
         self.trips.append([])
         hops = self.host.run(rows, crash=self.crash)
-        learn(self.register, hops)
+        learn_names(self.register, hops)
         for hop in hops:
             self.sink(self.with_numbers(hop) if self.named else hop)
 
@@ -147,7 +147,7 @@ class Engine:
             return hop._replace(payload=trips._replace(vid=self.own_numbers(trips.vid)).to_bytes())
         if hop.what == REJECTS:
             # the rejects table has names; the oracle has numbers
-            lines = named_lines(hop, self.register)
+            lines = restore_names(hop, self.register)
             return hop._replace(payload=lines.replace(f",{CAR}".encode(), b","))
         return hop
 

@@ -21,7 +21,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._io.outputs import CHECKPOINT, FOLDER
 from slipstream._io.sources import CLOCK
 from slipstream._linear_road.answers import TOLL
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.job.summary import quantile
 from slipstream._runtime import metrics
 from slipstream._tools.background import Ended, beside
@@ -132,7 +132,7 @@ def delays(out: Path) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
     """Of tolls: seconds of the run at which they became visible, how late they were, and how many of them."""
     rows = [
         (time + response_ms / 1000, response_ms / 1000, count)
-        for batch in journal(out)
+        for batch in read_journal(out)
         for kind, time, count, response_ms in batch.answers
         if kind == TOLL
     ]

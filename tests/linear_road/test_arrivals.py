@@ -27,10 +27,10 @@ from slipstream._io.chunks import ARRIVALS_MS
 from slipstream._io.readers.lines import LineReader, Lines
 from slipstream._io.readers.spool import receive
 from slipstream._linear_road.answers import ANSWER, NAMES, TOLL
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.job.summary import summarise
 from slipstream._linear_road.schedule import Irregular
-from slipstream._linear_road.tables import answers as committed_answers
+from slipstream._linear_road.tables import read_answers as committed_answers
 from slipstream._linear_road.tasks.stages import ANSWERS, Hop
 
 
@@ -104,7 +104,7 @@ def commit(out: Path, clock: Clock, rows: list[tuple[int, int]], batch: int = 0)
 def test_emit_is_time_plus_commit_minus_arrival(tmp_path: Path) -> None:
     now = time.time_ns() // 1_000_000
     commit(tmp_path, LIVE, [(7, now - 2_000), (8, now - 2_000), (8, now - 12_000)])
-    (batch,) = journal(tmp_path)
+    (batch,) = read_journal(tmp_path)
     first, second, third = ((time, ms) for _, time, _, ms in sorted(batch.answers, key=lambda row: row[3] + row[1]))
     assert first[1] >= 2_000
     assert (second, third) == ((8, first[1]), (8, first[1] + 10_000))

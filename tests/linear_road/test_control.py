@@ -17,7 +17,7 @@ from oracles.streams import busy_stream
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.text import import_text
 from slipstream._linear_road.job.engine import Settings, toll_run
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.replay import Replay, ReplayReader
 from slipstream._runtime import job
 
@@ -36,7 +36,7 @@ def test_a_job_is_paused_stepped_and_resumed(spark: SparkSession, tmp_path: Path
         for wanted in ("2", "1", "run"):
             for _ in range(10):
                 yield
-            taken.append(sum(batch.tuples > 0 for batch in journal(tmp_path / "out")))
+            taken.append(sum(batch.tuples > 0 for batch in read_journal(tmp_path / "out")))
             control.want(wanted)
             while control.wanted != "pause" and wanted != "run":
                 yield

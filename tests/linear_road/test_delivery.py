@@ -18,7 +18,7 @@ from slipstream._feeds import names
 from slipstream._io import outputs
 from slipstream._linear_road import tables
 from slipstream._linear_road.answers import ANSWER, Answers
-from slipstream._linear_road.job.journal import journal, last_batch
+from slipstream._linear_road.job.journal import last_batch, read_journal
 from slipstream._linear_road.job.layout import TEXTS, Layout
 from slipstream._linear_road.job.query import WriteStage
 from slipstream._linear_road.schedule import Irregular
@@ -64,11 +64,11 @@ def everything(out: Path) -> tuple[object, ...]:
     for line in lines:
         del line[3 if line[0] == "0" else 2]
     return (
-        sorted(map(str, tables.rows_of(out).to_pylist())),
+        sorted(map(str, tables.read_rows(out).to_pylist())),
         lines,
         (out / REJECTED).read_bytes(),
         sorted(map(str, outputs.read(out, tables.REJECTS).to_pylist())),
-        [(batch.tuples, batch.rejects, batch.newest, batch.detail.irregular) for batch in journal(out)],
+        [(batch.tuples, batch.rejects, batch.newest, batch.detail.irregular) for batch in read_journal(out)],
     )
 
 
@@ -98,8 +98,8 @@ def test_every_kind_has_a_table_with_plain_names(out: Path) -> None:
 
 
 def test_the_answers_come_back_with_emit_and_the_same_for_spark(out: Path, spark: SparkSession) -> None:
-    found = tables.answers(out).to_pylist()
-    emitted = {batch.batch: batch.detail.emitted_ms for batch in journal(out)}
+    found = tables.read_answers(out).to_pylist()
+    emitted = {batch.batch: batch.detail.emitted_ms for batch in read_journal(out)}
     assert emitted == {0: 3000, 1: 13000, 2: 13000, 3: 33000}  # no clock: the end of the newest second
     wanted = [
         {**{name: int(row[name]) for name in ("kind", "time", "vid", "qid", "a", "b")}, "batch": batch}
@@ -164,7 +164,7 @@ def test_an_answer_table_is_read_batch_by_batch(out: Path) -> None:
         if compact:
             outputs.compact(out)
         for batch in range(BATCHES):
-            found = tables.rows_of(out, (0, 1), batch, batch)
+            found = tables.read_rows(out, (0, 1), batch, batch)
             mine = np.concatenate([answers(batch), answers(batch, 1)])
             assert sorted(found["vid"].to_pylist()) == sorted(mine["vid"][mine["kind"] < 2].tolist())
 

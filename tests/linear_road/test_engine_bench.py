@@ -11,7 +11,7 @@ import pytest
 
 from measure import Measured, machine, measured
 from slipstream._archive.reports import ReportTrips
-from slipstream._bench.validation.editions import edition
+from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.validator import validate
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
@@ -145,7 +145,7 @@ def test_validating_three_hours_of_ten_expressways(
     spark: SparkSession, whole: Run, tolled: tuple[Path, Measured]
 ) -> None:
     with measured() as cost:
-        verdict = validate(spark, whole, [tolled[0]], edition=edition("2004"), response_times=False)
+        verdict = validate(spark, whole, [tolled[0]], edition=find_edition("2004"), response_times=False)
     assert verdict.passed
     print(f"\nvalidated in {cost.seconds / 60:.1f} min (goal 30), {cost.gib:.1f} GiB (goal 12); {machine()}")
 
@@ -184,4 +184,4 @@ def test_the_stages_alone(run: Run) -> None:
 
 def trains_of(run: Run, second: int, copies: int) -> list[Hop]:
     base = [(0, second_of(read_minute(str(run.path), 0, second // 60), second))]
-    return list(replay._multiplied(run, base, list(range(copies)), (0,)))
+    return list(replay._copy_second(run, base, list(range(copies)), (0,)))

@@ -11,7 +11,7 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._errors import BadArgument
 from slipstream._linear_road.job.engine import Settings, toll_run
-from slipstream._linear_road.tables import rows_of
+from slipstream._linear_road.tables import read_rows
 from slipstream._runtime.metrics import read
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def answers(out: Path) -> list[tuple[int, ...]]:
-    rows = rows_of(out).select(["kind", "time", "vid", "qid", "a", "b"]).to_pylist()
+    rows = read_rows(out).select(["kind", "time", "vid", "qid", "a", "b"]).to_pylist()
     return sorted(tuple(row.values()) for row in rows if row["time"] >= T)
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from linear_road.engine_in_memory import Engine
 from slipstream._errors import BadArgument
-from slipstream._linear_road.rules import find
+from slipstream._linear_road.rules import find_rules
 
 
 def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "flat.py").write_text("import numpy as np\n\ndef three(lav, cars):\n    return np.full(lav.size, 3)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    rules = find("flat:three")
+    rules = find_rules("flat:three")
     assert rules.toll(np.array([1]), np.array([1])).tolist() == [3]
     feed = [f"0,{30 * k},1,50,0,1,0,{k},{k * 5280}" + ",-1" * 6 for k in range(4)]
     feed.append("2,90,1" + ",-1" * 6 + ",7" + ",-1" * 5)
@@ -26,4 +26,4 @@ def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("name", ["1999", "nowhere:toll", "math:no_such_function"])
 def test_unknown_rules_are_refused_by_name(name: str) -> None:
     with pytest.raises(BadArgument, match=f"--rules {name}"):
-        find(name)
+        find_rules(name)

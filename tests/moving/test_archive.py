@@ -176,7 +176,7 @@ def test_what_is_no_archive_is_refused(spark, feed, tmp_path, slipstream):
 )
 def test_other_outputs_than_it_was_begun_with_are_refused(begun, resumed, message, code, feed, tmp_path, slipstream):
     settings = {"source": "lines feed.dat", "rules": "2004", "lateness": 60, "start": "", "until": -1, "ids": "numbers"}
-    Layout.agreed(tmp_path / "out", 1, {**settings, **begun})
+    Layout.load_or_create(tmp_path / "out", 1, {**settings, **begun})
     command, *options = resumed
     outcome = slipstream(command, feed, "--out", tmp_path / "out", *options)
     assert outcome.code == code, outcome.err

@@ -143,12 +143,12 @@ def test_degrees_in_a_csv_file_are_refused_or_projected(tmp_path):
         read_csv(tmp_path / "taxi.csv", **columns, x="lon", y="lat")
     assert (
         refused.value.hint
-        == 'Give lon="lon", lat="lat" and a plane, for example Plane.utm(33); units="m" if they are metres.'
+        == 'Use lon="lon", lat="lat" and a plane, for example Plane.utm(33); if they are metres, use units="m".'
     )
     taxi = read_csv(tmp_path / "taxi.csv", **columns, lon="lon", lat="lat", plane=Plane.around(13.4, 52.5))
     assert taxi["a"].length == pytest.approx(geodesic(13.377, 52.516, 13.389, 52.517), rel=1e-4)
     assert read_csv(tmp_path / "taxi.csv", **columns, x="lon", y="lat", units="m")["a"].length < 1
-    with pytest.raises(BadArgument, match="go together"):
+    with pytest.raises(BadArgument, match="must be given together"):
         read_csv(tmp_path / "taxi.csv", **columns, lon="lon", lat="lat")
     with pytest.raises(BadArgument, match="units"):
         read_csv(tmp_path / "taxi.csv", **columns, x="lon", y="lat", units="feet")

@@ -126,7 +126,7 @@ BREAKS = [
     Break("no starts", "starts does not begin", 1, lambda row, _: row.update(starts=[])),
     Break("starts late", "starts does not begin", 1, put("starts", 0, 1)),
     Break("starts twice", "starts does not increase", 1, lambda row, _: row["starts"].append(row["starts"][-1])),
-    Break("starts beyond", "beyond the last vertex", 1, lambda row, _: row["starts"].append(len(row["t"]))),
+    Break("starts beyond", "exceeds the last vertex", 1, lambda row, _: row["starts"].append(len(row["t"]))),
     Break("starts before", "starts does not increase", 1, lambda row, _: row["starts"].append(-1)),
     Break("starts of nothing", "starts does not", 0, lambda row, _: row.update(t=[], x=[], y=[], starts=[0])),
     Break("one instant twice", "same instant twice", 2, equal_times),
@@ -185,7 +185,10 @@ def test_a_place_without_two_finite_coordinates_is_null():
 
 def test_broken_periods_lines_and_regions_are_refused():
     m = to_arrow([GOOD])
-    for spans, words in (([(5, 1)], "ends before it begins"), ([(0, 9), (5, 12)], "begins before the last one ends")):
+    for spans, words in (
+        ([(5, 1)], "ends before it begins"),
+        ([(0, 9), (5, 12)], "begins before the previous one ends"),
+    ):
         with pytest.raises(BadInput, match=f"periods in row 1 of 1: interval {len(spans)}: .*{words}"):
             operator("atperiods")(m, periods(*spans))
     nowhere = pa.array([{"begin": [None], "end": [instant(0)]}], types.PERIODS.arrow)
@@ -213,12 +216,12 @@ def test_spark_hands_the_refusal_on_as_one_line(spark):
         spark.sql(f"SELECT travelled({unsorted}) AS far").toArrow()
     assert (
         refused.value.message
-        == "mpoint in row 1 of 1: vertex 2: an instant before the last, 1970-01-01T00:00:00+00:00."
+        == "mpoint in row 1 of 1: vertex 2: an instant before the previous one, 1970-01-01T00:00:00+00:00."
     )
     assert "problem(Trip)" in refused.value.hint
     sql = f"SELECT problem({unsorted}) AS what, problem(CAST(NULL AS {types.MPOINT.sql})) AS nothing"
     (row,) = spark.sql(sql).toArrow().to_pylist()
-    assert row == {"what": "vertex 2: an instant before the last, 1970-01-01T00:00:00+00:00.", "nothing": None}
+    assert row == {"what": "vertex 2: an instant before the previous one, 1970-01-01T00:00:00+00:00.", "nothing": None}
 
 
 def test_a_checked_history_is_checked_once_however_many_questions_are_asked(monkeypatch):

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream._cli.network.options import register
+from slipstream._cli.common.functions import load_functions
 from slipstream._errors import BadInput
 from slipstream._network import algebra, drawing, files
 from slipstream._network.algebra import Arc, ConnectionPoint, Network, Node, Order, Output, Source, Table
 from slipstream._network.quality.qos import Graph, Quality
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
-register(NETWORKS / "braking.py")  # the operator of an example
+load_functions(NETWORKS / "braking.py")  # the operator of an example
 
 names = st.from_regex(r"[a-z][a-z_0-9]{0,8}", fullmatch=True)
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), max_size=20)

@@ -19,7 +19,7 @@ from network.stages_in_memory import run
 from network.test_streaming import SCHEMA, bag, random_feed
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import stream
-from slipstream._cli.network.options import register as execute
+from slipstream._cli.common.functions import load_functions as execute
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register, require
 from slipstream._network.boxes.operators import find

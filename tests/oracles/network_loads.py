@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._cli.network.options import register
+from slipstream._cli.common.functions import load_functions
 from slipstream._network import Builder, Network, Order, files
 from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.calibration import rehearse, seconds_of
@@ -49,7 +49,7 @@ class Load:
 
 def functions(name: str) -> Any:
     """The module of an example's own functions, registered as ``--functions`` does it."""
-    register(NETWORKS / f"{name}.py")
+    load_functions(NETWORKS / f"{name}.py")
     return sys.modules[name]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from slipstream._tools.html_table import table
 
 if TYPE_CHECKING:
     from slipstream._api.results import JobStatus
@@ -15,19 +17,6 @@ if TYPE_CHECKING:
 MOST_TRIPS = 200
 _WIDTH, _HEIGHT, _MARGIN = 640, 400, 12
 _COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf")
-
-
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return rows as a table.
-
-    >>> table([{"id": "<a>"}], ["id"])
-    '<table><thead><tr><th>id</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
-    """
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(row.get(name)))}</td>" for name in columns) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def status(folder: Path | None, found: JobStatus) -> str:
@@ -41,6 +30,19 @@ def status(folder: Path | None, found: JobStatus) -> str:
     }
     title = f"<b>{escape(str(folder))}</b>" if folder else ""
     return title + table([{"": name, "value": value} for name, value in facts.items()], ["", "value"])
+
+
+def progress(folder: Path, found: JobStatus) -> str:
+    """Return how far a job has come, in a line.
+
+    >>> from slipstream._api.results import JobStatus
+    >>> progress(Path("out"), JobStatus("running", batches=3, tuples=1200, outputs={"slow": 7}))
+    '<b>out</b>: running, 3 batches, 1,200 tuples, slow 7'
+    """
+    rows = [f"{name} {count:,}" for name, count in sorted(found.outputs.items()) if count]
+    batches = f"{found.batches:,} {'batch' if found.batches == 1 else 'batches'}"
+    facts = [f"{found.state} ({found.why})" if found.why else found.state, batches, f"{found.tuples:,} tuples", *rows]
+    return f"<b>{escape(str(folder))}</b>: {escape(', '.join(facts))}"
 
 
 def trips(points: Iterable[Mapping[str, Any] | None], title: str) -> str:

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from slipstream._api import html, types
+import pyarrow as pa
+
+from slipstream._api import html, notebook, types
 from slipstream._api.reports import has_reports, place_columns
 from slipstream._api.results import JobStatus, Results, status_of
-from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, ship
+from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
@@ -30,10 +32,12 @@ from slipstream._network.running.run_folder import ALL, FILE, Execution
 from slipstream._network.schemas import check
 from slipstream._runtime.status import has_finished
 from slipstream._spark import session
+from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
+from slipstream._tools.progress import silent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from slipstream._io.sources import Feed
 
@@ -158,8 +162,10 @@ class Job:
     ) -> Job:
         """Archive a stream of positions as trips, which leave as the output ``name`` when they are over.
 
-        A silence longer than ``gap`` ends a trip (by default 5 minutes; 30 seconds for position reports). Tuples of
-        one vehicle must be in order; tuples of several may be out of order by ``lateness`` (by default, ``gap``).
+        A silence longer than ``gap`` ends a trip (by default 5 minutes). Position reports have more to go by: their
+        trips are those of Linear Road, which end with a silence of 30 seconds, a change of direction, or the exit.
+        Tuples of one vehicle must be in order; tuples of several may be out of order by ``lateness`` (by default,
+        ``gap``).
         Tuples that are in no trip leave as ``NAME_rejects``. The columns are found by their names unless they are
         given: ``id``; ``x`` and ``y``, or longitude and latitude; or those of position reports, whose places lie in
         the plane of Linear City.
@@ -183,12 +189,21 @@ class Job:
         ``parallel`` is the number of partitions, which stays the same when the job is resumed.
         """
         network, settings = self.network, dict(kafka or {})
-        execution = self._resumed(network, settings) or self._laid_out(network, settings, parallel)
-        execution.own, execution.kafka = self._own, tuple(settings.items())
-        if has_finished(execution.folder, execution.source) and not execution.waiting():
+        execution = self._resumed(network, settings)
+        if execution and has_finished(execution.folder, execution.source) and not execution.waiting():
             return RunningJob(execution, None)
-        spark = spark or session.build("slipstream")
-        return RunningJob(execution, self._session(spark))
+        with silent():
+            mine = self._session(spark or session.build("slipstream"))
+        known = check(network, mine)  # now, so that a mistake is raised here and not in the background
+        frames = self._frames(mine)
+        execution = execution or self._laid_out(network, settings, parallel)
+        execution.own, execution.kafka, execution.known = self._own, tuple(settings.items()), known
+        return RunningJob(execution, mine, frames)
+
+    def _frames(self, spark: SparkSession) -> dict[str, DataFrame]:
+        """The tables that streams are joined with."""
+        rows = {name: table.rows() for name, table in tables(self._outputs.values()).items()}
+        return {name: spark.createDataFrame(one) if isinstance(one, pa.Table) else one for name, one in rows.items()}
 
     def run(self, spark: SparkSession | None = None, *, timeout: float | None = None) -> Results:
         """Run the job to the end of its input and return its results: ``start``, ``wait`` and ``open`` in one."""
@@ -253,8 +268,9 @@ def _trips(
     late = None if lateness is None else types.seconds(lateness, "lateness")
     if pair is None and has_reports(stream._types):
         reports = stream.filter(f"type = {POSITION}") if "type" in columns else stream
-        points = reports.select(**place_columns(stream._types))
-        return points, Archive("id", "time", "x", "y", types.seconds(gap or REPORT_EVERY, "gap"), late)
+        points = reports.select(place_columns(stream._types))
+        seconds = types.seconds(gap or REPORT_EVERY, "gap")
+        return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
         raise BadInput("archive: which columns are the place?", hint=f"Give x= and y=, of: {', '.join(columns)}.")
     return stream, Archive(id or "id", time, *pair, types.seconds(gap or _GAP, "gap"), late)
@@ -270,8 +286,10 @@ class RunningJob:
     It is also a context manager: the job is stopped when the block ends.
     """
 
-    def __init__(self, execution: Execution, spark: SparkSession | None) -> None:
-        self._execution, self._spark = execution, spark
+    def __init__(
+        self, execution: Execution, spark: SparkSession | None, tables: Mapping[str, DataFrame] | None = None
+    ) -> None:
+        self._execution, self._spark, self._tables = execution, spark, tables or {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         if spark is not None:
@@ -294,14 +312,29 @@ class RunningJob:
         return found
 
     def wait(self, timeout: float | None = None) -> RunningJob:
-        """Wait until the job ends; raises the error that ended it, or ``TimeoutError`` after ``timeout`` seconds."""
+        """Wait until the job ends; raises the error that ended it, or ``TimeoutError`` after ``timeout`` seconds.
+
+        A notebook shows meanwhile how far the job has come.
+        """
         if self._thread is not None:
-            self._thread.join(timeout)
+            with notebook.line() as show:
+                self._join(self._thread, timeout, show)
             if self._thread.is_alive():
                 raise TimeoutError(f"{self.folder}: still running after {timeout} s.")
         if self._error is not None:
             raise self._error from None  # Spark's stack trace says no more
         return self
+
+    def _join(self, thread: threading.Thread, timeout: float | None, show: notebook.Show | None) -> None:
+        """Wait for the thread, telling a notebook now and then how far it has come."""
+        if show is None:
+            thread.join(timeout)
+            return
+        end = None if timeout is None else time.monotonic() + timeout
+        while thread.is_alive() and (end is None or time.monotonic() < end):
+            show(html.progress(self.folder, self.status()))
+            thread.join(notebook.EVERY_S if end is None else max(0, min(notebook.EVERY_S, end - time.monotonic())))
+        show(html.progress(self.folder, self.status()))
 
     def wait_for(self, condition: Callable[[JobStatus], bool], timeout: float = 60) -> RunningJob:
         """Wait until a condition on the status holds, such as ``lambda s: s.outputs.get("slow", 0) >= 10``."""
@@ -364,8 +397,8 @@ class RunningJob:
     def _run(self, spark: SparkSession) -> None:
         try:
             session.activate(spark)
-            self._execution.known = check(self._execution.network, spark)
-            drive(spark, self._execution, trains=ALL)
+            with silent():
+                drive(spark, self._execution, self._tables, trains=ALL)
         except BaseException as error:  # whoever waits is told, whatever it was
             self._error = error.with_traceback(None) if isinstance(error, SlipstreamError) else error
         finally:

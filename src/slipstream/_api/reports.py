@@ -18,6 +18,7 @@ from slipstream._feeds.tuples import FIELDS
 from slipstream._io.readers.user_sources import Source, Tuples
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.toll import NEEDED
+from slipstream._network.sql.expressions import column
 
 #: a field of a report -> what we call it; fields of requests keep their names
 PLAIN = {
@@ -43,7 +44,7 @@ _Y = f"{{xway}} * {APART!r}E0 + if({{dir}} = 0, {LANE!r}E0, -{LANE!r}E0) * ({{la
 
 def toll_columns(schema: Schema) -> dict[str, str]:
     """Return what the toll box needs, as expressions over a stream; raises ``BadInput`` if a column is missing."""
-    found = {field: name for field in FIELDS if (name := _column(schema, field))}
+    found = {field: column(name) for field in FIELDS if (name := _column(schema, field))}
     if missing := [field for field in NEEDED if field not in found]:
         field = missing[0]
         raise BadInput(
@@ -59,13 +60,19 @@ def has_reports(schema: Schema) -> bool:
 
 
 def place_columns(schema: Schema) -> dict[str, str]:
-    """Return id, time and place of a position report, in the plane of Linear City, as expressions."""
-    names = {field: _column(schema, field) for field in NEEDED}
+    """Return id, time and place of a position report, in the plane of Linear City, as expressions.
+
+    The road, the direction and the lane, which say where a trip ends, come with them.
+    """
+    names = {field: column(_column(schema, field)) for field in NEEDED}
     return {
         "id": names["vid"],
         "time": f"{names['time']} + {second_of(START)}",
         "x": _X.format(**names),
         "y": _Y.format(**names),
+        "road": names["xway"],
+        "direction": names["dir"],
+        "lane": names["lane"],
     }
 
 

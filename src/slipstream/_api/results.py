@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
+from slipstream._api.streams import Published
 from slipstream._archive.files import TRIPS
 from slipstream._cuboid.query.one_off import ask
 from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
@@ -24,6 +25,7 @@ from slipstream._network.running import results
 from slipstream._network.running.trains import TS
 from slipstream._runtime import job, status
 from slipstream._spark import session
+from slipstream._tools.html_table import table
 from slipstream._tools.locations import local
 from slipstream._tools.strict_json import json_of
 
@@ -129,17 +131,7 @@ class Results:
 
     def as_of(self, moment: int | datetime) -> Results:
         """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
-        batches = outputs.journal(self.folder)
-        if isinstance(moment, datetime):
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            last = sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
-        else:
-            last = moment
-        if not -1 <= last < max(len(batches), 0):
-            raise BadArgument(
-                f"{self.folder}: batch {last} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are."
-            )
-        return replace(self, _until=last)
+        return replace(self, _until=_batch_at(self.folder, moment))
 
     def trips(self, name: str = TRIPS) -> Trips:
         """Return the trips that the job has archived."""
@@ -152,9 +144,12 @@ class Results:
         """The names of the cuboids that the job publishes."""
         return self._snapshot().names if (self.folder / SNAPSHOT / CATALOGUE).exists() else []
 
-    def cuboid(self, name: str) -> Cuboid:
-        """Return a cuboid as of the last commit: ``results.cuboid("car")[100].speed[0]``."""
-        return self._snapshot()[name]
+    def cuboid(self, name: str | Published) -> Cuboid:
+        """Return a cuboid as of the last commit: ``results.cuboid("car")[100].speed[0]``.
+
+        ``as_of`` reaches back some batches: old states of cuboids are removed while a job runs.
+        """
+        return self._snapshot()[name.name if isinstance(name, Published) else name]
 
     def sql(self, select: str) -> PandasFrame:
         """Answer a query in Streamonas-SQL over the cuboids, as of the last commit."""
@@ -168,13 +163,7 @@ class Results:
             raise BadArgument(
                 f"{self.folder}: publishes no cuboids.", hint="Stream.keep and Stream.toll(publish=True) do."
             )
-        found = Snapshot.open(self.folder)
-        if self._until is not None and self._until < found.batch:
-            raise BadArgument(
-                f"{self.folder}: cuboids are kept as of the last commit, batch {found.batch}.",
-                hint="Outputs and trips can be read as of an earlier one.",
-            )
-        return found
+        return Snapshot.open(self.folder, batch=self._until)
 
     def __repr__(self) -> str:
         return f"<Results {self.folder}: {', '.join(self.names) or 'no outputs yet'}>"
@@ -196,15 +185,15 @@ class Output:
         """The names of the columns."""
         return _own(outputs.visible(self.folder, self.name).schema.names)
 
-    def as_of(self, batch: int) -> Output:
-        """Return the output as of a committed batch."""
-        return replace(self, _until=batch)
+    def as_of(self, moment: int | datetime) -> Output:
+        """Return the output as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
+        return replace(self, _until=_batch_at(self.folder, moment))
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
         rows = outputs.frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
         keys = results.keys_of(rows.columns)
-        return (rows.orderBy(*keys) if keys else rows).select(*_own(rows.columns))
+        return (rows.orderBy(*keys) if keys else rows).select(*_own_columns(rows.columns))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; needs no Spark."""
@@ -222,7 +211,7 @@ class Output:
 
     def tail(self, rows: int = _SHOWN) -> list[dict[str, Any]]:
         """Return the newest tuples, the newest last, without reading the rest."""
-        return results.newest_results(self.folder, self.name, rows)
+        return results.newest_results(self.folder, self.name, rows, until=self._until)
 
     def __len__(self) -> int:
         return int(outputs.read(self.folder, self.name, [BATCH], until=self._until).num_rows)
@@ -231,7 +220,7 @@ class Output:
         return f"<Output {self.name} of {self.folder}: {', '.join(self.columns)}>"
 
     def _repr_html_(self) -> str:
-        return html.table(self.tail(), self.columns)
+        return table(self.tail(), self.columns)
 
 
 @dataclass(frozen=True)
@@ -250,9 +239,9 @@ class Trips:
         """Keep the trips for which a SQL condition holds, such as ``travelled(Trip) > 1000``."""
         return replace(self, _conditions=(*self._conditions, condition))
 
-    def as_of(self, batch: int) -> Trips:
-        """Return the trips that had ended by a committed batch."""
-        return replace(self, _until=batch)
+    def as_of(self, moment: int | datetime) -> Trips:
+        """Return the trips that had ended by a committed batch, or by an instant (UTC, unless it names its zone)."""
+        return replace(self, _until=_batch_at(self.folder, moment))
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; :mod:`slipstream.functions` has the operators on its moving points."""
@@ -260,7 +249,7 @@ class Trips:
 
         spark = spark or session.build("slipstream")
         rows = outputs.frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
-        rows = rows.select(*_own(rows.columns))
+        rows = rows.select(*_own_columns(rows.columns))
         if self._conditions:
             register(spark)
         for condition in self._conditions:
@@ -283,8 +272,27 @@ class Trips:
         return self.to_spark().count()
 
     def _repr_html_(self) -> str:
-        rows = outputs.newest(self.folder, self.name, html.MOST_TRIPS)
-        return html.trips(rows[TRIP].to_pylist(), f"{self.name} of {self.folder}")
+        if self._conditions:
+            points = [row[TRIP] for row in self.to_spark().select(TRIP).limit(html.MOST_TRIPS).collect()]
+        else:
+            points = outputs.newest(self.folder, self.name, html.MOST_TRIPS, until=self._until)[TRIP].to_pylist()
+        return html.trips(points, f"{self.name} of {self.folder}")
+
+
+def _batch_at(folder: Path, moment: int | datetime) -> int:
+    """The last batch that was committed at a moment; -1 before the first."""
+    batches = outputs.journal(folder)
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
+    if not -1 <= moment < len(batches):
+        raise BadArgument(f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.")
+    return moment
+
+
+def _own_columns(columns: list[str]) -> list[str]:
+    """The user's columns, as Spark selects columns of any name."""
+    return [f"`{name}`" for name in _own(columns)]
 
 
 def _own(columns: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from slipstream._api import types
 from slipstream._api.reports import PLAIN, REPORT, RunSource
-from slipstream._api.streams import Origin, Place, Stream, ship
+from slipstream._api.streams import Origin, Place, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, encoding_of, first_file
@@ -24,7 +24,10 @@ from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of
 from slipstream._network.algebra import Schema
 from slipstream._network.running.filling import is_run
+from slipstream._network.running.recordings import read_table
 from slipstream._network.tasks.frames import FrameFeed
+from slipstream._network.types import spark_schema
+from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
 from slipstream._tools.staging import staged
 
@@ -56,8 +59,9 @@ def read(
         A file or a folder of files (CSV with a header, JSON lines, Parquet, Arrow, Avro, Protobuf, Linear Road's text),
         a run, ``kafka://HOST:PORT/TOPIC``, ``tcp://HOST:PORT``, or a :class:`slipstream.Source` of your own.
     schema
-        The columns to read and their Spark types: bigint, double, string or boolean. By default those of the file; a
-        topic or a socket has the columns of :data:`slipstream.REPORT`.
+        The columns to read and their Spark types: bigint, double, string, boolean, or timestamp for times in ISO 8601,
+        which become seconds since 1970. By default those of the file; a topic or a socket has the columns of
+        :data:`slipstream.REPORT`.
     columns
         Which field is which column, where their names differ: ``{"id": "vin", "time": "ts:ms"}``. A time may be in
         ``s``, ``ms``, ``us`` or ``iso`` and becomes seconds since 1970.
@@ -123,6 +127,43 @@ def from_dataframe(
     return _stream(Origin(name, schema, name, partial(_recorded, table, name, schema), is_copied=True))
 
 
+def table(
+    where: str | Path | DataFrame | PandasFrame | pa.Table,
+    schema: Mapping[str, str] | None = None,
+    *,
+    name: str = "",
+) -> Table:
+    """Return a stored table to join streams with: a CSV, JSON lines or Parquet file, or a DataFrame that is no stream.
+
+    A job reads it when it starts, and again when it is resumed. ``name`` is its name in pictures, and for functions of
+    your own that look things up in it.
+
+    >>> import pandas as pd
+    >>> import slipstream as ss
+    >>> owners = ss.table(pd.DataFrame({"plate": ["B 1"], "owner": ["Ann"]}), name="owners")
+    >>> cars = ss.read("kafka://broker:9092/cars", {"plate": "string", "speed": "double"})
+    >>> cars.join(owners, "left.plate = right.plate").columns
+    ['plate', 'speed', 'right_plate', 'owner']
+    """
+    if isinstance(where, str | Path):
+        path = Path(where)
+        columns = types.schema_of(schema) if schema else _inferred(str(path), encoding_of(str(path)), {})[0]
+        return Table(Stored(name or _name_of(str(path)), columns, lambda: read_table(path, columns)))
+    if hasattr(where, "sparkSession"):
+        return _of_static(where, name or "table")  # type: ignore[arg-type]
+    rows = where if isinstance(where, pa.Table) else pa.Table.from_pandas(where, preserve_index=False)
+    plain = pa.table({one: _plain(one, rows[one]) for one in rows.column_names})
+    columns = {field.name: types.arrow_type(field.name, field.type) for field in plain.schema}
+    return Table(Stored(name or "table", columns, lambda: plain))
+
+
+def _of_static(frame: DataFrame, name: str) -> Table:
+    if frame.isStreaming:
+        raise BadArgument("table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.")
+    typed, schema = _typed(frame, {})
+    return Table(Stored(name, schema, lambda: typed))
+
+
 def _stream(origin: Origin) -> Stream:
     return Stream(Place(origin))
 
@@ -155,15 +196,25 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
 # --- DataFrames
 
 
-def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
+def _typed(frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Schema]:
+    """A frame with the columns and types of a stream."""
     renamed = _renamed(frame.columns, columns)
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema}
     # a timestamp as a number is seconds since 1970
     wanted = {new: "double" if kinds[old].startswith("timestamp") else kinds[old] for new, old in renamed.items()}
     schema = types.schema_of({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
     typed = frame.selectExpr(
-        *(f"cast(`{old}` as {types.shown(schema)[new]}) as `{new}`" for new, old in renamed.items())
+        *(f"cast({_quoted(old)} as {spark_schema(schema)[new]}) as {_quoted(new)}" for new, old in renamed.items())
     )
+    return typed, schema
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
+    typed, schema = _typed(frame, columns)
     if frame.isStreaming:
         feed = FrameFeed(name, "dataframe", follow=True, frame=typed, types=schema)
         return _stream(Origin(name, schema, name, lambda _, __: feed, needs_session_of=frame))
@@ -210,7 +261,9 @@ def _columns(
 ) -> tuple[Schema, dict[str, str]]:
     """The columns of a feed and their types, and where they stand if not under their own names."""
     if schema is not None:
-        return types.schema_of(schema), dict(columns)
+        times = {name for name, type_ in schema.items() if str(type_).lower() == "timestamp"}
+        iso = {name: f"{columns.get(name, name)}:iso" for name in times}
+        return types.schema_of({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
     if format in (TEXT, TRAIN):
         fields = {PLAIN.get(field, field): field for field in FIELDS}
         return dict.fromkeys(fields, "integer"), {**fields, **columns}

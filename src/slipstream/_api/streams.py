@@ -7,18 +7,18 @@ that has it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from slipstream._api import types
 from slipstream._api.reports import toll_columns
+from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
-from slipstream._linear_road.rules import RULES, Rules, TollFunction
+from slipstream._linear_road.rules import RULES, Rules, TollFunction, registered
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -38,13 +38,22 @@ from slipstream._network.algebra import (
     Source,
     Union,
 )
+from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
-from slipstream._network.boxes.operators import Operator
+from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.boxes.toll import REJECTS, Toll
 from slipstream._network.schemas import check
+from slipstream._network.sql.expressions import column
+from slipstream._network.types import spark_schema
+from slipstream._spark import session
+from slipstream._spark.shipping import ship
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from slipstream._cuboid.schema import Schema as CuboidSchema
+    from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._io.sources import Feed
 
 Duration: TypeAlias = "str | float | timedelta"
@@ -63,12 +72,53 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """A box and its inputs, or an origin; the place of a network that a stream comes from."""
+class Stored:
+    """A table that streams are joined with: its columns, and how a job gets its rows."""
 
-    what: Box | Origin
-    inputs: tuple[Stream, ...] = ()
+    name: str
+    schema: Schema
+    rows: Callable[[], Any]  # an Arrow table, or a DataFrame of Spark's
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A box and its inputs, or where tuples come from; the place of a network that a stream or a table has."""
+
+    what: Box | Origin | Stored
+    inputs: tuple[Stream | Table, ...] = ()
     name: str = ""
+    tables: tuple[Table, ...] = ()  # that functions of the user's look things up in
+
+
+class Table:
+    """A stored table, to join streams with. :func:`slipstream.table` returns one.
+
+    >>> import pandas as pd
+    >>> import slipstream as ss
+    >>> ss.table(pd.DataFrame({"vin": ["a", "b"], "limit_kmh": [80, 100]}), name="limits").schema
+    {'vin': 'string', 'limit_kmh': 'bigint'}
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored, self._place, self._port = stored, Place(stored), 0
+
+    @property
+    def name(self) -> str:
+        """The name of the table in networks."""
+        return self._stored.name
+
+    @property
+    def schema(self) -> dict[str, str]:
+        """The columns and their Spark types."""
+        return spark_schema(self._stored.schema)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._stored.schema)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name} {_described(self.schema)}>"
 
 
 class Stream:
@@ -89,10 +139,13 @@ class Stream:
     @cached_property
     def _types(self) -> Schema:
         """The columns, in the types of networks; raises what is wrong with the box."""
-        if isinstance(self._place.what, Origin):
+        if isinstance(self._place.what, Origin | Stored):
             return dict(self._place.what.schema)
         network, arcs = assemble("stream", {"out": self})
-        return check(network, None).schemas[arcs["out"]]
+        found = check(network, None).schemas[arcs["out"]]
+        if UNKNOWN in found.values() and (spark := analysing_session()):
+            found = check(network, spark).schemas[arcs["out"]]
+        return found
 
     @property
     def schema(self) -> dict[str, str]:
@@ -102,7 +155,7 @@ class Stream:
         >>> ss.read("kafka://broker:9092/positions", {"id": "string", "speed": "double"}).schema
         {'id': 'string', 'speed': 'double'}
         """
-        return types.shown(self._types)
+        return spark_schema(self._types)
 
     @property
     def columns(self) -> list[str]:
@@ -126,8 +179,7 @@ class Stream:
         return assemble("stream", {"out": self})[0]
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{name} {type_}" for name, type_ in self.schema.items())
-        return f"<Stream {columns}>"
+        return f"<Stream {_described(self.schema)}>"
 
     def _repr_html_(self) -> str:
         return drawing.draw(self.network)
@@ -159,17 +211,25 @@ class Stream:
         first = self._with(Filter(predicates))
         return tuple(Stream(first._place, port) for port in range(len(predicates) + 1))
 
-    def select(self, *columns: str, **expressions: str) -> Stream:
+    def select(self, /, *columns: str | Mapping[str, str], **expressions: str) -> Stream:
         """Keep some columns, and compute others with SQL expressions.
 
-        >>> import slipstream as ss
-        >>> cars = ss.read("kafka://broker:9092/positions", {"id": "string", "speed": "double"})
-        >>> cars.select("id", kmh="speed * 1.609").schema
-        {'id': 'string', 'kmh': 'double'}
-        """
-        return self._with(Map({**{name: name for name in columns}, **expressions}))
+        A mapping from names to expressions is for names that Python does not take as keywords. In SQL, such names are
+        in backquotes.
 
-    def with_columns(self, **expressions: str) -> Stream:
+        >>> import slipstream as ss
+        >>> cars = ss.read("kafka://broker:9092/positions", {"id": "string", "top speed": "double"})
+        >>> cars.select("id", kmh="`top speed` * 1.609").schema
+        {'id': 'string', 'kmh': 'double'}
+        >>> cars.select("id", {"speed (km/h)": "`top speed` * 1.609"}).columns
+        ['id', 'speed (km/h)']
+        """
+        chosen: dict[str, str] = {}
+        for one in columns:
+            chosen |= {one: column(one)} if isinstance(one, str) else dict(one)
+        return self._with(Map(chosen | expressions))
+
+    def with_columns(self, added: Mapping[str, str] | None = None, /, **expressions: str) -> Stream:
         """Add or replace columns; the others stay.
 
         >>> import slipstream as ss
@@ -177,7 +237,22 @@ class Stream:
         >>> cars.with_columns(kmh="speed * 1.609").columns
         ['id', 'speed', 'kmh']
         """
-        return self._with(Map({**{name: name for name in self._types}, **expressions}))
+        return self._with(Map({name: column(name) for name in self._types} | dict(added or {}) | expressions))
+
+    def with_table(self, table: Table) -> Stream:
+        """Let functions of your own look things up in a table; see ``tables`` of :func:`slipstream.udf.scalar`.
+
+        >>> import pandas as pd
+        >>> import slipstream as ss
+        >>> @ss.udf.scalar("boolean", tables=["banned"])
+        ... def is_banned(vin, banned):
+        ...     return [one in set(banned["vin"]) for one in vin]
+        >>> cars = ss.read("kafka://broker:9092/positions", {"vin": "string"})
+        >>> banned = ss.table(pd.DataFrame({"vin": ["a"]}), name="banned")
+        >>> cars.with_table(banned).filter("is_banned(vin)").columns
+        ['vin']
+        """
+        return self._with(Map({name: column(name) for name in self._types}), tables=(table,))
 
     def sort(self, on: str, *, slack: int, by: str | Iterable[str] = ()) -> Stream:
         """Sort approximately: ``slack`` passes of bubble sort, so a tuple moves forward by at most ``slack`` places.
@@ -214,7 +289,9 @@ class Stream:
         step = length if every is None else types.seconds(every, "every")
         return Window(self, on, length, step, _names(by), types.seconds(lateness, "lateness"))
 
-    def running(self, by: str | Iterable[str] = (), **functions: str) -> Stream:
+    def running(
+        self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
+    ) -> Stream:
         """Add aggregates over all tuples of a group so far: count, sum, avg, min or max.
 
         >>> import slipstream as ss
@@ -222,18 +299,27 @@ class Stream:
         >>> cars.running(by="id", reports="count(*)", top="max(speed)").columns
         ['id', 'speed', 'reports', 'top']
         """
-        return self._with(Running(functions, _names(by)))
+        return self._with(Running(dict(added or {}) | functions, _names(by)))
 
     def through(self, box: Operator, *others: Stream, name: str = "") -> Stream:
         """Send the stream, and ``others``, through a box of your own; returns its first output.
 
         ``output(name)`` of the result returns another one. See :class:`slipstream.Box`.
 
+        >>> from dataclasses import dataclass
         >>> import slipstream as ss
-        >>> from slipstream._network.boxes.archive import Archive
-        >>> gps = ss.read("kafka://b:9092/gps", {"vin": "string", "ts": "bigint", "x": "double", "y": "double"})
-        >>> gps.through(Archive(id="vin", time="ts", x="x", y="y", gap=60)).columns
-        ['vin', 'trip', 'time', 'x', 'y']
+        >>> @dataclass(frozen=True)
+        ... class Sampled(ss.Box):
+        ...     name = "sampled"
+        ...     every: int = 10
+        ...
+        ...     def outputs(self, tuples):
+        ...         return {"out": tuples}
+        ...
+        ...     def step(self, state, tuples):
+        ...         return {"out": tuples.take(tuples["id"] % self.every == 0)}
+        >>> ss.read("kafka://broker:9092/positions", {"id": "bigint"}).through(Sampled(every=5)).columns
+        ['id']
         """
         operators.register(type(box))
         ship(type(box))
@@ -243,10 +329,10 @@ class Stream:
         """Return another output of the box that this stream comes from.
 
         >>> import slipstream as ss
-        >>> from slipstream._network.boxes.archive import Archive
-        >>> gps = ss.read("kafka://b:9092/gps", {"vin": "string", "ts": "bigint", "x": "double", "y": "double"})
-        >>> gps.through(Archive(id="vin", time="ts", x="x", y="y", gap=60)).output("rejects").columns
-        ['vin', 'ts', 'x', 'y', 'reason']
+        >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+        >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
+        >>> kept.output("rejects").columns
+        ['id', 'speed', 'reason']
         """
         box = self._place.what
         if not isinstance(box, Operator):
@@ -266,17 +352,42 @@ class Stream:
         """
         return self._with(Union(), *others)
 
-    def join(self, other: Stream, on: str, *, within: Duration, time: str = "time", slack: int = 0) -> Stream:
-        """Pair tuples of two streams that are at most ``within`` apart in ``time`` and for which a condition holds.
+    def join(
+        self,
+        other: Stream | Table,
+        on: str,
+        *,
+        within: Duration | None = None,
+        time: str = "time",
+        slack: int = 0,
+        how: str = "inner",
+    ) -> Stream:
+        """Pair tuples with those of another stream, or with the rows of a table, for which a condition holds.
 
-        The condition speaks of ``left.column`` and ``right.column``.
+        The condition names ``left.column`` and ``right.column``. Tuples of two streams must be at most ``within`` apart
+        in ``time``. With a table, ``how="left"`` keeps tuples that match no row, with nulls in its columns.
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "string", "time": "bigint"})
         >>> cams = ss.read("kafka://broker:9092/cameras", {"plate": "string", "time": "bigint"})
         >>> cars.join(cams, "left.id = right.plate", within="5 s").columns
         ['id', 'time', 'plate', 'right_time']
+
+        >>> import pandas as pd
+        >>> owners = ss.table(pd.DataFrame({"plate": ["B 1"], "owner": ["Ann"]}), name="owners")
+        >>> cams.join(owners, "left.plate = right.plate", how="left").columns
+        ['plate', 'time', 'right_plate', 'owner']
         """
+        if how not in ("inner", "left"):
+            raise BadArgument(f"join: how={how!r}.", hint='Use "inner" or "left".')
+        if isinstance(other, Table):
+            if within is not None:
+                raise BadArgument("join: a table has no time to be within.", hint="Leave out within=.")
+            return self._with(Join(on, outer=how == "left"), other)
+        if how != "inner" or within is None:
+            raise BadArgument(
+                "join: two streams are joined within a time, and only by inner joins.", hint='Give within="5 s".'
+            )
         order = Order(time, slack)
         return self._with(Join(on, types.seconds(within, "within"), order, order), other)
 
@@ -298,7 +409,7 @@ class Stream:
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
-        >>> kept = cars.keep("CREATE CUBOID car (id INT KEY, speed AST(6))")
+        >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
         >>> kept.query("SELECT id, avg(speed) AS mean FROM car WHERE delta(speed) < -10").columns
         ['id', 'mean']
         """
@@ -339,14 +450,14 @@ class Stream:
 
     # --- making more of them
 
-    def _with(self, box: Box, *others: Stream, name: str = "") -> Stream:
-        made = Stream(Place(box, (self, *others), name))
+    def _with(self, box: Box, *others: Stream | Table, name: str = "", tables: tuple[Table, ...] = ()) -> Stream:
+        made = Stream(Place(box, (self, *others), name, tables))
         _checked(made)
         return made
 
 
 class Window:
-    """A stream divided into windows; :meth:`agg` computes something for each."""
+    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one."""
 
     def __init__(
         self, stream: Stream, on: str, size: float, every: float, by: tuple[str, ...], lateness: float
@@ -354,7 +465,7 @@ class Window:
         self._stream, self._on, self._size, self._every = stream, on, size, every
         self._by, self._lateness = by, lateness
 
-    def agg(self, **functions: str) -> Stream:
+    def agg(self, added: Mapping[str, str] | None = None, /, **functions: str) -> Stream:
         """Compute aggregates for every window: ``agg(cars="count(*)", mean="avg(speed)")``.
 
         The result has the columns of the groups, the beginning of the window under the name of its column, and the
@@ -365,14 +476,14 @@ class Window:
         >>> cars.window("time", "5 minutes", every="1 minute").agg(cars="count(*)", mean="avg(speed)").columns
         ['time', 'cars', 'mean']
         """
-        box = Aggregate(functions, Order(self._on, 0, self._by), self._size, self._every)
+        box = Aggregate(dict(added or {}) | functions, Order(self._on, 0, self._by), self._size, self._every)
         return self._stream._with(box, self._clock())
 
     def _clock(self) -> Stream:
         """The stream that says how far time has come: this one, held back by the lateness."""
         if self._on not in self._stream._types:  # the window itself says so better
             return self._stream
-        behind = f"{self._on} - {self._lateness}" if self._lateness else self._on
+        behind = f"{column(self._on)} - {self._lateness}" if self._lateness else column(self._on)
         return self._stream._with(Map({self._on: behind}))
 
     def __repr__(self) -> str:
@@ -383,12 +494,24 @@ class Kept(Stream):
     """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers."""
 
     @property
+    def cuboid(self) -> Published:
+        """The cuboid, as readers find it in the folder of a job.
+
+        >>> import slipstream as ss
+        >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+        >>> cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))").cuboid
+        <Cuboid car: id, speed[6]>
+        """
+        ((name, schema),) = cast("Keep", self._place.what).published().items()
+        return Published(name, schema)
+
+    @property
     def rejects(self) -> Stream:
         """The tuples that the cuboid cannot hold, each with a reason.
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
-        >>> cars.keep("CREATE CUBOID car (id INT KEY, speed AST(6))").rejects.columns
+        >>> cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))").rejects.columns
         ['id', 'speed', 'reason']
         """
         return self.output("rejects")
@@ -398,23 +521,23 @@ class Kept(Stream):
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
-        >>> kept = cars.keep("CREATE CUBOID car (id INT KEY, speed AST(6))")
+        >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
         >>> kept.query("SELECT id, avg(speed) AS mean FROM car").columns
         ['id', 'mean']
         """
         return self._with(CuboidQuery(select))
 
-    def lookup(self, stream: Stream, by: str, **columns: str) -> Stream:
+    def lookup(self, stream: Stream, added: Mapping[str, str] | None = None, /, *, by: str, **columns: str) -> Stream:
         """Add to the tuples of another stream what the cuboid knows of their key ``by`` at that moment.
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
         >>> tickets = ss.read("kafka://broker:9092/tickets", {"car": "bigint"})
-        >>> kept = cars.keep("CREATE CUBOID car (id INT KEY, speed AST(6))")
+        >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
         >>> kept.lookup(tickets, by="car", last="speed[0]").columns
         ['car', 'last']
         """
-        return self._with(CuboidLookup(columns, by), stream)
+        return self._with(CuboidLookup(dict(added or {}) | columns, by), stream)
 
 
 @dataclass(frozen=True)
@@ -462,10 +585,75 @@ class Tolled:
         """Reports that cannot be tolled, each with a reason."""
         return self._port(REJECTS)
 
+    @property
+    def cars(self) -> Published:
+        """The cuboid of vehicles: where each is, and the recent past of its speed and segment.
+
+        >>> import slipstream as ss
+        >>> ss.read("kafka://broker:9092/positions").toll().cars
+        <Cuboid car: vid, time, xway, lane, dir, pos, speed[6], segment[6]>
+        """
+        return self._published("car")
+
+    @property
+    def accounts(self) -> Published:
+        """The cuboid of accounts: what each vehicle was charged."""
+        return self._published("account")
+
+    @property
+    def segments(self) -> Published:
+        """The cuboid of segments: speeds, car counts and tolls of the last minutes."""
+        return self._published("segment")
+
+    @property
+    def accidents(self) -> Published:
+        """The cuboid of accidents that count for alerts now."""
+        return self._published("accident")
+
+    def _published(self, name: str) -> Published:
+        found = cast("Toll", self._place.what).published()
+        if name not in found:
+            raise BadArgument("toll: nothing is published.", hint="Leave out publish=False.")
+        return Published(name, found[name])
+
     def streams(self) -> Iterator[tuple[str, Stream]]:
         """Yield all outputs, each with the name under which a job writes it."""
         for name in Toll.ports:
             yield (f"toll_{name}" if name == REJECTS else name), self._port(name)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A cuboid that a job keeps and publishes; ``Results.cuboid`` reads it by this or by its name.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("kafka://broker:9092/positions").toll().cars
+    >>> cars.name, cars.key
+    ('car', 'vid')
+    """
+
+    name: str
+    _schema: CuboidSchema = field(repr=False)
+
+    @property
+    def key(self) -> str:
+        """The name of the key."""
+        return self._schema.key
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the attributes."""
+        return list(self._schema.names)
+
+    def open(self, folder: str | Path) -> Cuboid:
+        """Return the cuboid as of the last commit of the job in a folder."""
+        from slipstream._api import results
+
+        return results.open(folder).cuboid(self)
+
+    def __repr__(self) -> str:
+        depths = {one.name: f"[{one.depth}]" if isinstance(one, AST) else "" for one in self._schema.attributes}
+        return f"<Cuboid {self.name}: {', '.join([self.key, *(name + depth for name, depth in depths.items())])}>"
 
 
 # --- networks of streams
@@ -483,13 +671,14 @@ def assemble(
     nodes = tuple(
         Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._port) for i in place.inputs))
         for place in places
-        if not isinstance(place.what, Origin)
+        if not isinstance(place.what, Origin | Stored)
     )
     sources = tuple(
         Source(names[id(place)], dict(place.what.schema)) for place in places if isinstance(place.what, Origin)
     )
+    stored = tuple(StoredTable(name, dict(table.schema)) for name, table in _tables(places, names).items())
     ends = tuple(Output(output, arc, to=(to or {}).get(output, ())) for output, arc in arcs.items())
-    return Network(name, sources, nodes, ends), arcs
+    return Network(name, sources, nodes, ends, stored), arcs
 
 
 def origins(streams: Iterable[Stream]) -> dict[str, Origin]:
@@ -499,13 +688,23 @@ def origins(streams: Iterable[Stream]) -> dict[str, Origin]:
     return {names[id(place)]: place.what for place in places if isinstance(place.what, Origin)}
 
 
+def tables(streams: Iterable[Stream]) -> dict[str, Stored]:
+    """Return the tables that some streams look things up in, by their names in the network of these streams."""
+    places = _places(streams)
+    return _tables(places, _named(places))
+
+
+def _tables(places: list[Place], names: dict[int, str]) -> dict[str, Stored]:
+    return {names[id(place)]: place.what for place in places if isinstance(place.what, Stored)}
+
+
 def _places(streams: Iterable[Stream]) -> list[Place]:
     """Everything upstream of some streams, inputs first."""
     found: dict[int, Place] = {}
 
     def visit(place: Place) -> None:
         if id(place) not in found:
-            for one in place.inputs:
+            for one in (*place.inputs, *place.tables):
                 visit(one._place)
             found[id(place)] = place
 
@@ -520,8 +719,11 @@ def _named(places: list[Place]) -> dict[int, str]:
     names = {}
     for place in places:
         what = place.what
-        kind = what.name if isinstance(what, Origin) else (isinstance(what, Operator) and what.name) or what.kind
-        name = place.name or (kind if isinstance(what, Origin) else f"{kind}_1")
+        is_data = isinstance(what, Origin | Stored)
+        kind = what.name if isinstance(what, Origin | Stored | Operator) and what.name else _kind(what)
+        name = place.name or (kind if is_data else f"{kind}_1")
+        if isinstance(what, Stored) and name in taken:
+            raise BadArgument(f"the name {name!r} is used twice.", hint="Give the table another name=.")
         number = 1
         while name in taken:
             number += 1
@@ -536,16 +738,42 @@ def _checked(stream: Stream) -> None:
     try:
         stream._types  # noqa: B018
     except BadInput as error:
-        # "network stream, box filter_1 (filter): ..." is what a network file would be told
-        _, box, message = error.message.rpartition(f" ({getattr(stream._place.what, 'kind', '')}): ")
-        if not box:
+        if not error.place.box:
             raise
-        kind = stream._place.what.kind if not isinstance(stream._place.what, Origin) else "read"
-        raise BadInput(f"{_METHODS.get(kind, kind)}: {message}", hint=error.hint) from None
+        kind = _kind(stream._place.what)
+        # the method that was called is a better place than a box of a network that nobody has seen
+        error.place = replace(error.place, words=_METHODS.get(kind, kind))
+        raise error from None
 
 
 #: the method that adds a kind of box, where its name is another
 _METHODS = {"map": "select", "bsort": "sort", "aggregate": "window", "operator": "through"}
+
+
+def analysing_session() -> SparkSession | None:
+    """Return a session to analyse expressions with that only Spark knows; None unless the user has Spark running.
+
+    It is a session of its own, as functions of the user's are registered in it.
+    """
+    if not session.is_running():
+        return None
+    running = session.build()
+    context = running.sparkContext.applicationId
+    if context not in _analysing:
+        _analysing.clear()
+        _analysing[context] = running.newSession()
+    return _analysing[context]
+
+
+_analysing: dict[Any, SparkSession] = {}
+
+
+def _kind(what: Box | Origin | Stored) -> str:
+    return "read" if isinstance(what, Origin | Stored) else what.kind
+
+
+def _described(schema: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
 
 
 def _names(by: str | Iterable[str]) -> tuple[str, ...]:
@@ -558,21 +786,9 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
     if not isinstance(rules, Rules):
         if not callable(rules):
             raise BadArgument(f"rules {rules!r}: neither a name nor a function.", hint=f"Known: {', '.join(RULES)}.")
-        rules = replace(RULES["2004"], name=getattr(rules, "__name__", "own"), toll=rules)
+        own = registered(getattr(rules, "__name__", ""))
+        rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
         raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.")
     ship(rules.toll)
     return rules
-
-
-def ship(what: Any) -> None:
-    """Let code from a user's own module travel to workers, which may be unable to import it."""
-    module = sys.modules.get(getattr(what, "__module__", "") or "")
-    name = getattr(module, "__name__", "")
-    file = getattr(module, "__file__", None)
-    if file is None or name == "__main__" or name.partition(".")[0] == "slipstream" or "site-packages" in file:
-        return
-    assert module is not None
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -11,15 +11,8 @@ import pyarrow as pa
 
 from slipstream._errors import BadArgument
 from slipstream._network.algebra import TYPES, Schema
+from slipstream._network.types import plain_schema, plain_type
 
-#: Spark's names, and their short forms, -> those of networks
-_OURS = {
-    **{spark: ours for ours, spark in TYPES.items()},
-    **dict.fromkeys(("tinyint", "smallint", "int", "integer", "long"), "integer"),
-    **dict.fromkeys(("float", "real"), "float"),
-    **dict.fromkeys(("text", "varchar"), "text"),
-    "bool": "boolean",
-}
 _SECONDS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
@@ -40,20 +33,13 @@ def schema_of(columns: Mapping[str, str]) -> Schema:
     slipstream._errors.BadArgument: column 'at': no type 'date'.
     Use bigint, double, string or boolean; times are seconds, as bigint or double.
     """
-    found = {}
     for name, type_ in columns.items():
-        if str(type_).lower() not in _OURS:
+        if plain_type(type_) not in TYPES:
             raise BadArgument(
                 f"column {name!r}: no type {type_!r}.",
                 hint="Use bigint, double, string or boolean; times are seconds, as bigint or double.",
             )
-        found[name] = _OURS[str(type_).lower()]
-    return found
-
-
-def shown(schema: Mapping[str, str]) -> dict[str, str]:
-    """Return a schema of a network in Spark's types."""
-    return {name: TYPES.get(type_, type_) for name, type_ in schema.items()}
+    return plain_schema(columns)
 
 
 def arrow_type(name: str, type_: Any) -> str:

@@ -1,6 +1,7 @@
 """A keyed stream of points, cut into trips: what a batch adds, which trips it ends, and how that rests in the store.
 
-What begins a trip is a rule: Linear Road's (``reports``), or a silence (``silences``). The rest is the same for all.
+What begins a trip is a rule (``feeds.trip``), applied to Linear Road's reports (``reports``) or to any points
+(``silences``). The rest is the same for all.
 
 Points lie in a table whose places are used again; each knows the place of the one before it in its trip, and a trip is
 collected backwards when it is over. A batch costs what it brings: it writes its own points to the store and some old

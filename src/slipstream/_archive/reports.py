@@ -33,7 +33,9 @@ def judge_reports(reports: Rows, at: Ints, fresh: Bools, cars: Rows, verdict: By
     """Which reports begin trips."""
     for i in range(reports.size):
         report, car = reports[i], cars[at[i]]
-        begins = fresh[i] or begins_trip(report.time, report.lane, report.dir, car.time, car.lane, car.dir)
+        begins = fresh[i] or begins_trip(
+            report.time, report.lane, report.dir, car.time, car.lane, car.dir, REPORT_EVERY
+        )
         verdict[i] = BEGINS if begins else GOES_ON
         car.time, car.lane, car.dir = report.time, report.lane, report.dir
 

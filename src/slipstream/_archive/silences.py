@@ -1,4 +1,4 @@
-"""The trips of anything that moves: a silence longer than a gap ends a trip.
+"""The trips of anything that moves: those of ``feeds.trip``, with a gap that the user chooses.
 
 Points come in any order, within limits: one that is older than the newest point of the stream by more than the
 ``lateness`` is refused, and so is one that is not after the last point of its mover. What is left has this property: a
@@ -15,6 +15,7 @@ import numpy as np
 
 from slipstream._archive.open_trips import BEGINS, GOES_ON, REFUSED, Rows, mover_schema, point_schema
 from slipstream._cuboid.schema import Plain, Schema
+from slipstream._feeds.trip import begins_trip
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
 
 
@@ -26,16 +27,23 @@ def judge_points(points: Rows, at: Ints, fresh: Bools, movers: Rows, gap: int, v
         if not fresh[i] and time <= mover.time:
             verdict[i] = REFUSED
             continue
-        verdict[i] = BEGINS if fresh[i] or time - mover.time > gap else GOES_ON
-        mover.time = time
+        lane, direction = points[i].lane, points[i].dir
+        begins = fresh[i] or begins_trip(time, lane, direction, mover.time, mover.lane, mover.dir, gap)
+        verdict[i] = BEGINS if begins else GOES_ON
+        mover.time, mover.lane, mover.dir = time, lane, direction
 
 
 @dataclass(frozen=True)
 class SilenceRule:
-    """A trip ends with a silence of more than ``gap``; both are in microseconds."""
+    """What a trip is, where a silence of more than ``gap`` ends one; both are in microseconds.
 
-    point: ClassVar[Schema] = point_schema("POINT", "i8", Plain("x", "f8"), Plain("y", "f8"))
-    mover: ClassVar[Schema] = mover_schema("MOVER", "i8")
+    A point on the exit lane has that for its ``lane``, others 0; ``dir`` is any number for its direction.
+    """
+
+    point: ClassVar[Schema] = point_schema(
+        "POINT", "i8", Plain("x", "f8"), Plain("y", "f8"), Plain("lane", "u1"), Plain("dir", "i8")
+    )
+    mover: ClassVar[Schema] = mover_schema("MOVER", "i8", Plain("lane", "u1"), Plain("dir", "i8"))
     gap: int
     lateness: int
 

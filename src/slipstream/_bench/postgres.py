@@ -1,11 +1,11 @@
 """System X: Linear Road on a database that is polled.
 
 The paper's other contender was a commercial database with triggers and stored procedures; this one is PostgreSQL
-with the queries of ``postgres.sql``. The driver copies every second into a table on time; a poller takes the seconds
-that are there, one transaction each, and writes the answers with the moment of their commit as Emit. Whoever wants to
-know how a stream engine compares has both on one machine, judged by one validator.
+with the queries of ``postgres.sql``. The driver copies every second into a table on time; a poller processes the
+available seconds, one transaction each, and writes the answers with their commit time as Emit. So a stream engine and
+a database can be compared on one machine, by one validator.
 
-Travel times are not answered from history (neither implementation in the paper had that query): -1, -1.
+Travel time requests are not answered from history (neither implementation in the paper had that query): -1, -1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from slipstream._bench.driving.destinations import Destination
-from slipstream._bench.driving.driver import Drive, Pace, Plan, drive
+from slipstream._bench.driving.driver import Drive, DrivePlan, Pace, drive
 from slipstream._bench.driving.encodings import encode_text
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import MILE, SEGMENTS
-from slipstream._linear_road.fast_forward import Forward
+from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.state.cars import CAR_BITS, CELLS
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._tools.numba_tools import Longs
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 SERVER = "postgresql://slipstream@127.0.0.1:15432/postgres"
-#: how often a poller with nothing to do looks again, in seconds
+#: how often an idle poller checks for input, in seconds
 POLL_EVERY = 0.02
 
 # The paper's field order: the vehicle first in kind 0, the result time before the request in kind 2.
@@ -59,7 +59,7 @@ copy (
 
 @dataclass(frozen=True)
 class PostgresRun:
-    """What a run on PostgreSQL did."""
+    """The result of a run on PostgreSQL."""
 
     output: str
     seconds: int
@@ -69,33 +69,34 @@ class PostgresRun:
     driver: Drive
 
 
-class Table(Destination):
+class InputTable(Destination):
     """The database's input table; a second arrives whole or not at all."""
 
     def __init__(self, server: str) -> None:
         self._connection = connect(server)
 
     def deliver(self, second: int, data: bytes) -> None:
-        """Copy the second in and say that it is there."""
+        """Insert the second and mark it as arrived."""
         with self._connection.transaction(), self._connection.cursor() as cursor:
             with cursor.copy("copy linear_road.input from stdin (format csv)") as copy:
                 copy.write(data)
             cursor.execute("insert into linear_road.arrived values (%s)", [second])
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
 def connect(server: str) -> Connection[Any]:
-    """A connection that commits by itself, or a word about how to start the server."""
+    """Connect in autocommit mode; if there is no server, report how to start it."""
     import psycopg
 
     try:
         return psycopg.connect(server, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as error:
         raise Unavailable(
-            f"No PostgreSQL at {server}: {str(error).splitlines()[0]}", hint="Start it: scripts/postgres.sh start"
+            f"No PostgreSQL server at {server}: {str(error).splitlines()[0]}",
+            hint="Start it with: scripts/postgres.sh start",
         ) from error
 
 
@@ -106,19 +107,19 @@ def run_postgres(
     seconds: int | None = None,
     speed: float = 1.0,
     server: str = SERVER,
-    forward: Forward | None = None,
+    forward: FastForward | None = None,
 ) -> PostgresRun:
     """Feed ``run`` to PostgreSQL and write its answers to ``out/output.csv``.
 
-    With speed 0 the database takes the time it needs, and Emit says nothing: it is the second that was answered. With
-    ``forward`` it starts with the state that was computed there.
+    With speed 0 the database takes the time it needs, and Emit has no meaning: it is the second that was answered. With
+    ``forward`` it starts with the state computed there.
     """
     since = forward.until if forward else 0
-    plan = replace(Plan.of(run, speed, since, seconds), first=since)
+    plan = replace(DrivePlan.for_run(run, speed, since, seconds), first=since)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "output.csv"
     if path.exists():
-        raise BadArgument(f"--out {out}: has an output already.", hint="Give another folder, or remove it.")
+        raise BadArgument(f"--out {out} already has an output.", hint="Use another folder, or remove it.")
     with _server_errors(server), connect(server) as connection:
         connection.execute(files("slipstream._bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
         load_history(connection, run)
@@ -135,20 +136,20 @@ def run_postgres(
 
 @contextmanager
 def _server_errors(server: str) -> Iterator[None]:
-    """A server that goes away while it works, told as what it is."""
+    """Report a server that stops while in use."""
     import psycopg
 
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Unavailable(
-            f"The PostgreSQL at {server} has gone away: {str(error).splitlines()[0]}",
-            hint="Start it again (scripts/postgres.sh start), and give this command another --out folder.",
+            f"Lost the connection to PostgreSQL at {server}: {str(error).splitlines()[0]}",
+            hint="Restart it (scripts/postgres.sh start), and rerun with another --out folder.",
         ) from error
 
 
 def load_history(connection: Connection[Any], run: Run) -> None:
-    """Copy TollHistory into the database, if the run has one; offline, as the benchmark wants it."""
+    """Copy TollHistory into the database, if the run has one; offline, as the benchmark requires."""
     folder = run.path / "history" / "tolls"
     options = pcsv.WriteOptions(include_header=False)
     with connection.cursor() as cursor:
@@ -162,8 +163,8 @@ def load_history(connection: Connection[Any], run: Run) -> None:
     connection.execute("analyze linear_road.toll_history")
 
 
-def load_state(connection: Connection[Any], forward: Forward) -> None:
-    """Fill the tables with the state that a fast-forward computed; a fragment and a shard hold all of it."""
+def load_state(connection: Connection[Any], forward: FastForward) -> None:
+    """Fill the tables with the state that a fast-forward computed, as one fragment and one shard."""
     state, accounts = forward.fragment(0, 1), forward.accounts(0, 1, Past(None))
     xways = np.array(state.xways)
     cars, owed = state.cars.rows, accounts.accounts.rows
@@ -212,22 +213,22 @@ class _Writer:
         self.write = copy.write
 
     def flush(self) -> None:
-        """Psycopg sends when it likes."""
+        """Do nothing: psycopg decides when to send."""
 
 
 class _Feeder:
-    """The driver in a thread of its own, so that a slow database does not slow it."""
+    """Runs the driver in a thread, so that a slow database does not slow it down."""
 
-    def __init__(self, run: Run, plan: Plan, server: str) -> None:
+    def __init__(self, run: Run, plan: DrivePlan, server: str) -> None:
         self.pace = Pace(plan)
         self._result: Drive | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._feed, args=(run, plan, server), daemon=True)
         self._thread.start()
 
-    def _feed(self, run: Run, plan: Plan, server: str) -> None:
+    def _feed(self, run: Run, plan: DrivePlan, server: str) -> None:
         try:
-            table = Table(server)
+            table = InputTable(server)
             self._result = drive(run, plan, encode_text, table, self.pace)
             table.close()
         except BaseException as error:
@@ -235,11 +236,11 @@ class _Feeder:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will arrive."""
+        """Whether the driver has finished."""
         return not self._thread.is_alive()
 
     def result(self) -> Drive:
-        """What the driver has to say, good or bad."""
+        """Wait for the driver; return its result or raise its error."""
         self._thread.join()
         if self._error:
             raise self._error
@@ -248,7 +249,7 @@ class _Feeder:
 
 
 def poll(connection: Connection[Any], feeder: _Feeder, lines: IO[bytes]) -> float:
-    """Process what has arrived until nothing more comes; returns the longest time that a second took."""
+    """Process seconds until the driver has finished; return the longest time that one took."""
     longest = 0.0
     while True:
         done = feeder.done

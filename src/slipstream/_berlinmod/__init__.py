@@ -1,1 +1,1 @@
-"""BerlinMOD: street networks, generator, both representations, 17 queries, on Spark. Imports ``moving`` and below."""
+"""The BerlinMOD benchmark on Spark: street networks, generator, both representations, 17 queries."""

@@ -1,12 +1,12 @@
-"""A BerlinMOD data set: a folder of Parquet tables that describes itself.
+"""A BerlinMOD data set: a self-describing folder of Parquet tables.
 
-DATA/manifest.json   where it came from, how much there is
-DATA/network.npz     the streets, where they are known
-DATA/dataScar        OBA: one row a vehicle with its whole history
+DATA/manifest.json   its origin and size
+DATA/network.npz     the streets, if known
+DATA/dataScar        OBA: one row per vehicle with its whole history
 DATA/dataMcar        TBA: the vehicles
-DATA/dataMtrip       TBA: their trips, pauses among them
-DATA/Query*          the samples that the queries ask for
-DATA/index           what ``slipstream berlinmod index`` built
+DATA/dataMtrip       TBA: their trips, including pauses
+DATA/Query*          the samples that the queries use
+DATA/index           the index built by ``slipstream berlinmod index``
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._berlinmod.layout import SAMPLES, check_data_set
-from slipstream._berlinmod.roads.street_network import Network
+from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import register, types
-from slipstream._moving.columns import MPoints, frozen, read, write
-from slipstream._moving.motion import concatenated, split_at_pauses
+from slipstream._moving.columns import MPoints, freeze, read, write
+from slipstream._moving.motion import concatenate, split_at_pauses
 from slipstream._tools.strict_json import fitted, json_of
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 FORMAT = "slipstream-berlinmod"
 VERSION = 1
 SAMPLE = 100
-#: a pause longer than this ends a trip: five minutes
+#: a pause longer than this ends a trip: five minutes, in microseconds
 PAUSE = 300_000_000
-#: room for the trips of one vehicle in a trip's number
+#: a trip's number is its vehicle's number times this, plus its number within the vehicle
 TRIPS = 1_000_000
 
 _VEHICLE = [("Moid", pa.int64()), ("Licence", pa.string()), ("Model", pa.string()), ("Type", pa.string())]
@@ -49,62 +49,62 @@ MTRIP = pa.schema([*_VEHICLE[:2], ("TripId", pa.int64()), ("Trip", types.MPOINT.
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """What ``manifest.json`` says."""
+class DatasetManifest:
+    """The contents of ``manifest.json``."""
 
-    source: str  # what made it, in words
+    source: str  # a description of what created it
     vehicles: int
     trips: int
-    units: int  # pieces of straight movement
+    units: int  # pieces of linear movement
     begin: str
     end: str
     parameters: dict[str, Any] = field(default_factory=dict)  # of the generator
-    nodes: int = 0  # of the street network, where it is known
+    nodes: int = 0  # of the street network, if known
     edges: int = 0
     metres: float = 0.0  # of its streets
-    srid: int = 0  # the EPSG number of its plane, 0 where it has none
+    srid: int = 0  # the EPSG code of its plane, 0 if it has none
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: DatasetManifest) -> None:
     """Write ``manifest.json``."""
     body = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
     (folder / "manifest.json").write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
 
 
 class Dataset:
-    """An existing data set; ``views(spark)`` makes its tables known to a session's SQL."""
+    """An existing data set; ``create_views(spark)`` registers its tables with a session."""
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(self, path: Path, manifest: DatasetManifest) -> None:
         self.path = path
         self.manifest = manifest
 
     @classmethod
     def open(cls, path: Path) -> Dataset:
-        """Open the data set at ``path`` or say what is wrong with it; some uses need only some of its tables."""
+        """Open the data set at ``path``; does not require all tables, as some uses need only some of them."""
         check_data_set(path, ())
         try:
             body = json_of((path / "manifest.json").read_bytes())
             made_by = f"{body.pop('format')} {body.pop('version')}"
             if made_by != f"{FORMAT} {VERSION}":
-                raise ValueError(f"{made_by}, this program reads {FORMAT} {VERSION}")
-            return cls(path, fitted(Manifest, body))
+                raise ValueError(f"its format is {made_by}, this program reads {FORMAT} {VERSION}")
+            return cls(path, fitted(DatasetManifest, body))
         except (OSError, *MALFORMED) as error:
             raise BadInput(
                 f"{path}: not a BerlinMOD data set ({error}).",
-                hint="`slipstream berlinmod generate` and `load` make data sets.",
+                hint="Create one with `slipstream berlinmod generate` or `load`.",
             ) from error
 
     def table(self, spark: SparkSession, name: str) -> DataFrame:
-        """One of its tables."""
+        """Return one of its tables."""
         return spark.read.parquet(str(self.path / name))
 
-    def network(self) -> Network | None:
-        """The streets, where the data set has them."""
+    def network(self) -> StreetNetwork | None:
+        """Return the streets, if the data set has them."""
         file = self.path / "network.npz"
-        return Network.load(file) if file.exists() else None
+        return StreetNetwork.load(file) if file.exists() else None
 
-    def views(self, spark: SparkSession) -> None:
-        """Make tables and operators known to SQL; ``Query...1`` and ``2`` are the first and second ten of a sample."""
+    def create_views(self, spark: SparkSession) -> None:
+        """Register tables and operators; ``Query...1`` and ``2`` are the first and second ten rows of a sample."""
         register(spark)
         for name in ("dataScar", "dataMcar", "dataMtrip"):
             self.table(spark, name).createOrReplaceTempView(name)
@@ -115,7 +115,7 @@ class Dataset:
             sample.where("Id BETWEEN 11 AND 20").createOrReplaceTempView(f"{name}2")
 
 
-def _trips_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _split_histories(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         trips, split = split_at_pauses(read(batch.column("Trip")), PAUSE)
         counts = np.diff(trips)
@@ -128,33 +128,33 @@ def _trips_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def trips_from_histories(histories: DataFrame) -> DataFrame:
-    """TBA's trips from OBA's histories."""
+    """Split OBA's histories into TBA's trips."""
     wanted = histories.select("Moid", "Licence", "Trip")
-    return wanted.mapInArrow(_trips_of, MTRIP_SQL)
+    return wanted.mapInArrow(_split_histories, MTRIP_SQL)
 
 
-def _histories_of(table: pa.Table) -> pa.Table:
+def _join_trips(table: pa.Table) -> pa.Table:
     trip: MPoints = read(table.column("Trip").combine_chunks())
-    groups = frozen(np.array([0, table.num_rows], dtype=np.int32))
-    joined = concatenated(trip, groups)
+    groups = freeze(np.array([0, table.num_rows], dtype=np.int32))
+    joined = concatenate(trip, groups)
     columns = [table.column(name).slice(0, 1).combine_chunks() for name in ("Moid", "Licence", "Model", "Type")]
     return pa.Table.from_arrays([*columns, write(joined, types.MPOINT)], schema=SCAR)
 
 
 def histories_from_trips(trips: DataFrame, vehicles: DataFrame) -> DataFrame:
-    """OBA's histories from TBA's trips: one moving point a vehicle."""
+    """Join TBA's trips into OBA's histories: one moving point per vehicle."""
     wanted = trips.select("Moid", "Trip").join(vehicles.select("Moid", "Licence", "Model", "Type"), "Moid")
-    return wanted.groupBy("Moid").applyInArrow(_histories_of, SCAR_SQL)
+    return wanted.groupBy("Moid").applyInArrow(_join_trips, SCAR_SQL)
 
 
 def write_histories(histories: DataFrame, stage: Path) -> None:
-    """Write OBA's table in small row groups: of a large one Spark would read up to 4,096 histories at once."""
+    """Write OBA's table in small row groups: from a large one, Spark would read up to 4,096 histories at once."""
     options = {"parquet.block.size": str(8 << 20), "parquet.page.size.row.check.min": "4"}
     histories.write.options(**options).parquet(str(stage / "dataScar"))
 
 
-def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, Any], srid: int = 0) -> Manifest:
-    """Count what was written, write the manifest, and return it; ``srid`` is the plane's, else it is the network's."""
+def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, Any], srid: int = 0) -> DatasetManifest:
+    """Count what was written, and write and return the manifest; ``srid`` defaults to the network's."""
     row = (
         spark.sql(
             f"""SELECT count(*) AS vehicles, sum(size(Trip.t) - size(Trip.starts)) AS units,
@@ -166,11 +166,11 @@ def finish(spark: SparkSession, stage: Path, source: str, parameters: dict[str, 
     )
     trips = sum(pq.read_metadata(file).num_rows for file in sorted((stage / "dataMtrip").glob("*.parquet")))
     register(spark)
-    # a vehicle that is on no trip stands still
+    # a vehicle that is not on a trip does not move
     driven = spark.sql(f"SELECT sum(travelled(Trip)) AS m FROM parquet.`{stage / 'dataMtrip'}`")
     metres = driven.toArrow()["m"][0].as_py()
-    network = Network.load(stage / "network.npz") if (stage / "network.npz").exists() else None
-    manifest = Manifest(
+    network = StreetNetwork.load(stage / "network.npz") if (stage / "network.npz").exists() else None
+    manifest = DatasetManifest(
         source=source,
         vehicles=row["vehicles"],
         trips=trips,

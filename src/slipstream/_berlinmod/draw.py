@@ -1,4 +1,4 @@
-"""Pictures of a data set: the network, trips, what a query asks for, and what it answers."""
+"""Plot a data set: the network, trips, the input of a query, and its result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
-from slipstream._berlinmod.roads.street_network import Network
+from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import BadArgument
 from slipstream._moving.columns import Lines, MPoints, read
 from slipstream._tools.numba_tools import Floats
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pyspark.sql import SparkSession
 
-INK, TRIPS, ASKED, ANSWER = "#c9ccd1", "#4878a8", "#c0392b", "#e67e22"
+STREETS, TRIPS, INPUT, RESULT = "#c9ccd1", "#4878a8", "#c0392b", "#e67e22"
 PICTURES = (".png", ".svg", ".pdf")
 _WIDTHS = {30.0: 0.35, 50.0: 0.7, 70.0: 1.4}
 
 
-def draw_network(axes: Axes, network: Network) -> None:
-    """Streets, the faster the bolder."""
+def draw_network(axes: Axes, network: StreetNetwork) -> None:
+    """Draw streets; faster ones are bolder."""
     from matplotlib.collections import LineCollection
 
     lines = [
@@ -35,12 +35,12 @@ def draw_network(axes: Axes, network: Network) -> None:
     one_way = network.source < network.target
     widths = [_WIDTHS.get(v, 0.7) for v in network.vmax[one_way].tolist()]
     chosen = [line for line, keep in zip(lines, one_way, strict=True) if keep]
-    axes.add_collection(LineCollection(chosen, linewidths=widths, colors=INK, zorder=1))
+    axes.add_collection(LineCollection(chosen, linewidths=widths, colors=STREETS, zorder=1))
     axes.autoscale_view()
 
 
 def draw_movements(axes: Axes, movements: MPoints, color: str, width: float, zorder: int) -> None:
-    """Paths of moving points; a place without movement is a dot."""
+    """Draw the paths of moving points; a place without movement is a dot."""
     from matplotlib.collections import LineCollection
 
     lines: list[Floats] = []
@@ -59,42 +59,42 @@ def draw_movements(axes: Axes, movements: MPoints, color: str, width: float, zor
 
 
 def draw_regions(axes: Axes, regions: Lines, color: str) -> None:
-    """Outlines of regions, lightly filled."""
+    """Draw outlines of regions, lightly filled."""
     for row in range(len(regions.rows) - 1):
         a, b = regions.rows[row], regions.rows[row + 1]
         axes.fill(regions.x[a:b], regions.y[a:b], facecolor=color, edgecolor=color, alpha=0.25, zorder=4)
 
 
 def _column(spark: SparkSession, sql: str) -> Any:
-    """The first column of a query's result, as NumPy arrays; nothing if it has no rows."""
+    """Return the first column of a query's result as NumPy arrays; None if it has no rows."""
     table = spark.sql(sql).toArrow()
     return read(table.column(0).combine_chunks()) if table.num_rows else None
 
 
-def _draw_question(axes: Axes, spark: SparkSession, text: str) -> None:
-    """The points and regions that a query's text names; all of them without a query."""
+def _draw_input(axes: Axes, spark: SparkSession, text: str) -> None:
+    """Draw the points and regions that a query uses; all of them without a query."""
     few = "1" if "QueryPoints1" in text or "Id <= 10" in text else ""
     points = _column(spark, f"SELECT Pos FROM QueryPoints{few}")
     if points is not None and (not text or "Point" in text):
-        axes.plot(points.x, points.y, "o", color=ASKED, markersize=4, zorder=5, label="query points")
+        axes.plot(points.x, points.y, "o", color=INPUT, markersize=4, zorder=5, label="query points")
     regions = _column(spark, f"SELECT Region FROM QueryRegions{'1' if text else ''}")
     if regions is not None and (not text or "Region" in text):
-        draw_regions(axes, regions, ASKED)
+        draw_regions(axes, regions, INPUT)
 
 
-def _draw_answer(axes: Axes, spark: SparkSession, number: int) -> int:
-    """Where the answer of a query lies: its places and movements, or the histories of the vehicles it names."""
-    answer = queries.answer(spark, number, "tba")
+def _draw_result(axes: Axes, spark: SparkSession, number: int) -> int:
+    """Draw the result of a query: its places and movements, or the trips of the vehicles it returns."""
+    answer = queries.query(spark, number, "tba")
     answer.createOrReplaceTempView("answer")
     fields = {field.name: field.dataType.simpleString() for field in answer.schema}
     if fields.get("Pos", "").startswith("struct<x"):
         places = _column(spark, "SELECT Pos FROM answer")
         if places is not None:
-            axes.plot(places.x, places.y, "*", color=ANSWER, markersize=9, zorder=6, label="answer")
+            axes.plot(places.x, places.y, "*", color=RESULT, markersize=9, zorder=6, label="result")
     elif "Pos" in fields:
         meetings = _column(spark, "SELECT Pos FROM answer")
         if meetings is not None:
-            draw_movements(axes, meetings, ANSWER, 2.0, 6)
+            draw_movements(axes, meetings, RESULT, 2.0, 6)
     else:
         names = [f"SELECT {name} AS Licence FROM answer" for name in fields if name.startswith("Licence")]
         if names:
@@ -102,14 +102,14 @@ def _draw_answer(axes: Axes, spark: SparkSession, number: int) -> int:
             sql = f"SELECT T.Trip FROM dataMtrip T WHERE T.Licence IN ({who}) LIMIT 300"
             paths = _column(spark, sql)
             if paths is not None:
-                draw_movements(axes, paths, ANSWER, 0.8, 3)
+                draw_movements(axes, paths, RESULT, 0.8, 3)
     return answer.count()
 
 
 def check_picture(out: Path) -> None:
-    """Refuse a file whose ending is not that of a picture."""
+    """Reject a file name without the extension of a picture."""
     if out.suffix not in PICTURES:
-        raise BadArgument(f"--out {out}: not a picture.", hint=f"Known endings: {', '.join(PICTURES)}.")
+        raise BadArgument(f"--out {out}: not a picture.", hint=f"Use one of the extensions {', '.join(PICTURES)}.")
 
 
 def _count(number: int, noun: str) -> str:
@@ -117,7 +117,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, trips: int = 200) -> Figure:
-    """The figure; in a notebook it shows itself."""
+    """Draw the figure; a notebook displays it."""
     from slipstream._city.picture import Picture
 
     figure = Picture(figsize=(10, 9), layout="constrained")
@@ -129,11 +129,11 @@ def picture(spark: SparkSession, data: Dataset, *, query: int | None = None, tri
     )
     if query is None and moving is not None:
         draw_movements(axes, moving, TRIPS, 0.7, 2)
-    _draw_question(axes, spark, queries.sql(query, "tba") if query else "")
+    _draw_input(axes, spark, queries.query_text(query, "tba") if query else "")
     title = f"{_count(data.manifest.vehicles, 'vehicle')}, {_count(data.manifest.trips, 'trip')}"
     if query is not None:
-        rows = _draw_answer(axes, spark, query)
-        title = f"{queries.sql(query, 'tba').splitlines()[0].removeprefix('-- ')} ({_count(rows, 'row')})"
+        rows = _draw_result(axes, spark, query)
+        title = f"{queries.query_text(query, 'tba').splitlines()[0].removeprefix('-- ')} ({_count(rows, 'row')})"
     axes.set_title(title, loc="left", fontsize=10, wrap=True)
     axes.set_aspect("equal")
     axes.set_xlabel("metres east")

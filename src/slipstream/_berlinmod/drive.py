@@ -1,7 +1,7 @@
-"""Kernels that drive: the shortest path, and the trip along it (the paper's algorithm 1).
+"""Driving kernels: the shortest path, and the trip along it (the paper's algorithm 1).
 
-Random numbers come from a state of one 64-bit word that each trip starts from its own key, so a trip is the same in
-whatever order and wherever it is computed.
+Random numbers come from a state of one 64-bit word that each day starts from its own key, so a trip does not depend on
+where or in which order it is computed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ STOP = np.array([[0.33, 0.66, 1.0], [0.33, 0.5, 0.66], [0.1, 0.33, 0.05]])
 
 @compiled
 def draw(state: Longs) -> float:
-    """The next uniform number in [0, 1)."""
+    """Draw the next uniform number in [0, 1)."""
     state[0] = np.int64(mix(np.uint64(state[0])))
     return float(np.uint64(state[0]) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
 def draw_normal(state: Longs) -> float:
-    """The next standard normal number (Box and Muller)."""
+    """Draw the next standard normal number (Box and Muller)."""
     u = 1.0 - draw(state)
     return float(np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * draw(state)))
 
@@ -63,9 +63,9 @@ def _sift_down(heap: Floats, nodes: Ints, size: int) -> None:
 
 @compiled
 def shortest_tree(first: Ints, target: Ints, cost: Floats, source: int, goal: int) -> tuple[Floats, Ints]:
-    """Dijkstra from ``source``: travel times, and the edge by which each node is reached (-1: not). Stops at ``goal``.
+    """Run Dijkstra's algorithm from ``source``: return travel times, and the edge that reaches each node (-1: none).
 
-    A goal of -1 reaches every node.
+    Stops at ``goal``; a goal of -1 reaches every node.
     """
     n = len(first) - 1
     times, by, done = np.full(n, np.inf), np.full(n, -1, np.int32), np.zeros(n, np.bool_)
@@ -93,7 +93,7 @@ def shortest_tree(first: Ints, target: Ints, cost: Floats, source: int, goal: in
 
 @compiled
 def path_to(source: Ints, by: Ints, goal: int) -> Ints:
-    """The edges from the tree's root to ``goal``."""
+    """Return the edges from the tree's root to ``goal``."""
     count, node = 0, goal
     while by[node] >= 0:
         node = source[by[node]]
@@ -108,15 +108,15 @@ def path_to(source: Ints, by: Ints, goal: int) -> Ints:
 
 @compiled
 def street_class(vmax: float) -> int:
-    """0 side street, 1 main road, 2 freeway."""
+    """Return 0 for a side street, 1 for a main road, 2 for a freeway."""
     if vmax >= 60.0:
         return 2
     return 1 if vmax >= 40.0 else 0
 
 
 @compiled
-def _enclosed(ax: float, ay: float, bx: float, by: float) -> float:
-    """The angle enclosed by two consecutive segments, in degrees: 180 is straight on."""
+def _enclosed_angle(ax: float, ay: float, bx: float, by: float) -> float:
+    """Return the angle enclosed by two consecutive segments, in degrees: 180 is straight on."""
     size = np.hypot(ax, ay) * np.hypot(bx, by)
     if size == 0.0:
         return 180.0
@@ -128,7 +128,7 @@ def _enclosed(ax: float, ay: float, bx: float, by: float) -> float:
 def _path_segments(
     path: Ints, shape: Ints, shape_x: Floats, shape_y: Floats, vmax: Floats
 ) -> tuple[Floats, Floats, Floats, Bools]:
-    """The path as one polyline: its vertices, the limit of each segment (m/s), and which segments end an edge."""
+    """Return the path as one polyline: its vertices, the limit of each segment (m/s), which segments end an edge."""
     room = 1
     for edge in path:
         room += shape[edge + 1] - shape[edge] - 1
@@ -146,13 +146,13 @@ def _path_segments(
 
 
 @compiled
-def _stop(state: Longs) -> float:
+def _draw_stop(state: Longs) -> float:
     return float(-MEAN_STOP * np.log(1.0 - draw(state)))
 
 
 @compiled
-def _speed_after(state: Longs, speed: float, top: float, left: float, bend: float) -> tuple[float, float]:
-    """The speed for the next five metres and how long to stand before them."""
+def _next_speed(state: Longs, speed: float, top: float, left: float, bend: float) -> tuple[float, float]:
+    """Return the speed for the next five metres, and how long to stop before them."""
     if left <= BEND:
         return min(bend, np.sqrt(speed * speed + 2.0 * ACCELERATION * STEP)), 0.0
     if speed < top:
@@ -163,13 +163,13 @@ def _speed_after(state: Longs, speed: float, top: float, left: float, bend: floa
             for _ in range(20):
                 heads += 1 if draw(state) < 0.5 else 0
             return speed * heads / 20.0, 0.0
-        return 0.0, _stop(state)
+        return 0.0, _draw_stop(state)
     return speed, 0.0
 
 
 @compiled
 def _emit(t: Longs, x: Floats, y: Floats, n: int, now: int, px: float, py: float, merge: bool) -> int:
-    """Add a sample; one with the very motion vector of the unit before replaces its end."""
+    """Add a sample; one that continues the motion of the previous unit replaces its end."""
     if n and t[n - 1] >= now:
         return n
     if merge and n >= 2 and now - t[n - 1] == SAMPLE:
@@ -191,10 +191,10 @@ def drive(
     start: int,
     state: Longs,
 ) -> tuple[Longs, Floats, Floats]:
-    """A trip along ``path`` from ``start`` (microseconds): algorithm 1.
+    """Simulate a trip along ``path`` from ``start`` (microseconds): algorithm 1.
 
-    Sampled every 2 s and at each change of direction. A node passed straight on
-    stays on the path to rounding, because samples lie on the street's own segment.
+    Sampled every 2 s and at each change of direction. A trip straight through a node stays on the path up to
+    rounding, because samples lie on the street's own segment.
     """
     px, py, limit, ends = _path_segments(path, shape, shape_x, shape_y, vmax)
     total = 0.0
@@ -208,11 +208,11 @@ def drive(
         dx, dy = px[i + 1] - px[i], py[i + 1] - py[i]
         size = np.hypot(dx, dy)
         last = i + 1 == len(limit)
-        angle = 180.0 if last else _enclosed(dx, dy, px[i + 2] - px[i + 1], py[i + 2] - py[i + 1])
+        angle = 180.0 if last else _enclosed_angle(dx, dy, px[i + 2] - px[i + 1], py[i + 2] - py[i + 1])
         bend, gone = limit[i] * max(angle, 10.0) / 180.0, 0.0
         while gone < size:
             before = speed
-            speed, wait = _speed_after(state, speed, limit[i], size - gone, bend)
+            speed, wait = _next_speed(state, speed, limit[i], size - gone, bend)
             if wait > 0.0:
                 clock += wait * 1e6
                 while sample <= clock and n + 2 < room:
@@ -238,7 +238,7 @@ def drive(
                 straight, sample = 1, int(clock) + SAMPLE
             if ends[i] and draw(state) < STOP[street_class(limit[i] * 3.6), street_class(limit[i + 1] * 3.6)]:
                 speed = 0.0
-                clock += _stop(state) * 1e6
+                clock += _draw_stop(state) * 1e6
                 while sample <= clock and n + 2 < room:
                     n = _emit(t, x, y, n, sample, px[i + 1], py[i + 1], straight > 1)
                     straight += 1
@@ -248,8 +248,8 @@ def drive(
 
 
 @compiled
-def disturbed(x: Floats, y: Floats, state: Longs, most: float, change: float) -> tuple[Floats, Floats]:
-    """Places with a measuring error that wanders by at most ``change`` a sample and never exceeds ``most``."""
+def disturb(x: Floats, y: Floats, state: Longs, most: float, change: float) -> tuple[Floats, Floats]:
+    """Add a measurement error that changes by at most ``change`` per sample and never exceeds ``most``."""
     out_x, out_y = x.copy(), y.copy()
     ex, ey = 0.0, 0.0
     for i in range(len(x)):

@@ -1,7 +1,7 @@
 """BerlinMOD's generator on Spark: vehicles, their days, their trips, and the query samples.
 
 Everything random about a vehicle is a function of (seed, vehicle), so the data do not depend on how Spark partitions
-the vehicles. One shortest-path tree from home serves all trips from and to it (the network is undirected).
+the vehicles. One shortest-path tree from home serves all trips from and to home (the network is undirected).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from slipstream._berlinmod.dataset import (
     SAMPLE,
     SCAR,
     SCAR_SQL,
-    Manifest,
+    DatasetManifest,
     finish,
     trips_from_histories,
     write_histories,
 )
-from slipstream._berlinmod.roads.street_network import Network
+from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import BadArgument
 from slipstream._moving import register, types
 from slipstream._moving.columns import MPoints, Periods, Points, write
@@ -49,24 +49,26 @@ MODELS = (
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
 NEIGHBOURHOOD = 3000.0
-#: how many vehicles' histories travel to Spark together
-TOGETHER = 8
+#: how many vehicles' histories go to Spark in one record batch
+HISTORIES_PER_BATCH = 8
 
 
 @dataclass(frozen=True)
-class Plan:
+class GeneratorPlan:
     """What to generate."""
 
     scale: float = 0.05
     seed: int = 0
     disturb: bool = False
-    #: chances of one and of two destinations of an additional trip; the text says 50/25/25, the script 80/10/10
+    #: chances of one and of two destinations of an additional trip; 50/25/25 in the paper, 80/10/10 in its script
     one: float = 0.5
     two: float = 0.25
 
     def __post_init__(self) -> None:
         if not 0.0 < self.scale <= 100.0:
-            raise BadArgument(f"--scale {self.scale}: not in (0, 100].", hint="1.0 is 2,000 vehicles for 28 days.")
+            raise BadArgument(
+                f"--scale {self.scale} is not in (0, 100].", hint="Scale 1.0 is 2,000 vehicles for 28 days."
+            )
 
     @property
     def vehicles(self) -> int:
@@ -80,20 +82,20 @@ class Plan:
 
 
 class Weights(NamedTuple):
-    """Cumulative chances of every node to be a home and to be a work place."""
+    """Cumulative probabilities of every node to be a home and to be a workplace."""
 
     home: Floats
     work: Floats
 
 
-def even(network: Network) -> Weights:
-    """Every node is as likely as any other."""
+def uniform_weights(network: StreetNetwork) -> Weights:
+    """Return equal probabilities for all nodes."""
     steps = np.arange(1, network.nodes + 1) / network.nodes
     return Weights(steps, steps)
 
 
-def by_region(network: Network, regions: list[tuple[float, list[list[tuple[float, float]]]]]) -> Floats:
-    """Cumulative chances from weighted regions: a node belongs to the first region that holds it (section 6.3)."""
+def cumulate_by_region(network: StreetNetwork, regions: list[tuple[float, list[list[tuple[float, float]]]]]) -> Floats:
+    """Return cumulative probabilities from weighted regions; the first region that contains a node counts (6.3)."""
     import shapely
 
     places = shapely.points(network.x, network.y)
@@ -106,12 +108,14 @@ def by_region(network: Network, regions: list[tuple[float, list[list[tuple[float
             chance[inside] = weight / inside.sum()
         taken |= inside
     if not taken.any():
-        raise BadArgument("--regions: no node lies in any region.", hint="Regions and network must be of one city.")
+        raise BadArgument(
+            "--regions: no node lies in any region.", hint="Regions and network must be of the same city."
+        )
     return np.cumsum(chance / chance.sum())
 
 
 def paper_regions() -> list[tuple[float, list[list[tuple[float, float]]]]]:
-    """The six regions of appendix B, for homes; work places take the chances in reverse."""
+    """Return the six regions of appendix B, for homes; workplaces use the probabilities in reverse."""
 
     def circle(x: float, y: float, r: float, n: int) -> list[tuple[float, float]]:
         turn = [2 * np.pi * k / n for k in range(n)]
@@ -131,15 +135,15 @@ def paper_regions() -> list[tuple[float, list[list[tuple[float, float]]]]]:
     return [(chance, [ring]) for chance, ring in zip((0.4, 0.2, 0.15, 0.1, 0.08, 0.07), rings, strict=True)]
 
 
-def region_weights(network: Network) -> Weights:
-    """Homes and work places by the paper's regions."""
+def region_weights(network: StreetNetwork) -> Weights:
+    """Return the probabilities by the paper's regions."""
     regions = paper_regions()
     turned = [(weight, ring) for (weight, _), (_, ring) in zip(reversed(regions), regions, strict=True)]
-    return Weights(by_region(network, regions), by_region(network, turned))
+    return Weights(cumulate_by_region(network, regions), cumulate_by_region(network, turned))
 
 
-def _state(*words: int) -> Longs:
-    """A random state that depends on ``words`` alone."""
+def _seed_state(*words: int) -> Longs:
+    """Return a random state that depends only on ``words``."""
     key = np.uint64(0)
     with np.errstate(over="ignore"):
         for word in words:
@@ -147,8 +151,8 @@ def _state(*words: int) -> Longs:
     return np.array([key], dtype=np.uint64).view(np.int64)
 
 
-def licence(vehicle: int, state: Longs) -> str:
-    """A unique licence plate for vehicle 1 to 26,999 (the script's LicenceFun)."""
+def make_licence(vehicle: int, state: Longs) -> str:
+    """Return a unique licence plate for vehicle 1 to 26,999 (the script's LicenceFun)."""
     if vehicle < 1000:
         first, second = (chr(65 + int(drive.draw(state) * count)) for count in (26, 25))
         return f"B-{first}{second} {vehicle}"
@@ -158,15 +162,15 @@ def licence(vehicle: int, state: Longs) -> str:
     return f"B-{chr(65 + thousands)} {1 + int(drive.draw(state) * 998)}"
 
 
-class Vehicle:
-    """One vehicle: its home, work and neighbourhood, and the making of its history."""
+class GeneratedVehicle:
+    """One vehicle: its home, work and neighbourhood; generates its history."""
 
-    def __init__(self, network: Network, weights: Weights, plan: Plan, number: int) -> None:
+    def __init__(self, network: StreetNetwork, weights: Weights, plan: GeneratorPlan, number: int) -> None:
         self.network, self.plan, self.number = network, plan, number
-        self.state = _state(plan.seed, number)
-        self.home = self._node(weights.home)
-        self.work = self._node(weights.work)
-        self.licence = licence(number, self.state)
+        self.state = _seed_state(plan.seed, number)
+        self.home = self._draw_node(weights.home)
+        self.work = self._draw_node(weights.work)
+        self.licence = make_licence(number, self.state)
         self.model = MODELS[int(drive.draw(self.state) * len(MODELS))]
         self.type = "passenger" if self._chance(0.9) else "bus" if self._chance(0.5) else "truck"
         near = np.hypot(network.x - network.x[self.home], network.y - network.y[self.home]) <= NEIGHBOURHOOD
@@ -177,28 +181,28 @@ class Vehicle:
     def _chance(self, p: float) -> bool:
         return drive.draw(self.state) < p
 
-    def _node(self, cumulative: Floats) -> int:
+    def _draw_node(self, cumulative: Floats) -> int:
         return min(int(np.searchsorted(cumulative, drive.draw(self.state), side="right")), len(cumulative) - 1)
 
     def _path(self, start: int, goal: int) -> Ints:
-        """Edges from start to goal, found once: the way to work is driven every day."""
+        """Return the edges from start to goal, cached: the way to work is driven every day."""
         if (start, goal) not in self._paths:
             self._paths[start, goal] = self._search(start, goal)
         return self._paths[start, goal]
 
     def _search(self, start: int, goal: int) -> Ints:
-        """Edges from start to goal; from and to home they come from one tree."""
+        """Find the edges from start to goal; one tree serves all paths from and to home."""
         network = self.network
         if self.home in (start, goal):
             if self._tree is None:
                 self._tree = drive.shortest_tree(network.first, network.target, network.cost, self.home, -1)[1]
             out = drive.path_to(network.source, self._tree, goal if start == self.home else start)
-            return out if start == self.home else self._reversed(out)
+            return out if start == self.home else self._reverse(out)
         tree = drive.shortest_tree(network.first, network.target, network.cost, start, goal)[1]
         return drive.path_to(network.source, tree, goal)
 
-    def _reversed(self, path: Ints) -> Ints:
-        """The same way back: for each edge the cheapest edge in the other direction."""
+    def _reverse(self, path: Ints) -> Ints:
+        """Return the way back: for each edge, the cheapest edge in the other direction."""
         network, out = self.network, []
         for edge in path[::-1].tolist():
             a, b = int(network.source[edge]), int(network.target[edge])
@@ -207,20 +211,20 @@ class Vehicle:
         return np.array(out, dtype=np.int32)
 
     def _trip(self, start: int, goal: int, when: int) -> list[tuple[Longs, Floats, Floats]]:
-        """The drive from start to goal, or nothing where they are the same."""
+        """Return the drive from start to goal; none if they are equal."""
         if start == goal:
             return []
         n = self.network
         return [drive.drive(self._path(start, goal), n.shape, n.shape_x, n.shape_y, n.vmax, when, self.state)]
 
     def _additional(self, block: int) -> list[tuple[Longs, Floats, Floats]]:
-        """An additional trip (algorithm 2)."""
+        """Generate an additional trip (algorithm 2)."""
         u = drive.draw(self.state)
         stops = 1 if u < self.plan.one else 2 if u < self.plan.one + self.plan.two else 3
         when = block + int(drive.draw(self.state) * 2 * HOUR)
         here, trips = self.home, []
         for leg in range(stops + 1):
-            goal = self.home if leg == stops else self._destination()
+            goal = self.home if leg == stops else self._draw_destination()
             drives = self._trip(here, goal, when)
             trips += drives
             when = int(drives[-1][0][-1]) if drives else when
@@ -229,24 +233,24 @@ class Vehicle:
             here = goal
         return trips
 
-    def _destination(self) -> int:
+    def _draw_destination(self) -> int:
         if self._chance(0.8):
             return int(self.near[int(drive.draw(self.state) * len(self.near))])
         return int(drive.draw(self.state) * self.network.nodes)
 
-    def _shift(self) -> int:
-        """A bounded Gaussian of at most two hours either way."""
+    def _draw_shift(self) -> int:
+        """Draw a Gaussian bounded to two hours either way."""
         return int(np.clip(drive.draw_normal(self.state), -2.0, 2.0) * HOUR)
 
     def _day(self, day: int) -> list[tuple[Longs, Floats, Floats]]:
-        """The trips of a day (0 is the first, a Monday); none if the last ends after six the next morning."""
+        """Generate the trips of a day (0 is a Monday); none if the last one ends after six the next morning."""
         dawn = micros(START) + day * DAY
-        self.state = _state(self.plan.seed, self.number, 1 + day)
+        self.state = _seed_state(self.plan.seed, self.number, 1 + day)
         trips: list[tuple[Longs, Floats, Floats]] = []
         blocks = [9, 19]
         if day % 7 < 5:
-            trips += self._trip(self.home, self.work, dawn + 8 * HOUR + self._shift())
-            trips += self._trip(self.work, self.home, dawn + 16 * HOUR + self._shift())
+            trips += self._trip(self.home, self.work, dawn + 8 * HOUR + self._draw_shift())
+            trips += self._trip(self.work, self.home, dawn + 16 * HOUR + self._draw_shift())
             blocks = [20]
         for block in blocks:
             if self._chance(0.4):
@@ -256,7 +260,7 @@ class Vehicle:
         return trips if trips and orderly and ends[-1] < dawn + DAY + 6 * HOUR else []
 
     def history(self) -> tuple[Longs, Floats, Floats]:
-        """All its movement, from a day before the observation to a day after, standing between trips."""
+        """Generate all its movement, from a day before the observation to a day after, standing between trips."""
         x0, y0 = self.network.x[[self.home]], self.network.y[[self.home]]
         begin, end = micros(START) - DAY, micros(START) + (self.plan.days + 1) * DAY
         parts = [(np.array([begin]), x0, y0)]
@@ -265,11 +269,11 @@ class Vehicle:
         parts.append((np.array([end]), x0, y0))
         t, x, y = (np.concatenate([part[i] for part in parts]) for i in range(3))
         if self.plan.disturb:
-            x, y = drive.disturbed(x, y, _state(self.plan.seed, self.number, 1 << 32), 100.0, 1.0)
+            x, y = drive.disturb(x, y, _seed_state(self.plan.seed, self.number, 1 << 32), 100.0, 1.0)
         return t, x, y
 
 
-def _histories(vehicles: list[Vehicle]) -> pa.RecordBatch:
+def _histories(vehicles: list[GeneratedVehicle]) -> pa.RecordBatch:
     made = [vehicle.history() for vehicle in vehicles]
     rows = np.concatenate(([0], np.cumsum([len(t) for t, _, _ in made]))).astype(np.int32)
     t, x, y = (np.concatenate([history[i] for history in made]) for i in range(3))
@@ -280,9 +284,9 @@ def _histories(vehicles: list[Vehicle]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*map(pa.array, plain), trip], schema=SCAR)
 
 
-def _samples(network: Network, licences: list[str], plan: Plan) -> dict[str, pa.Table]:
-    """The query samples: places of nodes, n-gons around nodes, instants, periods, licences."""
-    state, n = _state(plan.seed, 1 << 40), SAMPLE
+def _samples(network: StreetNetwork, licences: list[str], plan: GeneratorPlan) -> dict[str, pa.Table]:
+    """Draw the query samples: places of nodes, n-gons around nodes, instants, periods, licences."""
+    state, n = _seed_state(plan.seed, 1 << 40), SAMPLE
     u = np.array([[drive.draw(state) for _ in range(8)] for _ in range(n)])
     ids = pa.array(range(1, n + 1), pa.int32())
     spot, centre = (u[:, :2].T * network.nodes).astype(int)
@@ -304,7 +308,7 @@ def _samples(network: Network, licences: list[str], plan: Plan) -> dict[str, pa.
 
 
 def write_samples(folder: Path, samples: dict[str, pa.Table]) -> None:
-    """Write each sample as a table of one file."""
+    """Write each sample as a table with one file."""
     for name, table in samples.items():
         (folder / name).mkdir()
         pq.write_table(table, folder / name / "part-0.parquet")
@@ -312,20 +316,25 @@ def write_samples(folder: Path, samples: dict[str, pa.Table]) -> None:
 
 def generate(
     spark: SparkSession,
-    plan: Plan,
-    network: Network,
+    plan: GeneratorPlan,
+    network: StreetNetwork,
     out: Path,
     weights: Weights | None = None,
     partitions: int | None = None,
-) -> Manifest:
-    """Make a data set at ``out``; the number of partitions changes nothing but the speed."""
-    chances = weights or even(network)
+) -> DatasetManifest:
+    """Generate a data set at ``out``; the number of partitions only affects the speed."""
+    chances = weights or uniform_weights(network)
 
     def histories(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbers = batch.column(0).to_pylist()
-            for i in range(0, len(numbers), TOGETHER):
-                yield _histories([Vehicle(network, chances, plan, number) for number in numbers[i : i + TOGETHER]])
+            for i in range(0, len(numbers), HISTORIES_PER_BATCH):
+                yield _histories(
+                    [
+                        GeneratedVehicle(network, chances, plan, number)
+                        for number in numbers[i : i + HISTORIES_PER_BATCH]
+                    ]
+                )
 
     register(spark)
     with staged(out) as stage:

@@ -1,11 +1,11 @@
-"""Index structures for the queries: pieces of the movements in space, and a grid over space and time.
+"""Indexes for the queries: pieces of the movements in space, and a grid over space and time.
 
-``pieces``  every trip cut into runs of whole units at most 500 m wide, with their box and time; clustered by
-            ``tile`` (a square, 4 km wide where there is much data), so that a query that names places reads only the
-            tiles it needs.
-``cells``   one row for every 500 m cell and day that a piece touches: the space-time index. Partitioned by ``day``, so
-            that a query that names instants or periods reads only those days. A piece's box is widened by 5 m, so two
-            things within 10 m of each other always share a cell.
+``pieces``  every trip split into runs of whole units at most 500 m wide, with their bounding box and time; clustered by
+            ``tile`` (a square, 4 km wide for large data sets), so that a query over places reads only the tiles it
+            needs.
+``cells``   one row per 500 m cell and day that a piece touches: the space-time index. Partitioned by ``day``, so that a
+            query over instants or periods reads only those days. A piece's box is widened by 5 m, so two objects
+            within 10 m of each other always share a cell.
 
 Both are plain Parquet tables that the queries join; Spark prunes their partitions at run time (dynamic partition
 pruning), which ``slipstream berlinmod explain`` shows.
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CELL = 500.0
-#: how wide a tile is with so many units or more; with fewer it is wider, so that a tile stays a file worth opening
+#: the width of a tile in data sets of TILE_UNITS or more; wider in smaller ones, so that files do not get too small
 TILE = 4000.0
-TILED = 50_000_000
+TILE_UNITS = 50_000_000
 MARGIN = 5.0
 DAY = 86_400_000_000
 #: units that one task sorts and writes: about 50 MB of them
 SHARE = 2_000_000
-#: room for the pieces of one trip in a piece's number
+#: a piece's number is its trip's number times this, plus its number within the trip
 PIECES = 100_000
 
 _BOX = [(name, pa.float64()) for name in ("x0", "y0", "x1", "y1")]
@@ -55,7 +55,7 @@ CELLS_SQL = f"cx int, cy int, day int, {_SQL}, tile int"
 
 
 def tile_of(x: Floats, y: Floats, width: float) -> Ints:
-    """The number of the tile a place lies in."""
+    """Return the number of the tile that contains a place."""
     return (np.floor(x / width) * 4096 + np.floor(y / width)).astype(np.int32)
 
 
@@ -84,7 +84,7 @@ def _pieces(batches: Iterator[pa.RecordBatch], width: float) -> Iterator[pa.Reco
 
 @compiled
 def _cover(low: Longs, high: Longs) -> tuple[Ints, Longs]:
-    """All cells (cx, cy, day) between ``low`` and ``high`` of each row, with the row they belong to."""
+    """Return all cells (cx, cy, day) between ``low`` and ``high`` of each row, and the row of each."""
     total = 0
     for i in range(len(low)):
         size = 1
@@ -117,33 +117,33 @@ def _cells(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def build(spark: SparkSession, data: Dataset) -> dict[str, int]:
-    """Build the index of a data set (again, if it has one)."""
+    """Build the index of a data set, replacing an existing one."""
     folder = data.path / "index"
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Licence", "Trip")
-    width = TILE * max(1.0, math.sqrt(TILED / max(1, data.manifest.units)))
+    width = TILE * max(1.0, math.sqrt(TILE_UNITS / max(1, data.manifest.units)))
     pieces = trips.mapInArrow(lambda batches: _pieces(batches, width), PIECE_SQL)
     shares = max(spark.sparkContext.defaultParallelism, math.ceil(data.manifest.units / SHARE))
-    _partitioned(pieces, folder / "pieces", shares, "tile", "Piece")
+    _write_partitioned(pieces, folder / "pieces", shares, "tile", "Piece")
     stored = spark.read.parquet(str(folder / "pieces"))
     cells = stored.drop("Part", "Metres").mapInArrow(_cells, CELLS_SQL)
-    _partitioned(cells, folder / "cells", shares, "day", "cx", "cy")
+    _write_partitioned(cells, folder / "cells", shares, "day", "cx", "cy")
     (folder / "_READY").write_text("pieces, cells\n", encoding="utf-8")
     return {"pieces": stored.count(), "cells": spark.read.parquet(str(folder / "cells")).count()}
 
 
-def _partitioned(frame: DataFrame, folder: Path, shares: int, by: str, *order: str) -> None:
-    """Write with one folder per value of ``by``, sorted within it; by hash, since ranges would compute all twice."""
+def _write_partitioned(frame: DataFrame, folder: Path, shares: int, by: str, *order: str) -> None:
+    """Write one sorted folder per value of ``by``; partitions by hash, as ranges would compute everything twice."""
     rows = frame.repartition(shares, by).sortWithinPartitions(by, *order)
     rows.write.mode("overwrite").partitionBy(by).parquet(str(folder))
 
 
 def is_built(data: Dataset) -> bool:
-    """Whether the data set has its index."""
+    """Return whether the data set has an index."""
     return (data.path / "index" / "_READY").exists()
 
 
-def views(spark: SparkSession, data: Dataset) -> None:
-    """Make the index known to SQL, and the sizes of its grid as functions."""
+def create_views(spark: SparkSession, data: Dataset) -> None:
+    """Register the index, and functions for its grid."""
     for name in ("pieces", "cells"):
         spark.read.parquet(str(data.path / "index" / name)).createOrReplaceTempView(name)
     functions = {

@@ -1,4 +1,4 @@
-"""Which files and folders make a data set, ours and others': what can be missed at once, without a slow import."""
+"""The files and folders of data sets, ours and others'. No slow imports: commands check these first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from slipstream._errors import BadArgument, BadInput
 
 FORMATS = ("published", "mobilitydb")
-#: the files that each format needs; any one of the names each
+#: the files that each format requires; any one of the alternative names
 NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "published": (
         *(("datamcar.csv",), ("trips.csv",), ("querypoints.csv",), ("queryregions.csv",)),
@@ -18,37 +18,37 @@ NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("tripsinput.csv", "trips.csv"),
     ),
 }
-HOLDS_FILES = "Give the folder that holds the files of the format."
+HOLDS_FILES = "Use the folder that contains the files of the format."
 SAMPLES = ("QueryPoints", "QueryRegions", "QueryInstants", "QueryPeriods", "QueryLicences")
 TABLES = ("dataScar", "dataMcar", "dataMtrip", *SAMPLES)
 
 
 def file_in(folder: Path, *names: str) -> Path | None:
-    """The first of the files that is in a folder, gzipped or not."""
+    """Return the first of the files that exists in a folder, gzipped or not."""
     paths = (folder / f"{name}{ending}" for name in names for ending in ("", ".gz"))
     return next((path for path in paths if path.is_file()), None)
 
 
 def check_files(folder: Path, kind: str) -> None:
-    """Refuse an unknown format, and a folder that lacks files of it: all of them are named."""
+    """Reject an unknown format, or a folder without all of its files; names all missing files."""
     if kind not in FORMATS:
-        raise BadArgument(f"--format {kind}: not {' or '.join(FORMATS)}.")
+        raise BadArgument(f"--format {kind}: no such format.", hint=f"Use {' or '.join(FORMATS)}.")
     if not folder.is_dir():
-        raise BadArgument(f"{folder}: no such folder.", hint="Give the folder that holds the CSV files.")
+        raise BadArgument(f"{folder}: no such folder.", hint="Use the folder that contains the CSV files.")
     if missing := [" or ".join(names) for names in NEEDED[kind] if file_in(folder, *names) is None]:
-        raise BadInput(
-            f"{folder}: no {', '.join(missing)}.", hint="Give the folder that holds the files of the format."
-        )
+        raise BadInput(f"{folder}: no {', '.join(missing)}.", hint=HOLDS_FILES)
 
 
 def check_data_set(path: Path, tables: tuple[str, ...] = TABLES) -> None:
-    """Refuse a folder that is no data set of ours, or lacks some of ``tables``: all of them are named."""
+    """Reject a folder that is not a data set, or without all of ``tables``; names all missing tables."""
     if not path.is_dir():
-        raise BadArgument(f"{path}: no such data set.", hint="`slipstream berlinmod generate --out DATA` makes one.")
+        raise BadArgument(
+            f"{path}: no such data set.", hint="Create one with `slipstream berlinmod generate --out DATA`."
+        )
     if not (path / "manifest.json").is_file():
         raise BadInput(
             f"{path}: not a BerlinMOD data set (no manifest.json).",
-            hint="`slipstream berlinmod generate` and `load` make data sets.",
+            hint="Create one with `slipstream berlinmod generate` or `load`.",
         )
     if missing := [name for name in tables if not (path / name).is_dir()]:
-        raise BadInput(f"{path}: no {', '.join(missing)}.", hint="The data set is damaged; make it again.")
+        raise BadInput(f"{path}: no {', '.join(missing)}.", hint="The data set is damaged; create it again.")

@@ -1,4 +1,4 @@
-"""The 17 queries: SQL files, one for each query and representation, run and timed."""
+"""The 17 queries: one SQL file per query and representation; run and timed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ REPRESENTATIONS = ("oba", "tba")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One query's run: how long it took and how many rows it gave."""
+class QueryRun:
+    """One run of a query: how long it took and how many rows it returned."""
 
     query: int
     representation: str
@@ -33,13 +33,13 @@ class Answer:
     rows: int
 
 
-def sql(number: int, representation: str) -> str:
-    """The text of a query."""
+def query_text(number: int, representation: str) -> str:
+    """Return the text of a query."""
     return files("slipstream._berlinmod").joinpath("sql", representation, f"q{number:02d}.sql").read_text("utf-8")
 
 
 def parse_numbers(text: str) -> list[int]:
-    """Query numbers as people write them.
+    """Parse query numbers and ranges.
 
     >>> parse_numbers("1-3,17")
     [1, 2, 3, 17]
@@ -52,42 +52,42 @@ def parse_numbers(text: str) -> list[int]:
     except ValueError:
         out = [0]
     if not out or any(number not in NUMBERS for number in out):
-        raise BadArgument(f"--only {text}: not among 1 to 17.", hint="Write for example --only 1-5,17.")
+        raise BadArgument(f"--only {text}: not in 1 to 17.", hint="For example: --only 1-5,17.")
     return out
 
 
 def prepare(spark: SparkSession, data: Dataset) -> None:
-    """Make tables, operators and index known to the session; builds the index if there is none."""
-    data.views(spark)
+    """Register tables, operators and index with the session; builds the index if there is none."""
+    data.create_views(spark)
     if not index.is_built(data):
         index.build(spark, data)
     for head, body in (("begins", "m.t[0]"), ("ends", "element_at(m.t, -1)")):
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {head}(m {types.MPOINT.sql}) RETURNS timestamp RETURN {body}")
-    index.views(spark, data)
+    index.create_views(spark, data)
     script = files("slipstream._berlinmod").joinpath("sql", "index.sql").read_text("utf-8")
     for statement in script.split(";"):
         if statement.strip():
             spark.sql(statement)
 
 
-def answer(spark: SparkSession, number: int, representation: str) -> DataFrame:
-    """A query's answer; the session must be prepared."""
-    return spark.sql(sql(number, representation))
+def query(spark: SparkSession, number: int, representation: str) -> DataFrame:
+    """Return the result of a query; the session must be prepared."""
+    return spark.sql(query_text(number, representation))
 
 
-def run(spark: SparkSession, number: int, representation: str, out: Path) -> Answer:
-    """Run a query, keep its rows as Parquet under ``out``, and time it."""
+def run(spark: SparkSession, number: int, representation: str, out: Path) -> QueryRun:
+    """Run a query, write its rows as Parquet under ``out``, and time it."""
     folder = out / representation / f"q{number:02d}"
     started = time.perf_counter()
-    answer(spark, number, representation).write.mode("overwrite").parquet(str(folder))
+    query(spark, number, representation).write.mode("overwrite").parquet(str(folder))
     seconds = time.perf_counter() - started
     rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
-    return Answer(number, representation, round(seconds, 3), rows)
+    return QueryRun(number, representation, round(seconds, 3), rows)
 
 
 def explain(spark: SparkSession, number: int, representation: str) -> str:
-    """Spark's plan of a query, with the partitions it prunes."""
-    frame = answer(spark, number, representation)
+    """Return Spark's plan of a query, with the partitions it prunes."""
+    frame = query(spark, number, representation)
     return str(frame._jdf.queryExecution().explainString(_mode(spark, "formatted")))
 
 
@@ -96,9 +96,9 @@ def _mode(spark: SparkSession, name: str) -> object:
     return jvm.org.apache.spark.sql.execution.ExplainMode.fromString(name)  # type: ignore[union-attr]
 
 
-def representations(name: str) -> Sequence[str]:
-    """What ``--as`` means."""
+def parse_representations(name: str) -> Sequence[str]:
+    """Return the representations that ``--as`` selects."""
     chosen = {"oba": ("oba",), "tba": ("tba",), "both": REPRESENTATIONS}.get(name)
     if chosen is None:
-        raise BadArgument(f"--as {name}: not oba, tba or both.")
+        raise BadArgument(f"--as {name}: no such representation.", hint="Use oba, tba or both.")
     return chosen

@@ -17,6 +17,9 @@ import typer
 from slipstream import __version__
 from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network
 from slipstream._cli import console as console_page
+from slipstream._cli.common import verbosity
+from slipstream._cli.common.commands import Family
+from slipstream._cli.common.configuration import VARIABLE
 from slipstream._cli.common.usage import UsageError, explain
 from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll
 from slipstream._cli.machine import doctor, examples, prepare
@@ -28,7 +31,7 @@ from slipstream._tools.progress import console
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP
 STOPPED = 130
 
-app = typer.Typer(
+app = Family(
     name="slipstream",
     help="Streams and trajectories of moving vehicles, on Apache Spark.",
     epilog="Start with: slipstream simulate --expressways 1 --minutes 5 --out runs/first",
@@ -86,7 +89,18 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command line in a process that goes on; the one place where an error becomes a message and a code."""
+    """Run the command line in a process that continues; the one place where an error becomes a message and a code."""
+    named = os.environ.get(VARIABLE)
+    verbosity.begin(sys.argv[1:])
+    try:
+        _run()
+    finally:
+        verbosity.end()
+        if named is None:
+            os.environ.pop(VARIABLE, None)
+
+
+def _run() -> None:
     try:
         _check_working_folder()
         code = app(locations.in_arguments(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
@@ -109,7 +123,8 @@ def run() -> None:
         _leave_pipe()
     except Exception as error:
         if (told := session.for_people(error)) is None:
-            _name_log()
+            if log := session.keep_log():
+                verbosity.name_log(log)
             raise
         _tell(told)
 
@@ -129,18 +144,5 @@ def _leave_pipe() -> NoReturn:
 
 
 def _tell(error: SlipstreamError) -> NoReturn:
-    console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
-    if error.hint:
-        console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
-    if isinstance(error, Unavailable):
-        _name_log()
+    verbosity.report(error, session.keep_log() if isinstance(error, Unavailable) else None)
     sys.exit(error.exit_code)
-
-
-def _name_log() -> None:
-    if log := session.keep_log():
-        console.print(f"Spark's own messages, kept for a day: {_escaped(str(log))}", highlight=False, soft_wrap=True)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")

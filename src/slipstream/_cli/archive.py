@@ -27,6 +27,7 @@ from slipstream._cli.common.jobs import (
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._io.formats.encodings import TEXT, encoding_of
 from slipstream._io.kafka import read_settings
 from slipstream._spark.session import LOCAL
@@ -45,8 +46,8 @@ def archive(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for trips, rejects, summary and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
-    speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
+    speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
     until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
     multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, ids shifted.")] = 1,
     lateness: Annotated[
@@ -67,6 +68,7 @@ def archive(
         int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -112,6 +114,7 @@ def archive(
         outputs=TRIPS,
         start=start,
     )
+    clear_job(out, overwrite)
     summary = run_job(source, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from slipstream._berlinmod.layout import check_data_set, check_files
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
+from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
+from slipstream._cli.common.tables import plural, print_table
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
 
-app = typer.Typer(
+app = Family(
     name="berlinmod",
     help="Histories of moving vehicles: BerlinMOD's generator, both representations and 17 queries.",
     epilog="Start with: slipstream berlinmod generate --scale 0.005 --out data/small",
@@ -27,7 +29,7 @@ app = typer.Typer(
 )
 
 Data = Annotated[Path, typer.Argument(help="A data set, made by `generate` or `load`.")]
-Out = Annotated[Path, typer.Option("--out", help="Where to write; must not exist yet.")]
+Out = Annotated[Path, typer.Option("--out", help="The folder to write.")]
 Format = Annotated[str, typer.Option("--format", help="published (units) or mobilitydb (instants).")]
 Metres = Annotated[bool, typer.Option("--metres", help="Coordinates that look like degrees are metres.")]
 As = Annotated[str, typer.Option("--as", help="Representation: oba, tba or both.")]
@@ -59,12 +61,17 @@ def generate(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same data.")] = 1,
     metres: Metres = False,
+    overwrite: Overwrite = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make a data set: vehicles that drive to work and about town for days."""
-    check_new(out)
+    """Make a data set: vehicles that drive to work and about town for days.
+
+    Example: `slipstream berlinmod generate --scale 0.005 --out data/small`
+    """
+    if not overwrite:
+        check_new(out, hint=HINT)
     check_there(network, option="--network", hint="Leave it out for the synthetic city.")
     check_there(home_regions, option="--home-regions")
     check_there(work_regions, option="--work-regions")
@@ -72,19 +79,19 @@ def generate(
     from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
 
     odds = {"one": 0.8, "two": 0.1} if script_odds else {}
-    plan = generator.Plan(scale=scale, seed=seed, disturb=disturb, **odds)
+    plan = generator.GeneratorPlan(scale=scale, seed=seed, disturb=disturb, **odds)
     streets = read_network(network, metres=metres)
-    weights = generator.region_weights(streets) if regions else generator.even(streets)
+    weights = generator.region_weights(streets) if regions else generator.uniform_weights(streets)
     if home_regions:
-        weights = weights._replace(home=generator.by_region(streets, secondo_regions(home_regions)))
+        weights = weights._replace(home=generator.cumulate_by_region(streets, secondo_regions(home_regions)))
     if work_regions:
-        weights = weights._replace(work=generator.by_region(streets, secondo_regions(work_regions)))
-    days = f"{plan.days} day{'s' * (plan.days != 1)}"
-    vehicles = f"{plan.vehicles:,} vehicle{'s' * (plan.vehicles != 1)}"
-    say(f"{vehicles}, {days}, {streets.nodes:,} nodes, {streets.edges:,} edges")
+        weights = weights._replace(work=generator.cumulate_by_region(streets, secondo_regions(work_regions)))
+    things = {"vehicle": plan.vehicles, "day": plan.days, "node": streets.nodes, "edge": streets.edges}
+    say(", ".join(plural(count, thing) for thing, count in things.items()))
     spark = spark_session("berlinmod generate", master, conf)
     started = time.perf_counter()
-    made = generator.generate(spark, plan, streets, out, weights)
+    with replacing(out, overwrite, "manifest.json"):
+        made = generator.generate(spark, plan, streets, out, weights)
     show(_summary(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
 
 
@@ -113,17 +120,23 @@ def load(
     format_: Format = "published",
     metres: Metres = False,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Overwrite = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Read data that others made; rows that cannot be used are kept in OUT/rejects with the reason."""
-    check_new(out)
+    """Load a data set from CSV files; rows that cannot be used go to OUT/rejects with the reason.
+
+    Example: `slipstream berlinmod load csv --format mobilitydb --out data/loaded`
+    """
+    if not overwrite:
+        check_new(out, hint=HINT)
     check_files(folder, format_)
     from slipstream._berlinmod.exchange import load as exchange
 
-    files = exchange.Files.open(folder, format_, metres=metres)
-    made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
+    files = exchange.ForeignFiles.open(folder, format_, metres=metres)
+    with replacing(out, overwrite, "manifest.json"):
+        made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
     show(_summary(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
     check_rejects(made.rejected, made.rows, max_rejects, out / "rejects")
 
@@ -137,6 +150,7 @@ def export(
         int | None,
         typer.Option("--srid", help="What geometries (mobilitydb) say their reference system is; coordinates stay."),
     ] = None,
+    overwrite: Overwrite = False,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -145,21 +159,28 @@ def export(
 
     Geometries name a reference system only where the data set's plane is one that is known: streets that were in
     degrees, or files that named it. `--srid` has them name another.
+
+    Example: `slipstream berlinmod export data/small --format mobilitydb --out csv`
     """
-    check_new(out)
+    if not overwrite:
+        check_new(out, hint=HINT)
     check_data_set(data)
     from slipstream._berlinmod.dataset import Dataset
     from slipstream._berlinmod.exchange import export as outgoing
 
     outgoing.check_format(format_, srid)
     opened = Dataset.open(data)
-    files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
+    with replacing(out, overwrite, "*.csv", "*/*.csv"):
+        files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
     show({"out": str(out), "files": ", ".join(files)}, as_json=as_json)
 
 
 @app.command()
 def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json = False) -> None:
-    """Build the index structures that the queries use: pieces by place, and a grid over space and time."""
+    """Build the index structures that the queries use: pieces by place, and a grid over space and time.
+
+    Example: `slipstream berlinmod index data/small`
+    """
     check_data_set(data)
     from slipstream._berlinmod import index as structures
     from slipstream._berlinmod.dataset import Dataset
@@ -181,11 +202,14 @@ def run(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Run queries: answers as Parquet, response times and result sizes as in the paper's table 6."""
+    """Run queries: answers as Parquet, response times and result sizes as in the paper's table 6.
+
+    Example: `slipstream berlinmod run data/small --only 1-5,17 --as tba`
+    """
     from slipstream._berlinmod import queries
     from slipstream._berlinmod.dataset import Dataset
 
-    wanted, forms = queries.parse_numbers(numbers), queries.representations(as_)
+    wanted, forms = queries.parse_numbers(numbers), queries.parse_representations(as_)
     opened = Dataset.open(data)
     if out is not None:
         check_folder(out)
@@ -201,7 +225,7 @@ def run(
     if as_json:
         print(json.dumps([asdict(answer) for answer in answers]))
     else:
-        Console().print(_table6(answers, wanted, list(forms)))
+        print_table(_table6(answers, wanted, list(forms)))
 
 
 def _table6(answers: list[Any], wanted: list[int], forms: list[str]) -> Table:
@@ -224,19 +248,26 @@ def explain(
     as_: As = "tba",
     master: Master = LOCAL,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
-    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes."""
+    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes.
+
+    Example: `slipstream berlinmod explain data/small --query 4`
+    """
     from slipstream._berlinmod import queries
     from slipstream._berlinmod.dataset import Dataset
 
-    (number,), forms = queries.parse_numbers(str(query)), queries.representations(as_)
+    (number,), forms = queries.parse_numbers(str(query)), queries.parse_representations(as_)
     opened = Dataset.open(data)
     check_data_set(data)
     spark = spark_session("berlinmod explain", master, conf)
     queries.prepare(spark, opened)
-    for form in forms:
-        print(queries.sql(number, form))
-        print(queries.explain(spark, number, form))
+    plans = [(form, queries.query_text(number, form), queries.explain(spark, number, form)) for form in forms]
+    if as_json:
+        print(json.dumps([dict(zip(("representation", "sql", "plan"), each, strict=True)) for each in plans]))
+        return
+    for _, text, found in plans:
+        print(f"{text}\n{found}")
 
 
 @app.command()
@@ -247,8 +278,12 @@ def draw(
     trips: Annotated[int, typer.Option("--trips", help="How many trips to draw.")] = 200,
     master: Master = LOCAL,
     conf: Conf = None,
+    as_json: Json = False,
 ) -> None:
-    """Draw the network, trips, query points and regions, and the answers of a query."""
+    """Draw the network, trips, query points and regions, and the answers of a query.
+
+    Example: `slipstream berlinmod draw data/small --query 4 --out query4.png`
+    """
     check_writable(out, "--out")
     from slipstream._berlinmod import draw as pictures
     from slipstream._berlinmod import queries
@@ -264,4 +299,7 @@ def draw(
     spark = spark_session("berlinmod draw", master, conf)
     queries.prepare(spark, opened)
     pictures.picture(spark, opened, query=query, trips=trips).savefig(out, dpi=130)
-    say(f"{out}")
+    if as_json:
+        print(json.dumps({"out": str(out)}))
+    else:
+        say(f"Picture: {out}")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_there
+from slipstream._cli.common.functions import load_functions
 from slipstream._cli.common.options import Master
-from slipstream._cli.network.options import register
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -25,7 +25,7 @@ def console(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FOLDER]...",
+            metavar="FOLDER",
             help="What the page may see: folders with runs and results in them, or runs and results themselves.",
             show_default="the current folder",
         ),
@@ -72,7 +72,7 @@ def console(
     workspace = _workspace(folders or [])
     check_there(token_file, option="--token-file", what="file", hint="Put a long random word into it.")
     for file in functions or ():
-        register(file)
+        load_functions(file)
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _token(token_file)
     rules = Rules(host, port, token, tuple(name or ()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import runpy
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,21 +14,23 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_new, check_writable
+from slipstream._cli.common.commands import Family
+from slipstream._cli.common.functions import Functions, load_functions
 from slipstream._cli.common.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
 from slipstream._cli.common.tables import print_table, shown
 from slipstream._cli.network.options import Format
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.kafka import read_settings
 from slipstream._spark import session
-from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from slipstream._io.sources import Feed
 
-app = typer.Typer(
+app = Family(
     help="Cuboids: the state of a stream as a database that anyone can question while it runs.",
     epilog="Start with: slipstream cuboid ticks --out ticks",
     no_args_is_help=True,
@@ -39,19 +40,6 @@ app = typer.Typer(
 SMALL = 8 << 20
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
-Functions = Annotated[
-    Path | None,
-    typer.Option("--functions", help="A Python file that adds functions over atomic streams. It is executed."),
-]
-
-
-def _add_functions(file: Path | None) -> None:
-    """Run the user's own file; only when the command line names it."""
-    if file is None:
-        return
-    if not file.is_file():
-        raise BadArgument(f"--functions {file}: no such file.", hint="Give a Python file.")
-    runpy.run_path(str(file))
 
 
 def _text(given: str) -> str:
@@ -69,16 +57,20 @@ def ticks(
     number: Annotated[int, typer.Option("--ticks", min=1, help="Ticks of each of the seven stocks.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Another seed, other prices.")] = 1,
     files: Annotated[int, typer.Option(min=1, help="Cut into so many files, read one after another.")] = 4,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
 ) -> None:
     """Make stock-like series to try things on: seven random walks in which a W shows now and then.
 
     Example: `slipstream cuboid ticks --ticks 5000 --out ticks`
     """
-    check_new(out)
+    if not overwrite:
+        check_new(out, hint=HINT)
     from slipstream._cuboid.example_series import STOCKS, write
 
-    write(out, number, seed, files)
-    say(f"{number * STOCKS:,} ticks in {out}")
+    with replacing(out, overwrite, "*.csv"):
+        write(out, number, seed, files)
+    show({"out": str(out), "ticks": number * STOCKS, "files": files}, as_json=as_json, title="Ticks")
 
 
 @app.command()
@@ -90,7 +82,9 @@ def run(
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the file, folder or topic grows.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep running while the file, folder or topic grows.")
+    ] = False,
     format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
@@ -102,6 +96,7 @@ def run(
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     functions: Functions = None,
     master: Master = session.LOCAL,
     conf: Conf = None,
@@ -127,7 +122,7 @@ def run(
     from slipstream._io.sources import Definition
     from slipstream._network.running import filling
 
-    _add_functions(functions)
+    load_functions(functions)
     script = declare.parse(_text(schema))
     _, cuboid = filling.declared(script)
     settings = read_settings(kafka_config or [])
@@ -148,6 +143,7 @@ def run(
         )
         given = replace(feed, most_files=batch_files)
     network = filling.network_of(script, _bounds(ranges))
+    clear_job(out, overwrite)
     filling.begun(out, network)
     small = not is_run and not follow and _bytes(source) < SMALL
     spark = spark_session("cuboid run", master, conf, quick=small)
@@ -180,6 +176,7 @@ def get(
         str, typer.Argument(help="A cuboid's name, or all of it: 'CAR[100].speed[0]', [-5], [:]; \"CAR['WVW123']\".")
     ],
     key: Annotated[str | None, typer.Argument(help="The key, if the reference is a cuboid's name.")] = None,
+    as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
     """Look a key up in the last committed batch, as JSON: all of it, an attribute's past, or one element.
 
@@ -220,7 +217,7 @@ def query(
     from slipstream._cuboid.query.one_off import ask, ask_spark, read_question
     from slipstream._cuboid.snapshots.snapshot import Snapshot
 
-    _add_functions(functions)
+    load_functions(functions)
     snapshot = Snapshot.open(folder)
     read_question(snapshot, _text(text))
     spark = spark_session("cuboid query", master, conf) if on_spark else None
@@ -238,7 +235,8 @@ def query(
 def results(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The continuous query, or rejects: rows that could not be kept.")],
-    follow: Annotated[bool, typer.Option(help="Go on with what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new results.")] = False,
+    as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
     """Print what a continuous query found, a JSON line each, in committed batches only.
 

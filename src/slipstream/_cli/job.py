@@ -1,54 +1,73 @@
-"""``slipstream job pause|resume|step|stop``: a hand on a running job of any kind."""
+"""``slipstream job pause|resume|step|stop``: control a running job of any kind."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from slipstream._cli.common.commands import Family
+from slipstream._cli.common.options import Json
+from slipstream._cli.common.tables import plural
 from slipstream._tools.progress import say
 
 Folder = Annotated[Path, typer.Argument(metavar="OUT", help="The --out folder of a job.")]
 
 
-def pause(folder: Folder) -> None:
-    """Let no more input arrive; the batch under way ends normally.
+def pause(folder: Folder, as_json: Json = False) -> None:
+    """Stop taking input; the current batch is finished.
 
-    The clock of a replayed run stands still meanwhile.
+    The clock of a replayed run stands still meanwhile. `slipstream job resume` and `slipstream job step` continue.
+
+    Example: `slipstream job pause tolls`
     """
-    _want(folder, "pause")
-    say("paused: `slipstream job resume` or `step` continues")
+    _request(folder, "pause", "paused: `slipstream job resume` or `step` continues", as_json)
 
 
-def resume(folder: Folder) -> None:
-    """Let input arrive again."""
-    _want(folder, "run")
-    say("running")
+def resume(folder: Folder, as_json: Json = False) -> None:
+    """Take input again.
+
+    Example: `slipstream job resume tolls`
+    """
+    _request(folder, "run", "running", as_json)
 
 
-def step(folder: Folder, batches: Annotated[int, typer.Option(min=1, help="How many batches to run.")] = 1) -> None:
-    """Run one batch, then pause; of a recording, that is one train of each source."""
-    _want(folder, str(batches))
-    say(f"{batches} to come, then paused")
+def step(
+    folder: Folder,
+    batches: Annotated[int, typer.Option(min=1, help="How many batches to run.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Run one batch, then pause; of a recording, that is one train of each source.
+
+    Example: `slipstream job step tolls --batches 3`
+    """
+    _request(folder, str(batches), f"{plural(batches, 'batch')} to run, then paused", as_json)
 
 
-def stop(folder: Folder) -> None:
-    """End the job after the batch under way; the command that started it resumes it."""
-    _want(folder, "stop")
-    say("stopping after the batch under way")
+def stop(folder: Folder, as_json: Json = False) -> None:
+    """End the job after the current batch; the command that started it resumes it.
+
+    Example: `slipstream job stop tolls`
+    """
+    _request(folder, "stop", "stopping after the current batch", as_json)
 
 
-def _want(folder: Path, word: str) -> None:
+def _request(folder: Path, word: str, said: str, as_json: bool) -> None:
     from slipstream._runtime import job
 
     job.Job.read(folder)
     job.control(folder).want(word)
+    if as_json:
+        print(json.dumps({"job": str(folder), "control": word}))
+    else:
+        say(said)
 
 
 def add_to(root: typer.Typer) -> None:
     """Put the commands on the command line."""
-    app = typer.Typer(no_args_is_help=True, help="Pause, resume, step and stop a running job.")
+    app = Family(help="Pause, resume, step and stop a running job.")
     for command in (pause, resume, step, stop):
         app.command()(command)
     root.add_typer(app, name="job")

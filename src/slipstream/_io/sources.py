@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.clock import Clock
 from slipstream._io.chunks import Decoded, Packing, Plain
 from slipstream._io.formats.decoding import Decoding
-from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file
+from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file, header_fields
 from slipstream._io.formats.registry import apart
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import lines, spool, topic
@@ -275,7 +275,7 @@ def parquet_schema(where: str) -> dict[str, Any]:
 
 
 def _named(header: str) -> list[str]:
-    return [name.strip().strip('"') for name in header.split(",")] if header else []
+    return header_fields(header) if header else []
 
 
 def _header(where: str) -> str:

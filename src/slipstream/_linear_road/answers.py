@@ -1,4 +1,4 @@
-"""The five kinds of answers as they travel between stages; ``tables`` has them as users read them.
+"""The five kinds of answers as stages exchange them; ``tables`` defines them as users read them.
 
 ====  ===========  ====  ===================  ==============
 kind  answer       id    a                    b
@@ -22,10 +22,10 @@ TOLL, ALERT, BALANCE, EXPENDITURE, TRAVEL_TIME = range(5)
 
 NAMES = ("toll", "alert", "balance", "expenditure", "travel_time")
 
-#: seconds within which each kind must be answered, in the 2004 edition
+#: response time limit of each kind in seconds, in the 2004 edition
 LIMITS = (5, 5, 5, 10, 30)
 
-#: one answer as it travels; qid is -1 where it does not apply, ``arrived`` is when its question did
+#: one answer; ``qid`` is -1 where it does not apply, ``arrived`` is the arrival time of the request
 ANSWER = np.dtype(
     [("kind", "u1"), ("time", "<i4"), ("vid", "<i4"), ("qid", "<i4"), ("a", "<i8"), ("b", "<i8"), ("arrived", "<i8")]
 )
@@ -33,8 +33,10 @@ ANSWER = np.dtype(
 Answers = npt.NDArray[np.void]
 
 
-def table(kind: int, time: Any, arrived: Any, *, vid: Any = -1, qid: Any = -1, a: Any = -1, b: Any = -1) -> Answers:
-    """Answers of one kind, from columns."""
+def make_answers(
+    kind: int, time: Any, arrived: Any, *, vid: Any = -1, qid: Any = -1, a: Any = -1, b: Any = -1
+) -> Answers:
+    """Build answers of one kind from columns."""
     rows = np.empty(np.size(time), dtype=ANSWER)
     rows["kind"], rows["time"], rows["vid"], rows["qid"], rows["a"], rows["b"] = kind, time, vid, qid, a, b
     rows["arrived"] = arrived

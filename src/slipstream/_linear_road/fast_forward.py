@@ -1,8 +1,8 @@
-"""Start in the middle of a run: the state that all seconds before T leave, computed by a batch job.
+"""Start in the middle of a run: a batch job computes the state as of second T.
 
-Copies of a multiplied run do not meet. So the state is computed once for the stored expressways, at full speed, and
-every fragment and shard makes from it the state of the copies it holds, ids shifted. It enters the query as its first
-batch, in place of all the seconds before T.
+Copies of a multiplied run do not interact. So the state is computed once for the stored expressways, at full speed, and
+every fragment and shard derives from it the state of the copies it holds, with shifted ids. It enters the query as its
+first batch, in place of all the seconds before T.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from slipstream._feeds import trains
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import POSITION
 from slipstream._linear_road.replay import read_minute, second_of
-from slipstream._linear_road.rules import find
+from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import Charges, TollFragment
@@ -36,8 +36,8 @@ _DONE = "computed"
 
 
 @dataclass(frozen=True)
-class Forward:
-    """The state of a run's stored expressways as of second ``until``, in a folder; travels to Spark as text."""
+class FastForward:
+    """The state of a run's stored expressways as of second ``until``, in a folder; passed to Spark as JSON."""
 
     folder: str
     run: str
@@ -46,22 +46,22 @@ class Forward:
     until: int
 
     def to_json(self) -> str:
-        """As text."""
+        """Encode as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Forward:
-        """From text."""
+    def from_json(cls, text: str) -> FastForward:
+        """Decode from JSON."""
         return cls(**json.loads(text))
 
     def compute(self, spark: SparkSession) -> None:
-        """Let Spark compute the state, a task for each stored expressway; once."""
+        """Compute the state once, with one Spark task per stored expressway."""
         folder = Path(self.folder)
         if (folder / _DONE).exists():
             return
         if self.until % MINUTE:
             raise BadArgument(
-                f"--fast-forward-to {self.until}: not the start of a minute.",
+                f"--fast-forward-to {self.until} is not the start of a minute.",
                 hint=f"Give a multiple of {MINUTE}, such as {self.until // MINUTE * MINUTE}.",
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,10 +74,10 @@ class Forward:
         (folder / _DONE).touch()
 
     def fragment(self, number: int, fragments: int, *, keeps_past: bool = False) -> TollFragment:
-        """The state of one of the ``fragments`` of an engine; pasts begin with what cars report from then on."""
+        """Return the state of fragment ``number`` of ``fragments``; cars start with empty pasts."""
         run = Run.open(self.run)
         parts: list[TollFragment] = [self._load(stored) for stored in range(run.stored)]
-        made = TollFragment(find(self.rules), keeps_past=keeps_past)
+        made = TollFragment(find_rules(self.rules), keeps_past=keeps_past)
         made.cars.make_room(sum(len(part.cars) for part in parts) * self.copies // fragments)
         for copy in range(self.copies):
             for part, expressway in zip(parts, run.manifest.expressways, strict=True):
@@ -87,9 +87,9 @@ class Forward:
         return made
 
     def accounts(self, number: int, shards: int, past: Past) -> Accounts:
-        """The state of one of the ``shards`` of an engine."""
+        """Return the state of shard ``number`` of ``shards``."""
         run = Run.open(self.run)
-        made, stored = Accounts(find(self.rules), past), self._load("accounts")
+        made, stored = Accounts(find_rules(self.rules), past), self._load("accounts")
         made.accounts.make_room(len(stored.accounts) * self.copies // shards)
         for copy in range(self.copies):
             made.add_copy(stored, copy * run.manifest.vid_stride, number, shards)
@@ -102,24 +102,24 @@ class Forward:
         return pickle.loads(self._file(name).read_bytes())
 
     def _drive(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Task: the cars and segments of stored expressways, and what was charged on them."""
+        """Task: compute the cars, segments and charges of stored expressways."""
         for batch in batches:
             for stored in batch.column(0).to_pylist():
-                fragment, charges = TollFragment(find(self.rules)), []
+                fragment, charges = TollFragment(find_rules(self.rules)), []
                 for minute in range(self.until // MINUTE):
                     charges.append(fragment.take(list(_trains(self.run, stored, minute)))[1])
-                fragment.forget(self.until)
+                fragment.advance_to(self.until)
                 self._file(stored).write_bytes(pickle.dumps(fragment))
                 np.save(self._file(stored).with_suffix(".npy"), _columns(charges))
             yield batch
 
     def _settle(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Task: the accounts after all charges."""
+        """Task: compute the accounts after all charges."""
         for batch in batches:
             files = sorted(Path(self.folder).glob("*.npy"))
             charged = np.concatenate([np.load(file) for file in files], axis=1)
             vid, time, amount = charged[:, np.argsort(charged[1], kind="stable")]
-            accounts = Accounts(find(self.rules), Past(None))
+            accounts = Accounts(find_rules(self.rules), Past(None))
             accounts.book(Charges(vid.astype(np.int32), time.astype(np.int32), amount))
             self._file("accounts").write_bytes(pickle.dumps(accounts))
             yield batch

@@ -1,11 +1,11 @@
-"""Replay a run as a Spark streaming source: whole seconds, as trains, in real time, k times that, or at full speed.
+"""Replay a run as a Spark streaming source: whole seconds as trains, in real time, at a multiple of it, or unthrottled.
 
-The offset is the next second, so a restart goes on with exactly that one. A second is given out when it begins: at
-real time, the tuples of second t become readable at t. Copies of a multiplied run are made here, a whole column at
-a time; nothing is stored for them.
+The offset is the next second, so a restart resumes with exactly that one. A second is released when it begins: in real
+time, the tuples of second t become readable at t. Copies of a multiplied run are made here, column by column; they are
+not stored.
 
-Before the first second come openings, each a batch of its own: the first brings the state that a fast-forward computed,
-the others nothing. When they are over everything has run once, and the clock starts.
+Before the first second come openings, each a batch of its own: the first carries the state that a fast-forward
+computed, the others are empty. After them everything has run once, and the clock starts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from slipstream._linear_road.tasks.stages import (
     Hop,
     Labels,
     by_fragment,
-    ends,
+    end_hops,
     rejects_hop,
     to_arrow,
 )
@@ -50,33 +50,33 @@ OPTION = "replay"
 
 @dataclass(frozen=True)
 class Replay:
-    """What to replay, and how fast; travels to Spark as an option."""
+    """What to replay, and how fast; passed to Spark as an option."""
 
     path: str
     copies: int
     fragments: Labels
     since: int
     until: int
-    clock: str  # its file
+    clock: str  # the clock file
     most_seconds: int  # of the run in one batch
     tasks: int
-    forward: str = ""  # the fast-forward whose state the first opening brings
+    forward: str = ""  # the fast-forward whose state the first opening carries
     openings: int = 1
-    train_length: int = 0  # tuples in a train at most; 0 for all of a second, 1 for a Spark row per tuple
-    control: str = ""  # the file in which people pause it
+    train_length: int = 0  # at most this many tuples per train; 0 for a whole second, 1 for a Spark row per tuple
+    control: str = ""  # the control file, which may pause it
 
     def to_json(self) -> str:
-        """As text."""
+        """Encode as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Replay:
-        """From text."""
+        """Decode from JSON."""
         body = json.loads(text)
         return cls(**{**body, "fragments": tuple(body["fragments"])})
 
     def reach(self, start: int) -> int:
-        """The end of the batch that starts at ``start``, now."""
+        """Return the end of a batch that starts at ``start`` now."""
         if start < self.since:
             return start + 1
         clock = Clock.read(Path(self.clock))
@@ -86,7 +86,7 @@ class Replay:
         return max(start, min(begun, start + self.most_seconds, self.until))
 
     def restart_clock(self, second: int) -> None:
-        """Go on after a pause, during which time stood still."""
+        """Resume after a pause, during which the clock stood still."""
         clock = Clock.read(Path(self.clock))
         if clock is not None and clock.runs:
             Clock.starting(clock.speed, second).write(Path(self.clock))
@@ -107,22 +107,22 @@ class ReplaySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Its name for Spark."""
+        """Return its format name in Spark."""
         return "slipstream-replay"
 
     def schema(self) -> str:
-        """Hops with trains."""
+        """Return the columns of hops."""
         return COLUMNS
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """The reader of one query."""
+        """Return the reader for one query."""
         return ReplayReader(Replay.from_json(self.options[OPTION]))
 
 
-def replayed(spark: SparkSession, asked: Replay) -> DataFrame:
-    """A recorded run as a stream of hops."""
+def read_replay(spark: SparkSession, replay: Replay) -> DataFrame:
+    """Return a recorded run as a stream of hops."""
     spark.dataSource.register(ReplaySource)
-    return spark.readStream.format(ReplaySource.name()).option(OPTION, asked.to_json()).load()
+    return spark.readStream.format(ReplaySource.name()).option(OPTION, replay.to_json()).load()
 
 
 class ReplayReader(DataSourceStreamReader):
@@ -134,11 +134,11 @@ class ReplayReader(DataSourceStreamReader):
         self._held = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The first opening; it stands for all before the first second."""
+        """Return the offset of the first opening."""
         return {"second": self._replay.since - self._replay.openings}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
-        """As far as people, the clock, the batch's size and the run allow."""
+        """Return how far the control file, the clock, the batch size and the run allow."""
         second = start["second"]
         if self._control is not None and self._control.holds and second >= self._replay.since:
             self._held = True
@@ -150,7 +150,7 @@ class ReplayReader(DataSourceStreamReader):
         return {"second": self._replay.reach(second)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Tasks of like size: by stored expressways, or by copies where there are few."""
+        """Plan tasks of similar size: by stored expressways or, if these are few, by copies."""
         since, until = start["second"], end["second"]
         if until <= since:
             return []
@@ -164,16 +164,16 @@ class ReplayReader(DataSourceStreamReader):
         return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The trains of a partition; without expressways, the opening."""
+        """Return the trains of a partition, or the opening if it has no expressways."""
         if not partition.stored:
             first = partition.since == self._replay.since - self._replay.openings
-            brings = self._replay.forward.encode() if first else b""
-            opening = [Hop(key, OPENING, partition.since, 0, 0, 0, brings) for key in self._replay.fragments]
+            state = self._replay.forward.encode() if first else b""
+            opening = [Hop(key, OPENING, partition.since, 0, 0, 0, state) for key in self._replay.fragments]
             yield to_arrow(opening)
             return
         run = open_run(self._replay.path)
         clean = run.manifest.seed is not None
-        hops = _multiplied if clean else _sifted
+        hops = _copy_second if clean else _check_second
         for minute in range(partition.since // MINUTE, (partition.until - 1) // MINUTE + 1):
             tables = [read_minute(self._replay.path, stored, minute) for stored in partition.stored]
             since, until = max(partition.since, minute * MINUTE), min(partition.until, (minute + 1) * MINUTE)
@@ -181,15 +181,15 @@ class ReplayReader(DataSourceStreamReader):
                 base = [(x, second_of(columns, second)) for x, columns in zip(partition.stored, tables, strict=True)]
                 batch = list(hops(run, base, partition.copies, self._replay.fragments))
                 if self._replay.train_length:
-                    batch = [part for hop in batch for part in shortened(hop, self._replay.train_length)]
+                    batch = [part for hop in batch for part in split_train(hop, self._replay.train_length)]
                 if batch:
                     yield to_arrow(batch)
         if partition.until == self._replay.until:
-            yield to_arrow(list(ends(self._replay.fragments, partition.until - 1)))
+            yield to_arrow(list(end_hops(self._replay.fragments, partition.until - 1)))
 
 
-def shortened(hop: Hop, length: int) -> Iterator[Hop]:
-    """A train cut into trains of at most ``length`` tuples: to measure what trains are worth."""
+def split_train(hop: Hop, length: int) -> Iterator[Hop]:
+    """Split a train into trains of at most ``length`` tuples, to measure what trains gain."""
     if hop.what != TRAIN:
         yield hop
         return
@@ -201,16 +201,16 @@ def shortened(hop: Hop, length: int) -> Iterator[Hop]:
 
 @cache
 def open_run(path: str) -> Run:
-    """The run, opened once a process."""
+    """Return the run at a path, opened once per process."""
     return Run.open(path)
 
 
-#: minutes kept decoded: at real time a minute is asked for sixty times
+#: decoded minutes: in real time, a minute is requested sixty times
 _DECODED: dict[tuple[str, int], tuple[int, Columns]] = {}
 
 
 def read_minute(path: str, stored: int, minute: int) -> Columns:
-    """A stored expressway's minute as columns; the latest one of each is remembered."""
+    """Return a minute of a stored expressway as columns; the latest one of each expressway is cached."""
     found = _DECODED.get((path, stored))
     if found is None or found[0] != minute:
         table = open_run(path).minute(stored, minute)
@@ -220,13 +220,13 @@ def read_minute(path: str, stored: int, minute: int) -> Columns:
 
 
 def second_of(columns: Columns, second: int) -> Columns:
-    """The tuples of one second."""
+    """Return the tuples of one second."""
     first, last = np.searchsorted(columns["time"], (second, second + 1))
     return {name: column[first:last] for name, column in columns.items()}
 
 
-def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
-    """A second of a run that others recorded: checked like any feed."""
+def _check_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+    """Return the hops of a second of a run that was not simulated here: checked like any feed."""
     for _, stored in base:
         for copy in copies:
             tuples = run.shifted_columns(stored, copy)
@@ -240,8 +240,8 @@ def _sifted(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragme
                 yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + released.rejects)
 
 
-def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
-    """A second of a simulated run: all copies of all expressways, a train for each fragment."""
+def _copy_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+    """Return the hops of a second of a simulated run: all copies of all expressways, one train per fragment."""
     manifest = run.manifest
     reports = [(x, kept(tuples, tuples["type"] == POSITION)) for x, tuples in base]
     xways = [expressway.xway for expressway in manifest.expressways]
@@ -260,10 +260,10 @@ def _multiplied(run: Run, base: list[tuple[int, Columns]], copies: list[int], fr
                 name: np.concatenate([part[2][name] for part in parts]) for name in ("spd", "lane", "dir", "pos")
             }
             vids = [tuples["vid"] + np.int32(copy * manifest.vid_stride) for copy, _, tuples in parts]
-            presented = np.repeat(np.array([xway for _, xway, _ in parts], np.int32), sizes)
-            payload = trains.pack(np.concatenate(vids), presented, columns)
+            numbers = np.repeat(np.array([xway for _, xway, _ in parts], np.int32), sizes)
+            payload = trains.pack(np.concatenate(vids), numbers, columns)
             yield Hop(label, TRAIN, second, 1000 * second, sum(sizes), 0, payload)
-    asked = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
-    copied = [run.shifted_columns(tuples, copy) for tuples in asked if tuples["type"].size for copy in copies]
+    requests = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
+    copied = [run.shifted_columns(tuples, copy) for tuples in requests if tuples["type"].size for copy in copies]
     if copied:
         yield from by_fragment({name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments)

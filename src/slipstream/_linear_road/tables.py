@@ -1,4 +1,4 @@
-"""The outputs of a job as tables: five of answers, trips, and rejects.
+"""The outputs of a job as tables: five kinds of answers, trips, and rejects.
 
 ====  ==============  =====================================================  ===========================
 kind  table           columns                                                of
@@ -8,14 +8,14 @@ kind  table           columns                                                of
 2     balances        time, vid, qid, result_time, balance                   account balance requests
 3     expenditures    time, vid, qid, expenditure                            daily expenditure requests
 4     travel_times    time, vid, qid, travel_time, toll                      travel time requests
-\\     trips           vid, xway, dir, Trip                                   trips that are over
+\\     trips           vid, xway, dir, Trip                                   trips that have ended
 \\     rejects         reason, line                                           lines that were not accepted
 ====  ==============  =====================================================  ===========================
 
-Where a feed knows vehicles by text, every row with a ``vid`` also has that text as ``vehicle``, and ``vid`` is a number
-that the job gave it. Every row also has ``batch``, the batch that committed it. An answer has ``delay_ms``: how long
-before its Time the question arrived, by the clock of commits. Only the journal knows when a batch became visible
-(``emitted_ms``), and Emit is the sum of the two, so tasks can write answers before anybody knows their Emit.
+If a feed identifies vehicles by text, every row with a ``vid`` also has that text as ``vehicle``, and ``vid`` is a
+number that the job assigned. Every row also has ``batch``, the batch that committed it. An answer has ``delay_ms``: how
+long before its Time the request arrived, by the clock of commits. Only the journal records when a batch became visible
+(``emitted_ms``), and Emit is the sum of the two, so tasks can write answers before their Emit is known.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from slipstream._archive.trajectories import SCHEMA as TRIP_SCHEMA
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
 from slipstream._linear_road.answers import ALERT, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Answers
-from slipstream._linear_road.job.journal import journal
+from slipstream._linear_road.job.journal import read_journal
 from slipstream._tools.numba_tools import Ints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TRIPS, REJECTS = "trips", "rejects"
-#: where vehicles are known by text, the column with it
+#: if vehicles are identified by text, the column with that text
 VEHICLE = "vehicle"
 _VEHICLE = pa.field(VEHICLE, pa.string())
 REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("line", pa.string())])
@@ -50,18 +50,18 @@ REJECT_SCHEMA = pa.schema([("reason", pa.string()), ("line", pa.string())])
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """The table of one kind of answer: whether it has ``vid`` or also ``qid``, and what ``a`` and ``b`` are there."""
+    """The table of one kind of answer: whether it has ``vid`` or also ``qid``, and what ``a`` and ``b`` mean."""
 
     kind: int
     name: str
-    id: str  # by which an answer is known: its vehicle, or the request that it answers
+    id: str  # what identifies an answer: its vehicle, or the request that it answers
     a: str
     b: str = ""
-    paper: tuple[str, ...] = ()  # the columns in the order of the paper's text; Emit stands for itself
+    paper: tuple[str, ...] = ()  # the columns in the order of the paper's text format, Emit included
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns, each with the field of an answer that it holds."""
+        """The field of an answer that each column holds."""
         values = {self.a: "a", self.b: "b"} if self.b else {self.a: "a"}
         return {"time": "time", "vid": "vid", self.id: self.id, **values}
 
@@ -87,12 +87,12 @@ ANSWER_TABLES = (
 )
 
 
-#: the tables that text files repeat
+#: the tables that are also written as text
 TEXTS = (*(table.name for table in ANSWER_TABLES), REJECTS)
 
 
 def schemas(*, answers: bool, trips: bool, named: bool = False) -> dict[str, pa.Schema]:
-    """The tables of a job that tolls, archives, or does both; ``named`` if vehicles are known by text."""
+    """Return the schemas of a job's tables; ``named`` if vehicles are identified by text."""
     tables = {table.name: table.schema for table in ANSWER_TABLES} if answers else {}
     if trips:
         tables[TRIPS] = TRIP_SCHEMA
@@ -101,8 +101,8 @@ def schemas(*, answers: bool, trips: bool, named: bool = False) -> dict[str, pa.
     return {**tables, REJECTS: REJECT_SCHEMA}
 
 
-def with_vehicle(rows: pa.Table, names: pa.StringArray) -> pa.Table:
-    """Rows with the text by which their vehicle is known."""
+def add_vehicle_column(rows: pa.Table, names: pa.StringArray) -> pa.Table:
+    """Add the text that identifies the vehicle of each row."""
     return rows.add_column(_after_vid(rows.column_names), _VEHICLE, names)
 
 
@@ -110,26 +110,26 @@ def _after_vid(columns: list[str]) -> int:
     return columns.index("vid") + 1
 
 
-def split(answers: Answers) -> Iterator[tuple[AnswerTable, pa.Table]]:
-    """The answers of each kind there is as rows of their table, sorted by time, vehicle and request."""
+def split_by_kind(answers: Answers) -> Iterator[tuple[AnswerTable, pa.Table]]:
+    """Return the answers of each kind as rows of their table, sorted by time, vehicle and request."""
     kinds = answers["kind"]
     for table in ANSWER_TABLES:
         mine = np.flatnonzero(kinds == table.kind)
         if mine.size:
-            order = mine[_sorted(table, *(answers[name][mine] for name in ("time", "vid", "qid")))]
+            order = mine[_sort_order(table, *(answers[name][mine] for name in ("time", "vid", "qid")))]
             columns = [answers[field][order] for field in table.columns.values()]
-            # how long before its Time the question arrived: the instant of a commit plus that is Emit
+            # how long before its Time the request arrived; the commit time plus this is Emit
             delays = 1000 * answers["time"][order].astype(np.int64) - answers["arrived"][order]
             yield table, pa.table([*columns, delays], schema=table.schema)
 
 
-def _sorted(table: AnswerTable, time: Ints, vid: Ints, qid: Ints) -> npt.NDArray[np.intp]:
-    """The order by time, vehicle and request; a vehicle is notified once in a second, but may ask twice."""
+def _sort_order(table: AnswerTable, time: Ints, vid: Ints, qid: Ints) -> npt.NDArray[np.intp]:
+    """Return the order by time, vehicle and request; a vehicle gets one notification per second but may ask twice."""
     return np.argsort(time.astype(np.int64) << 32 | vid) if table.id == "vid" else np.lexsort((qid, vid, time))
 
 
-def counts_of(rows: pa.Table) -> list[list[int]]:
-    """How many answers there are of each Time and delay."""
+def count_by_time_and_delay(rows: pa.Table) -> list[list[int]]:
+    """Return time, delay and number of answers, for each combination."""
     delays, which = _distinct(rows["delay_ms"].to_numpy())
     keys, counts = np.unique(which << 32 | rows["time"].to_numpy(), return_counts=True)
     found = zip((keys & 0xFFFFFFFF).tolist(), delays[keys >> 32].tolist(), counts.tolist(), strict=True)
@@ -137,21 +137,21 @@ def counts_of(rows: pa.Table) -> list[list[int]]:
 
 
 def _distinct(values: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The different values, and which of them each is; a replay has a single one, and nothing is sorted then."""
+    """Return the distinct values and the index of each; skips the sort for a single value, as in a replay."""
     if values.size and (values == values[0]).all():
         return values[:1], np.zeros(values.size, np.int64)
     return np.unique(values, return_inverse=True)
 
 
-def rejected(lines: bytes) -> pa.Table:
-    """Rejected lines, each after its reason and a comma, as rows; bytes that are no text are shown as such."""
+def reject_table(lines: bytes) -> pa.Table:
+    """Parse rejected lines, each after its reason and a comma, into rows; invalid UTF-8 is escaped."""
     split_lines = [line.partition(b",")[::2] for line in lines.removesuffix(b"\n").split(b"\n")]
     columns = [[part.decode(errors="backslashreplace") for part in column] for column in zip(*split_lines, strict=True)]
     return pa.table(columns, schema=REJECT_SCHEMA)
 
 
 KINDS = tuple(range(len(ANSWER_TABLES)))
-#: of ``rows_of``
+#: of ``read_rows``
 _ROWS = pa.schema(
     [
         *((name, pa.int32()) for name in ("kind", "time", "vid", "qid")),
@@ -160,8 +160,8 @@ _ROWS = pa.schema(
 )
 
 
-def rows_of(out: Path, kinds: Sequence[int] = KINDS, first: int = 0, last: int | None = None) -> pa.Table:
-    """Committed answers of some kinds, of the batches from ``first`` to ``last``: kind, time, vid, qid, a, b and delay.
+def read_rows(out: Path, kinds: Sequence[int] = KINDS, first: int = 0, last: int | None = None) -> pa.Table:
+    """Return committed answers of some kinds in batches ``first`` to ``last``: kind, time, vid, qid, a, b and delay.
 
     ``qid`` and ``b`` are -1 where a kind has none.
     """
@@ -179,19 +179,19 @@ def _rows(out: Path, table: AnswerTable, first: int, last: int | None) -> pa.Tab
     return pa.table(columns, names=_ROWS.names).cast(_ROWS)
 
 
-def answers(out: Path) -> pa.Table:
-    """All committed answers of a job, with Emit: kind, time, vid, qid, a, b, batch, emit_ms."""
-    found = rows_of(out)
-    emitted = np.array([batch.detail.emitted_ms for batch in journal(out)], np.int64)
+def read_answers(out: Path) -> pa.Table:
+    """Return all committed answers of a job, with Emit: kind, time, vid, qid, a, b, batch, emit_ms."""
+    found = read_rows(out)
+    emitted = np.array([batch.detail.emitted_ms for batch in read_journal(out)], np.int64)
     emit = found["delay_ms"].to_numpy() + emitted[found[BATCH].to_numpy()]
     return found.drop_columns("delay_ms").append_column("emit_ms", pa.array(emit, pa.int64()))
 
 
 def answers_frame(spark: SparkSession, out: Path) -> DataFrame:
-    """All committed answers of a job, with Emit, as a DataFrame: kind, time, vid, qid, a, b, batch, emit_ms."""
+    """Return all committed answers of a job, with Emit, as a DataFrame: kind, time, vid, qid, a, b, batch, emit_ms."""
     from pyspark.sql import functions as sf
 
-    emitted = [(batch.batch, batch.detail.emitted_ms) for batch in journal(out)]
+    emitted = [(batch.batch, batch.detail.emitted_ms) for batch in read_journal(out)]
     commits = spark.createDataFrame(emitted, f"{BATCH} long, emitted_ms long")
     parts = [_frame(spark, out, table) for table in ANSWER_TABLES]
     rows = reduce(lambda left, right: left.unionByName(right), parts).join(sf.broadcast(commits), BATCH)

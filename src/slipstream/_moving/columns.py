@@ -1,7 +1,7 @@
-"""Arrow columns of moving values as NumPy arrays, and back.
+"""Convert Arrow columns of moving values to NumPy arrays and back.
 
 Reading copies nothing: a list column is its offsets and its flat values. All arrays are read-only views, so a kernel
-is compiled once whether its input came from Arrow or from NumPy. What is read is checked first (``validity``).
+is compiled once, whether its input comes from Arrow or from NumPy. Columns are checked when read (``validity``).
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Lines(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Places."""
+    """Points in the plane."""
 
     x: Floats
     y: Floats
 
 
 class IPoints(NamedTuple):
-    """Places at instants."""
+    """Points at instants."""
 
     t: Longs
     x: Floats
@@ -83,8 +83,8 @@ class IPoints(NamedTuple):
 Column = Any
 
 
-def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A read-only view: what Arrow gives and what kernels are compiled for."""
+def freeze(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a read-only view, as Arrow returns and kernels are compiled for."""
     view = array.view()
     view.setflags(write=False)
     return view
@@ -93,14 +93,14 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _flat(array: pa.Array) -> np.ndarray[Any, Any]:
     if pa.types.is_timestamp(array.type):
         micros = array if array.type.unit == "us" else array.cast(pa.timestamp("us", tz=array.type.tz))
-        return frozen(_numbers(micros.view(pa.int64())))
+        return freeze(_numbers(micros.view(pa.int64())))
     if pa.types.is_boolean(array.type):
-        return frozen(array.to_numpy(zero_copy_only=False))
-    return frozen(_numbers(array))
+        return freeze(array.to_numpy(zero_copy_only=False))
+    return freeze(_numbers(array))
 
 
 def _numbers(array: pa.Array) -> np.ndarray[Any, Any]:
-    """Values without copying; where there are nulls, their slots hold zero and the row is masked elsewhere."""
+    """Return values without copying; nulls become zero, and the row is masked elsewhere."""
     if array.null_count:
         array = array.fill_null(0)
     values: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=True)
@@ -108,7 +108,7 @@ def _numbers(array: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def _same_lengths(fields: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Lists of the same lengths with the same offsets: those of a column that was put together may differ."""
+    """Give lists of the same lengths the same offsets: in a column assembled from parts, they may differ."""
     first, *others = (field.offsets for name, field in fields.items() if name != "starts")
     if all(other.equals(first) for other in others):
         return fields
@@ -116,7 +116,7 @@ def _same_lengths(fields: dict[str, pa.Array]) -> dict[str, pa.Array]:
     return {name: field.take(every) for name, field in fields.items()}
 
 
-#: structs of lists by the names of their fields: what their columns become, and what people call them
+#: structs of lists by the names of their fields: the class of their columns, and their display name
 _KINDS: dict[tuple[str, ...], tuple[Any, str]] = {
     ("begin", "end"): (Periods, "periods"),
     ("begin", "end", "value"): (MBools, "mbool"),
@@ -131,20 +131,20 @@ def _fields(array: pa.Array) -> dict[str, pa.Array]:
 
 
 def faults(array: pa.Array) -> Faults:
-    """What is wrong with each row of a column of moving values, periods, lines or regions."""
+    """Return what is wrong with each row of a column of moving values, periods, lines or regions."""
     fields = _fields(array)
     return validity.faults(array, fields, {name: _flat(field.values) for name, field in fields.items()})
 
 
 def check(array: pa.Array) -> None:
-    """Refuse a column with a value that breaks the rules of its type, and name the row."""
+    """Reject a column with an invalid value; the error names the row."""
     if not pa.types.is_struct(array.type) or (kind := _KINDS.get(tuple(f.name for f in array.type))) is None:
         return
-    faults(array).refuse(kind[1])
+    faults(array).raise_first(kind[1])
 
 
 def is_missing(array: pa.Array) -> Bools | None:
-    """Which rows are null, or a place without two finite coordinates; nothing where none is."""
+    """Return which rows are null, or a point without two finite coordinates; None if there are no such rows."""
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if pa.types.is_struct(array.type) and pa.types.is_floating(array.type.field(array.type.num_fields - 1).type):
         for field in array.flatten():
@@ -156,17 +156,17 @@ def is_missing(array: pa.Array) -> Bools | None:
 
 
 def read(array: pa.Array) -> Column:
-    """A column of any of our types as NumPy arrays; refused if one of its values breaks the rules of its type.
+    """Read a column of any of our types as NumPy arrays; reject invalid values.
 
     >>> read(pa.array([{"x": 1.0, "y": 2.0}], types.POINT.arrow)).x
     array([1.])
     """
     check(array)
-    return trusted(array)
+    return read_unchecked(array)
 
 
-def trusted(array: pa.Array) -> Column:
-    """The same without a look at the values: for columns that were checked before."""
+def read_unchecked(array: pa.Array) -> Column:
+    """Read a column that was checked before."""
     if pa.types.is_struct(array.type):
         return _struct(array)
     if pa.types.is_timestamp(array.type) or pa.types.is_boolean(array.type):
@@ -184,22 +184,22 @@ def _struct(array: pa.Array) -> Column:
     made, _ = _KINDS[names]
     fields = _same_lengths(fields)
     starts = fields.pop("starts", None)
-    rows = frozen(next(iter(fields.values())).offsets.to_numpy())
+    rows = freeze(next(iter(fields.values())).offsets.to_numpy())
     values = [_flat(field.values) for field in fields.values()]
-    sequences = () if starts is None else (frozen(starts.offsets.to_numpy()), _flat(starts.values))
+    sequences = () if starts is None else (freeze(starts.offsets.to_numpy()), _flat(starts.values))
     return made(rows, *values, *sequences)
 
 
-def _written(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+def _to_arrow(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
     plain = pa.array(values)
     return plain.view(kind) if pa.types.is_timestamp(kind) else plain
 
 
 def write(value: Column, kind: types.Type, nulls: Bools | None = None) -> pa.Array:
-    """NumPy arrays as a column of ``kind``; rows where ``nulls`` holds are null."""
+    """Convert NumPy arrays to a column of ``kind``; rows where ``nulls`` is true are null."""
     mask = pa.array(nulls) if nulls is not None and nulls.any() else None
     if not pa.types.is_struct(kind.arrow):
-        flat = _written(np.ascontiguousarray(value), kind.arrow)
+        flat = _to_arrow(np.ascontiguousarray(value), kind.arrow)
         return pa.array(flat, mask=nulls) if mask is None else pa.compute.if_else(mask, None, flat)
     fields = list(kind.arrow)
     names = value._fields
@@ -208,16 +208,16 @@ def write(value: Column, kind: types.Type, nulls: Bools | None = None) -> pa.Arr
         flat = getattr(value, field.name)
         if pa.types.is_list(field.type):
             offsets = value.parts if field.name == "starts" else value.rows
-            flat = pa.ListArray.from_arrays(pa.array(offsets), _written(flat, field.type.value_type))
+            flat = pa.ListArray.from_arrays(pa.array(offsets), _to_arrow(flat, field.type.value_type))
         else:
-            flat = _written(flat, field.type)
+            flat = _to_arrow(flat, field.type)
         arrays.append(flat)
     assert len(names) >= len(fields)
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 
 
 def count(value: Column) -> int:
-    """How many rows a column has."""
+    """Return the number of rows of a column."""
     rows = getattr(value, "rows", None)
     if rows is not None:
         return len(rows) - 1

@@ -1,4 +1,4 @@
-"""Moving points as text: MobilityDB's WKT and OGC Moving Features JSON, in and out."""
+"""Read and write moving points as text: MobilityDB's WKT and OGC Moving Features JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEQUENCE = re.compile(r"\s*[\[(]((?:[^\[\]()]|\([^()]*\))*)[\])]\s*")
 
 
 def to_wkt(m: MovingPoint) -> str:
-    """As MobilityDB writes a temporal point: sequences in brackets, all of them in braces.
+    """Format a moving point like MobilityDB's temporal points: sequences in brackets, all of them in braces.
 
     >>> to_wkt(from_wkt("{[POINT(0 0)@2007-05-28 00:00:00+00, POINT(3 4)@2007-05-28 00:00:01+00]}"))
     '{[POINT(0.0 0.0)@2007-05-28 00:00:00+00:00, POINT(3.0 4.0)@2007-05-28 00:00:01+00:00]}'
@@ -35,9 +35,9 @@ def to_wkt(m: MovingPoint) -> str:
 
 
 def from_wkt(text: str, *, units: str | None = None) -> MovingPoint:
-    """From MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``.
+    """Parse MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``.
 
-    Degrees are refused. Without an SRID the numbers decide, unless ``units="m"`` says that they are metres.
+    Degrees are rejected. Without an SRID, coordinates that look like degrees are, unless ``units="m"`` is given.
     """
     head, _, body = text.strip().rpartition(";")
     srid = head.upper().removeprefix("SRID=").strip()
@@ -45,14 +45,14 @@ def from_wkt(text: str, *, units: str | None = None) -> MovingPoint:
         raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.")
     made = MovingPoint.of(_sequences(body.strip(), text))
     if srid in ("", "0"):
-        check_metres([made], repr(text[:60]), "its places", f"{_PROJECT}; {METRES}.", units)
+        check_metres([made], repr(text[:60]), "its coordinates", f"{_PROJECT}; {METRES}.", units)
     return made
 
 
 def _sequences(body: str, text: str) -> list[list[tuple[datetime, float, float]]]:
     if body.startswith("{"):
         if not body.endswith("}"):
-            raise _broken(text)
+            raise _syntax_error(text)
         body = body[1:-1]
     if not body.strip():
         return []
@@ -62,12 +62,12 @@ def _sequences(body: str, text: str) -> list[list[tuple[datetime, float, float]]
     while place < len(body):
         found = _SEQUENCE.match(body, place)
         if not found:
-            raise _broken(text)
+            raise _syntax_error(text)
         sequences.append(_vertices(found.group(1), text))
         place = found.end()
         if place < len(body):
             if body[place] != ",":
-                raise _broken(text)
+                raise _syntax_error(text)
             place += 1
     return sequences
 
@@ -77,17 +77,17 @@ def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
     while place < len(body):
         found = _INSTANT.match(body, place)
         if not found:
-            raise _broken(text)
+            raise _syntax_error(text)
         out.append((_time(found.group(3).strip(), text), _number(found.group(1), text), _number(found.group(2), text)))
         place = found.end()
         if place < len(body):
             if body[place] != ",":
-                raise _broken(text)
+                raise _syntax_error(text)
             place += 1
     return out
 
 
-def _broken(text: str) -> BadInput:
+def _syntax_error(text: str) -> BadInput:
     return BadInput(
         f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}."
     )
@@ -97,18 +97,18 @@ def _number(word: str, text: str) -> float:
     try:
         return float(word)
     except MALFORMED as error:
-        raise _broken(text) from error
+        raise _syntax_error(text) from error
 
 
 def _time(word: str, text: str) -> datetime:
     try:
         return datetime.fromisoformat(word)
     except MALFORMED as error:
-        raise _broken(text) from error
+        raise _syntax_error(text) from error
 
 
 def to_mfjson(m: MovingPoint) -> str:
-    """As OGC Moving Features JSON (MovingPoint, linear interpolation)."""
+    """Format a moving point as OGC Moving Features JSON (MovingPoint, linear interpolation)."""
     sequences = [
         {
             "coordinates": np.c_[m.x[s], m.y[s]].tolist(),
@@ -122,14 +122,14 @@ def to_mfjson(m: MovingPoint) -> str:
 
 
 def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
-    """From Moving Features JSON: a MovingPoint with its sequences, or with one sequence in itself.
+    """Parse Moving Features JSON: a MovingPoint with sequences, or with the members of a single sequence.
 
-    Degrees are refused. Without a ``crs`` the numbers decide, unless ``units="m"`` says that they are metres.
+    Degrees are rejected. Without a ``crs``, coordinates that look like degrees are, unless ``units="m"`` is given.
     """
     try:
         body: dict[str, Any] = json_of(text)
         if body["type"] != "MovingPoint":
-            raise ValueError(f"a {body['type']}")
+            raise ValueError(f"type is {body['type']}")
         parts = body.get("sequences", [body])
         sequences = [
             [
@@ -142,7 +142,9 @@ def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
     except MALFORMED as error:
         raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
-        raise BadInput(f"MF-JSON: interpolation {body['interpolation']}.", hint="Only linear movement is known.")
+        raise BadInput(
+            f"MF-JSON: interpolation {body['interpolation']} is not supported.", hint="Use linear interpolation."
+        )
     if (crs := body.get("crs")) and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84")):
         raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.")
     made = MovingPoint.of(sequences)

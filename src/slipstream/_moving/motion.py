@@ -1,4 +1,4 @@
-"""Kernels on one moving point: where it was, when it was defined, how far it went.
+"""Kernels on one moving point: its position, its definition time, its length.
 
 Each kernel takes whole columns (``MPoints`` and friends) and loops over rows; a row's vertices are in time order.
 """
@@ -13,7 +13,7 @@ from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 @compiled
 def sequence(m: MPoints, row: int, k: int) -> tuple[int, int]:
-    """First and one-past-last vertex of sequence ``k`` (counted over the whole column) of ``row``."""
+    """Return the first and one-past-last vertex of sequence ``k`` (counted over the whole column) of ``row``."""
     base = m.rows[row]
     first = base + m.starts[k]
     last = m.rows[row + 1] if k + 1 == m.parts[row + 1] else base + m.starts[k + 1]
@@ -21,14 +21,14 @@ def sequence(m: MPoints, row: int, k: int) -> tuple[int, int]:
 
 
 @compiled
-def superseded(m: MPoints, row: int, k: int, t: int) -> bool:
-    """Whether sequence ``k`` ends at ``t`` just where the next begins: then the next counts."""
+def is_superseded(m: MPoints, row: int, k: int, t: int) -> bool:
+    """Return whether sequence ``k`` ends at ``t`` where the next one begins: then the next one counts."""
     return bool(k + 1 < m.parts[row + 1] and m.t[m.rows[row] + m.starts[k + 1]] == t)
 
 
 @compiled
-def between(t0: int, t1: int, v0: float, v1: float, t: int) -> float:
-    """The value at ``t`` of a linear motion from ``v0`` at ``t0`` to ``v1`` at ``t1``; exact at both ends."""
+def interpolate(t0: int, t1: int, v0: float, v1: float, t: int) -> float:
+    """Return the value at ``t`` of a linear motion from ``v0`` at ``t0`` to ``v1`` at ``t1``; exact at both ends."""
     if t == t1:
         return v1
     return v0 + (v1 - v0) * (float(t - t0) / float(t1 - t0))
@@ -36,7 +36,7 @@ def between(t0: int, t1: int, v0: float, v1: float, t: int) -> float:
 
 @compiled
 def vertex_before(m: MPoints, row: int, t: int) -> int:
-    """The last vertex of ``row`` at or before ``t``; one before its first vertex if there is none."""
+    """Return the last vertex of ``row`` at or before ``t``; one before its first vertex if there is none."""
     low, high = m.rows[row], m.rows[row + 1]
     while low < high:
         middle = (low + high) // 2
@@ -49,7 +49,7 @@ def vertex_before(m: MPoints, row: int, t: int) -> int:
 
 @compiled
 def starts_sequence(m: MPoints, row: int, vertex: int) -> bool:
-    """Whether a new sequence begins at ``vertex``, or the row ends before it."""
+    """Return whether a sequence begins at ``vertex``, or the row ends before it."""
     if vertex >= m.rows[row + 1]:
         return True
     wanted = vertex - m.rows[row]
@@ -65,7 +65,7 @@ def starts_sequence(m: MPoints, row: int, vertex: int) -> bool:
 
 @compiled
 def positions_at(m: MPoints, instants: Longs) -> tuple[Bools, Floats, Floats]:
-    """Whether each point was anywhere at its instant, and where."""
+    """Return whether each point is defined at its instant, and its position."""
     n = len(m.rows) - 1
     found, x, y = np.zeros(n, np.bool_), np.zeros(n), np.zeros(n)
     for row in range(n):
@@ -77,14 +77,14 @@ def positions_at(m: MPoints, instants: Longs) -> tuple[Bools, Floats, Floats]:
             found[row], x[row], y[row] = True, m.x[i], m.y[i]
         elif not starts_sequence(m, row, i + 1):
             found[row] = True
-            x[row] = between(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t)
-            y[row] = between(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t)
+            x[row] = interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t)
+            y[row] = interpolate(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t)
     return found, x, y
 
 
 @compiled
 def overlaps(m: MPoints, periods: Periods) -> Bools:
-    """Whether each point is defined some time in its periods."""
+    """Return whether each point is defined at some time in its periods."""
     n = len(m.rows) - 1
     found = np.zeros(n, np.bool_)
     for row in range(n):
@@ -103,7 +103,7 @@ def overlaps(m: MPoints, periods: Periods) -> Bools:
 
 @compiled
 def _copy(m: MPoints, first: int, last: int, t0: int, t1: int, out: MPoints, at: int) -> int:
-    """Write the motion of vertices ``first:last`` from ``t0`` to ``t1`` at place ``at``; returns the place after it."""
+    """Write the motion of vertices ``first:last`` from ``t0`` to ``t1`` at index ``at``; return the index after it."""
     low, high = first, last
     while low < high:  # the first vertex after t0
         middle = (low + high) // 2
@@ -116,8 +116,8 @@ def _copy(m: MPoints, first: int, last: int, t0: int, t1: int, out: MPoints, at:
     if m.t[i] == t0:
         out.x[at], out.y[at] = m.x[i], m.y[i]
     else:
-        out.x[at] = between(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t0)
-        out.y[at] = between(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t0)
+        out.x[at] = interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t0)
+        out.y[at] = interpolate(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t0)
     at += 1
     i += 1
     while i < last and m.t[i] <= t1:
@@ -126,19 +126,19 @@ def _copy(m: MPoints, first: int, last: int, t0: int, t1: int, out: MPoints, at:
         i += 1
     if out.t[at - 1] < t1:
         out.t[at] = t1
-        out.x[at] = between(m.t[i - 1], m.t[i], m.x[i - 1], m.x[i], t1)
-        out.y[at] = between(m.t[i - 1], m.t[i], m.y[i - 1], m.y[i], t1)
+        out.x[at] = interpolate(m.t[i - 1], m.t[i], m.x[i - 1], m.x[i], t1)
+        out.y[at] = interpolate(m.t[i - 1], m.t[i], m.y[i - 1], m.y[i], t1)
         at += 1
     return at
 
 
 @compiled
 def restrict(m: MPoints, periods: Periods) -> MPoints:
-    """Each point within its periods: the paper's *atperiods*."""
+    """Restrict each point to its periods: the paper's *atperiods*."""
     n = len(m.rows) - 1
     room, sequences = 0, 0
     for row in range(n):
-        # each common interval adds at most its two ends to the vertices already there
+        # each common interval adds at most its two ends to the existing vertices
         common = m.parts[row + 1] - m.parts[row] + periods.rows[row + 1] - periods.rows[row]
         room += m.rows[row + 1] - m.rows[row] + 2 * common
         sequences += common
@@ -151,7 +151,7 @@ def restrict(m: MPoints, periods: Periods) -> MPoints:
         while k < m.parts[row + 1] and p < periods.rows[row + 1]:
             first, last = sequence(m, row, k)
             t0, t1 = max(m.t[first], periods.begin[p]), min(m.t[last - 1], periods.end[p])
-            shadowed = t0 == t1 and superseded(m, row, k, t0)
+            shadowed = t0 == t1 and is_superseded(m, row, k, t0)
             if t0 <= t1 and not shadowed:
                 starts[part] = at - rows[row]
                 part += 1
@@ -166,7 +166,7 @@ def restrict(m: MPoints, periods: Periods) -> MPoints:
 
 @compiled
 def lengths(m: MPoints) -> Floats:
-    """How far each point travelled, in metres."""
+    """Return how far each point travelled, in metres."""
     n = len(m.rows) - 1
     out = np.zeros(n)
     for row in range(n):
@@ -179,7 +179,7 @@ def lengths(m: MPoints) -> Floats:
 
 @compiled
 def definition_times(m: MPoints) -> Periods:
-    """When each point was somewhere; sequences that touch make one interval."""
+    """Return when each point is defined; touching sequences make one interval."""
     n = len(m.rows) - 1
     rows = np.zeros(n + 1, np.int32)
     begin, end = np.empty(len(m.starts), np.int64), np.empty(len(m.starts), np.int64)
@@ -197,8 +197,8 @@ def definition_times(m: MPoints) -> Periods:
 
 
 @compiled
-def merged(periods: Periods) -> Periods:
-    """Periods whose intervals, already in order of their begin, may touch or overlap: united."""
+def merge(periods: Periods) -> Periods:
+    """Merge touching or overlapping intervals, which must be sorted by begin."""
     n = len(periods.rows) - 1
     rows = np.zeros(n + 1, np.int32)
     begin, end = np.empty_like(periods.begin), np.empty_like(periods.end)
@@ -216,7 +216,7 @@ def merged(periods: Periods) -> Periods:
 
 @compiled
 def trajectories(m: MPoints) -> Lines:
-    """The paths, as polylines without the waiting."""
+    """Return the paths as polylines, without pauses."""
     n = len(m.rows) - 1
     rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
     x, y, starts = np.empty(len(m.x)), np.empty(len(m.x)), np.empty(len(m.starts), np.int32)
@@ -225,7 +225,7 @@ def trajectories(m: MPoints) -> Lines:
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
             if at > rows[row] and x[at - 1] == m.x[first] and y[at - 1] == m.y[first]:
-                first += 1  # goes on where the one before ended
+                first += 1  # continues where the previous one ended
             else:
                 starts[part] = at - rows[row]
                 part += 1
@@ -241,8 +241,8 @@ def trajectories(m: MPoints) -> Lines:
 
 
 @compiled
-def ends(m: MPoints, final: bool) -> tuple[Bools, IPoints]:
-    """The first or last place of each point, with its instant."""
+def end_positions(m: MPoints, final: bool) -> tuple[Bools, IPoints]:
+    """Return the first or last position of each point, with its instant."""
     n = len(m.rows) - 1
     found, t, x, y = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
     for row in range(n):
@@ -253,8 +253,8 @@ def ends(m: MPoints, final: bool) -> tuple[Bools, IPoints]:
 
 
 @compiled
-def _in_order(m: MPoints, groups: Ints, group: int) -> tuple[Ints, Ints]:
-    """First and one-past-last vertices of all sequences of a group's rows, by the time they begin."""
+def _sort_sequences(m: MPoints, groups: Ints, group: int) -> tuple[Ints, Ints]:
+    """Return the first and one-past-last vertices of all sequences of a group's rows, sorted by begin."""
     size = 0
     for row in range(groups[group], groups[group + 1]):
         size += m.parts[row + 1] - m.parts[row]
@@ -270,10 +270,10 @@ def _in_order(m: MPoints, groups: Ints, group: int) -> tuple[Ints, Ints]:
 
 
 @compiled
-def concatenated(m: MPoints, groups: Ints) -> MPoints:
-    """One moving point of all rows ``groups[g]:groups[g+1]``; where two overlap in time the earlier counts.
+def concatenate(m: MPoints, groups: Ints) -> MPoints:
+    """Join all rows ``groups[g]:groups[g+1]`` into one moving point; if two overlap in time, the earlier counts.
 
-    Sequences that meet at one instant and place become one.
+    Sequences that meet at one instant and place are joined.
     """
     n = len(groups) - 1
     rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
@@ -282,7 +282,7 @@ def concatenated(m: MPoints, groups: Ints) -> MPoints:
     starts = np.empty(len(m.starts), np.int32)
     at, part = 0, 0
     for group in range(n):
-        firsts, lasts = _in_order(m, groups, group)
+        firsts, lasts = _sort_sequences(m, groups, group)
         for s in range(len(firsts)):
             i, last = firsts[s], lasts[s]
             behind = at > rows[group] and m.t[i] <= t[at - 1]
@@ -309,7 +309,7 @@ def _rests(m: MPoints, i: int, pause: int) -> bool:
 
 @compiled
 def _pieces(m: MPoints, first: Longs, last: Longs) -> MPoints:
-    """The movements from vertex ``first[k]`` to vertex ``last[k]``, each a row of one sequence."""
+    """Return the movements from vertex ``first[k]`` to vertex ``last[k]``, each a row of one sequence."""
     n = len(first)
     rows = np.zeros(n + 1, np.int32)
     for k in range(n):
@@ -326,7 +326,7 @@ MINUTE = 60_000_000
 
 @compiled
 def _pause_end(m: MPoints, i: int, last: int, pause: int) -> int:
-    """The last vertex of the trip that begins at ``i``: a movement up to the next long rest, or such a rest."""
+    """Return the last vertex of the trip that begins at ``i``: a movement up to a long pause, or such a pause."""
     j = i + 1
     if j < last and not _rests(m, i, pause):
         while j + 1 < last and not _rests(m, j, pause):
@@ -336,7 +336,7 @@ def _pause_end(m: MPoints, i: int, last: int, pause: int) -> int:
 
 @compiled
 def _extent_end(m: MPoints, i: int, last: int, extent: float) -> int:
-    """The last vertex of the piece that begins at ``i``."""
+    """Return the last vertex of the piece that begins at ``i``."""
     x0, x1, y0, y1, j = m.x[i], m.x[i], m.y[i], m.y[i], i
     while j + 1 < last:
         if j > i and (_rests(m, j, MINUTE) or _rests(m, j - 1, MINUTE)):
@@ -351,7 +351,7 @@ def _extent_end(m: MPoints, i: int, last: int, extent: float) -> int:
 
 @compiled
 def _split(m: MPoints, pause: int, extent: float) -> tuple[Ints, MPoints]:
-    """The pieces of each row (as offsets) and the pieces, cut by extent, or by pauses where there is none."""
+    """Split rows by extent or, without one, at pauses; return the pieces of each row (as offsets) and the pieces."""
     n = len(m.rows) - 1
     firsts, lasts = np.empty(len(m.t), np.int64), np.empty(len(m.t), np.int64)
     pieces, count = np.zeros(n + 1, np.int32), 0
@@ -370,24 +370,25 @@ def _split(m: MPoints, pause: int, extent: float) -> tuple[Ints, MPoints]:
 
 
 def split_at_pauses(m: MPoints, pause: int) -> tuple[Ints, MPoints]:
-    """Trips: movements without a rest longer than ``pause``; each such rest is a trip of its own.
+    """Split into trips: movements without a pause longer than ``pause``; each such pause is a trip of its own.
 
-    Returns how many trips each row gave (as offsets) and the trips.
+    Returns the trips of each row (as offsets) and the trips.
     """
     return _split(m, pause, 0.0)
 
 
 def split_by_extent(m: MPoints, extent: float) -> tuple[Ints, MPoints]:
-    """Pieces of whole units, in order, each at most ``extent`` metres wide and high (a longer unit is alone).
+    """Split into pieces of whole units, each at most ``extent`` metres wide and high (a longer unit is alone).
 
-    A rest ends a piece, so that a piece either moves or stands. Returns the pieces of each row (offsets) and them.
+    A pause ends a piece, so that a piece either moves or stands. Returns the pieces of each row (as offsets) and the
+    pieces.
     """
     return _split(m, 0, extent)
 
 
 @compiled
 def boxes(m: MPoints) -> tuple[Floats, Floats, Floats, Floats]:
-    """The bounding boxes: least x and y, greatest x and y; empty points have an empty (inverted) box."""
+    """Return the bounding boxes: smallest and largest x and y; empty points have an empty (inverted) box."""
     n = len(m.rows) - 1
     x0, y0, x1, y1 = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -np.inf)
     for row in range(n):

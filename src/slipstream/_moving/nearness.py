@@ -1,7 +1,7 @@
-"""Kernels on two moving things: their relative motion, how near they come, when they meet.
+"""Kernels on two moving points or lines: relative motion, distance, when they meet.
 
 The distance of two moving points is the length of their relative motion, which is linear on every common slice of
-time; so distance is an exact square root of a quadratic, and two points meet when their relative motion is at zero.
+time; so distance is exactly the square root of a quadratic, and two points meet when their relative motion is zero.
 """
 
 from __future__ import annotations
@@ -9,23 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream._moving.columns import Lines, MBools, MPoints, MReals
-from slipstream._moving.motion import between, sequence, superseded
-from slipstream._moving.places import inward
+from slipstream._moving.motion import interpolate, is_superseded, sequence
+from slipstream._moving.places import round_inward
 from slipstream._moving.types import MICROS
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 
 @compiled
 def _place(m: MPoints, i: int, last: int, t: int) -> tuple[float, float]:
-    """Where the unit at ``i`` (of a sequence that ends before ``last``) is at ``t``."""
+    """Return the position at ``t`` on the unit at ``i`` (of a sequence that ends before ``last``)."""
     if i + 1 >= last or m.t[i] == t:
         return m.x[i], m.y[i]
-    return between(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t), between(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t)
+    return interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t), interpolate(
+        m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t
+    )
 
 
 @compiled
 def _unit_at(m: MPoints, first: int, last: int, t: int) -> int:
-    """The unit of vertices ``first:last`` that covers ``t``, by bisection."""
+    """Return the unit of vertices ``first:last`` that covers ``t``, by bisection."""
     low, high = first, last
     while low < high:
         middle = (low + high) // 2
@@ -38,7 +40,7 @@ def _unit_at(m: MPoints, first: int, last: int, t: int) -> int:
 
 @compiled
 def relative(a: MPoints, b: MPoints) -> MPoints:
-    """The moving points ``a - b``, while both are defined."""
+    """Return the moving points ``a - b``, while both are defined."""
     n = len(a.rows) - 1
     room, sequences = 0, 0
     for row in range(n):
@@ -54,7 +56,7 @@ def relative(a: MPoints, b: MPoints) -> MPoints:
             a0, a1 = sequence(a, row, ka)
             b0, b1 = sequence(b, row, kb)
             now, until = max(a.t[a0], b.t[b0]), min(a.t[a1 - 1], b.t[b1 - 1])
-            shadowed = now == until and (superseded(a, row, ka, now) or superseded(b, row, kb, now))
+            shadowed = now == until and (is_superseded(a, row, ka, now) or is_superseded(b, row, kb, now))
             if now <= until and not shadowed:
                 starts[part] = at - rows[row]
                 part += 1
@@ -76,7 +78,7 @@ def relative(a: MPoints, b: MPoints) -> MPoints:
                     if j + 1 < b1 and b.t[j + 1] == now:
                         j += 1
             ended = a.t[a1 - 1]
-            if ended < b.t[b1 - 1] or (ended == b.t[b1 - 1] and superseded(a, row, ka, ended)):
+            if ended < b.t[b1 - 1] or (ended == b.t[b1 - 1] and is_superseded(a, row, ka, ended)):
                 ka += 1
             else:
                 kb += 1
@@ -86,7 +88,7 @@ def relative(a: MPoints, b: MPoints) -> MPoints:
 
 @compiled
 def norms(r: MPoints) -> MReals:
-    """The distance of each moving point from the origin, unit by unit."""
+    """Return the distance of each moving point from the origin, unit by unit."""
     n = len(r.rows) - 1
     room = len(r.t)
     rows = np.zeros(n + 1, np.int32)
@@ -112,7 +114,7 @@ def norms(r: MPoints) -> MReals:
 
 @compiled
 def _below(a: float, b: float, c: float, seconds: float) -> tuple[float, float]:
-    """Where a s² + b s + c <= 0 for s in [0, seconds]; ``(1, 0)`` if nowhere. ``a`` is not negative."""
+    """Return where a s² + b s + c <= 0 for s in [0, seconds]; ``(1, 0)`` if nowhere. ``a`` is not negative."""
     if a == 0.0:
         if b == 0.0:
             return (0.0, seconds) if c <= 0.0 else (1.0, 0.0)
@@ -133,7 +135,7 @@ def _below(a: float, b: float, c: float, seconds: float) -> tuple[float, float]:
 
 @compiled
 def at_most(m: MReals, limits: Floats) -> MBools:
-    """Whether each moving real is at most its limit: closed true intervals, and the rest of its time false."""
+    """Return whether each moving real is at most its limit: true intervals are closed, the rest is false."""
     n = len(m.rows) - 1
     room = 3 * len(m.begin)
     rows = np.zeros(n + 1, np.int32)
@@ -152,7 +154,7 @@ def at_most(m: MReals, limits: Floats) -> MBools:
                 continue
             u0, u1 = t0, t1
             if span > 0:
-                u0, u1 = inward(t0, span, low * MICROS / span, high * MICROS / span)
+                u0, u1 = round_inward(t0, span, low * MICROS / span, high * MICROS / span)
             if t0 < u0:
                 at = _append(rows, row, begin, end, value, at, t0, u0, False)
             at = _append(rows, row, begin, end, value, at, u0, u1, True)
@@ -166,7 +168,7 @@ def at_most(m: MReals, limits: Floats) -> MBools:
 def _append(
     rows: Ints, row: int, begin: Longs, end: Longs, value: Bools, at: int, t0: int, t1: int, truth: bool
 ) -> int:
-    """Add an interval of a moving boolean, joined to the one before where that has the same value."""
+    """Add an interval of a moving boolean, merged with the previous one if that has the same value."""
     if at > rows[row] and value[at - 1] == truth and end[at - 1] >= t0:
         end[at - 1] = max(end[at - 1], t1)
         return at
@@ -176,7 +178,7 @@ def _append(
 
 @compiled
 def ever(m: MBools) -> Bools:
-    """Whether each moving boolean is true some time."""
+    """Return whether each moving boolean is ever true."""
     n = len(m.rows) - 1
     out = np.zeros(n, np.bool_)
     for row in range(n):
@@ -189,7 +191,7 @@ def ever(m: MBools) -> Bools:
 
 @compiled
 def _to_segment(px: float, py: float, ax: float, ay: float, bx: float, by: float) -> float:
-    """Distance of a place from a segment."""
+    """Return the distance of a point from a segment."""
     dx, dy = bx - ax, by - ay
     size = dx * dx + dy * dy
     s = 0.0 if size == 0.0 else min(1.0, max(0.0, ((px - ax) * dx + (py - ay) * dy) / size))
@@ -198,7 +200,7 @@ def _to_segment(px: float, py: float, ax: float, ay: float, bx: float, by: float
 
 @compiled
 def segment_distance(ax: float, ay: float, bx: float, by: float, cx: float, cy: float, dx: float, dy: float) -> float:
-    """Distance of the segments a-b and c-d: zero where they cross, else an end is nearest."""
+    """Return the distance of the segments a-b and c-d: zero if they cross, else from an end."""
     d1 = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
     d2 = (bx - ax) * (dy - ay) - (by - ay) * (dx - ax)
     d3 = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
@@ -215,7 +217,7 @@ BLOCK = 32
 
 @compiled
 def _segments(line: Lines, row: int) -> Floats:
-    """The segments of a line (x0, y0, x1, y1); a lone vertex is a segment without length."""
+    """Return the segments of a line (x0, y0, x1, y1); a single vertex is a segment without length."""
     room = line.rows[row + 1] - line.rows[row]
     out, at = np.empty((room, 4)), 0
     for k in range(line.parts[row], line.parts[row + 1]):
@@ -232,7 +234,7 @@ def _segments(line: Lines, row: int) -> Floats:
 
 @compiled
 def _block_boxes(segments: Floats) -> Floats:
-    """Bounding boxes of each ``BLOCK`` consecutive segments."""
+    """Return the bounding boxes of each ``BLOCK`` consecutive segments."""
     n = (len(segments) + BLOCK - 1) // BLOCK
     out = np.empty((n, 4))
     for block in range(n):
@@ -246,7 +248,7 @@ def _block_boxes(segments: Floats) -> Floats:
 
 @compiled
 def _nearest(s: Floats, u: Floats, i0: int, j0: int, best: float) -> float:
-    """The least distance of two blocks of segments, or ``best`` if that is less."""
+    """Return the smallest distance of two blocks of segments, or ``best`` if that is smaller."""
     for i in range(i0, min(i0 + BLOCK, len(s))):
         for j in range(j0, min(j0 + BLOCK, len(u))):
             d = segment_distance(s[i, 0], s[i, 1], s[i, 2], s[i, 3], u[j, 0], u[j, 1], u[j, 2], u[j, 3])
@@ -258,9 +260,9 @@ def _nearest(s: Floats, u: Floats, i0: int, j0: int, best: float) -> float:
 
 @compiled
 def _line_distance(s: Floats, u: Floats) -> float:
-    """Least distance of two sets of segments: blocks whose boxes overlap first, then by the distance of the boxes.
+    """Return the smallest distance of two sets of segments: first blocks with overlapping boxes, then by distance.
 
-    Paths through one town mostly cross, so the first round mostly ends the search and nothing is sorted.
+    Paths through one town usually cross, so the first pass usually ends the search and nothing is sorted.
     """
     sb, ub = _block_boxes(s), _block_boxes(u)
     bound, best = np.empty(len(sb) * len(ub)), np.inf
@@ -283,7 +285,7 @@ def _line_distance(s: Floats, u: Floats) -> float:
 
 @compiled
 def line_distances(a: Lines, b: Lines) -> Floats:
-    """Least distance of each pair of lines; infinite where one is empty."""
+    """Return the smallest distance of each pair of lines; infinite if one is empty."""
     n = len(a.rows) - 1
     out = np.full(n, np.inf)
     for row in range(n):

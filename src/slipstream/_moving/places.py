@@ -1,18 +1,18 @@
-"""Kernels on a moving point and a place: when it is at (or near) a point, when it is in a region."""
+"""Kernels on a moving point and a place: when it is at or near a point, when it is in a region."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from slipstream._moving.columns import Lines, MPoints, Periods, Points
-from slipstream._moving.motion import sequence, superseded
+from slipstream._moving.motion import is_superseded, sequence
 from slipstream._moving.types import BORDER
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 
 @compiled
-def grown(array: Longs, used: int) -> Longs:
-    """``array`` with room for at least one more after ``used``."""
+def grow(array: Longs, used: int) -> Longs:
+    """Return ``array`` with room for at least one more value after ``used``."""
     if used < len(array):
         return array
     bigger = np.empty(2 * len(array) + 16, np.int64)
@@ -21,8 +21,8 @@ def grown(array: Longs, used: int) -> Longs:
 
 
 @compiled
-def inward(t0: int, span: int, low: float, high: float) -> tuple[int, int]:
-    """The microseconds inside ``[low, high]`` (fractions of ``span`` after ``t0``); the nearest if none is."""
+def round_inward(t0: int, span: int, low: float, high: float) -> tuple[int, int]:
+    """Round ``[low, high]`` (fractions of ``span`` after ``t0``) inward to microseconds; to the nearest if empty."""
     begin, end = int(np.ceil(low * span)), int(np.floor(high * span))
     if begin > end:
         begin = end = int(np.rint(0.5 * (low + high) * span))
@@ -31,9 +31,10 @@ def inward(t0: int, span: int, low: float, high: float) -> tuple[int, int]:
 
 @compiled
 def near_on_unit(x0: float, y0: float, x1: float, y1: float, px: float, py: float, d: float) -> tuple[float, float]:
-    """The part of a unit (as fractions) within ``d`` of a place; ``(1, 0)`` if none.
+    """Return the part of a unit (as fractions) within ``d`` of a point; ``(1, 0)`` if none.
 
-    The nearest point of the path is found first and its distance measured there: no difference of large squares.
+    Finds the nearest point of the path first and measures its distance there, which avoids differences of large
+    squares.
     """
     dx, dy = x1 - x0, y1 - y0
     speed2 = dx * dx + dy * dy
@@ -52,14 +53,14 @@ def near_on_unit(x0: float, y0: float, x1: float, y1: float, px: float, py: floa
 
 @compiled
 def _apart(m: MPoints, i: int, j: int, x0: float, y0: float, x1: float, y1: float) -> bool:
-    """Whether the unit ``i -> j`` has its box outside another."""
-    beside = min(m.x[i], m.x[j]) > x1 or max(m.x[i], m.x[j]) < x0
-    return bool(beside or min(m.y[i], m.y[j]) > y1 or max(m.y[i], m.y[j]) < y0)
+    """Return whether the bounding box of the unit ``i -> j`` lies outside another box."""
+    outside = min(m.x[i], m.x[j]) > x1 or max(m.x[i], m.x[j]) < x0
+    return bool(outside or min(m.y[i], m.y[j]) > y1 or max(m.y[i], m.y[j]) < y0)
 
 
 @compiled
 def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods:
-    """When each point is within ``d`` metres of its place; ``first_only`` stops at the first such time."""
+    """Return when each moving point is within ``d`` metres of its place; ``first_only`` stops at the first time."""
     n = len(m.rows) - 1
     rows = np.zeros(n + 1, np.int32)
     begin, end, at = np.empty(16, np.int64), np.empty(16, np.int64), 0
@@ -67,7 +68,7 @@ def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods
         px, py = places.x[row], places.y[row]
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
-            if first + 1 == last and superseded(m, row, k, m.t[first]):
+            if first + 1 == last and is_superseded(m, row, k, m.t[first]):
                 continue
             for i in range(first, max(last - 1, first + 1)):
                 j = min(i + 1, last - 1)  # a single vertex is a unit without duration
@@ -75,13 +76,13 @@ def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods
                     continue
                 low, high = near_on_unit(m.x[i], m.y[i], m.x[j], m.y[j], px, py, d)
                 if low <= high:
-                    t0, t1 = inward(m.t[i], m.t[j] - m.t[i], low, high)
-                    if t0 == t1 and superseded(m, row, k, t1):
+                    t0, t1 = round_inward(m.t[i], m.t[j] - m.t[i], low, high)
+                    if t0 == t1 and is_superseded(m, row, k, t1):
                         continue
                     if at > rows[row] and t0 <= end[at - 1]:
                         end[at - 1] = max(end[at - 1], t1)
                     else:
-                        begin, end = grown(begin, at), grown(end, at)
+                        begin, end = grow(begin, at), grow(end, at)
                         begin[at], end[at] = t0, t1
                         at += 1
                 if first_only and at > rows[row]:
@@ -93,7 +94,7 @@ def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods
 
 
 def polygons(centre: Points, radius: Floats, sides: Longs) -> Lines:
-    """Regular n-gons around places."""
+    """Return regular n-gons around points."""
     rows = np.concatenate(([0], np.cumsum(sides))).astype(np.int32)
     turn = 2 * np.pi * (np.arange(rows[-1]) - np.repeat(rows[:-1], sides)) / np.repeat(sides, sides)
     x = np.repeat(centre.x, sides) + np.repeat(radius, sides) * np.cos(turn)
@@ -103,7 +104,7 @@ def polygons(centre: Points, radius: Floats, sides: Longs) -> Lines:
 
 @compiled
 def ring(region: Lines, row: int, k: int) -> tuple[int, int]:
-    """First and one-past-last corner of a ring."""
+    """Return the first and one-past-last corner of a ring."""
     base = region.rows[row]
     last = region.rows[row + 1] if k + 1 == region.parts[row + 1] else base + region.starts[k + 1]
     return base + region.starts[k], last
@@ -111,7 +112,7 @@ def ring(region: Lines, row: int, k: int) -> tuple[int, int]:
 
 @compiled
 def contains(region: Lines, row: int, px: float, py: float) -> bool:
-    """Whether a region, border included, contains a place (even-odd rule)."""
+    """Return whether a region, including its border, contains a point (even-odd rule)."""
     inside = False
     for k in range(region.parts[row], region.parts[row + 1]):
         first, last = ring(region, row, k)
@@ -129,7 +130,7 @@ def contains(region: Lines, row: int, px: float, py: float) -> bool:
 
 @compiled
 def inside(places: Points, region: Lines) -> Bools:
-    """Whether each place is in its region."""
+    """Return whether each point is in its region."""
     n = len(places.x)
     out = np.zeros(n, np.bool_)
     for row in range(n):
@@ -141,7 +142,7 @@ def inside(places: Points, region: Lines) -> Bools:
 def _crossing(
     x0: float, y0: float, x1: float, y1: float, ax: float, ay: float, bx: float, by: float
 ) -> tuple[float, float]:
-    """Fractions of the unit where it meets an edge: two for an overlap, one twice for a crossing, (2, 2) for none."""
+    """Return the fractions of the unit on an edge: two for an overlap, one twice for a crossing, (2, 2) for none."""
     dx, dy, ex, ey = x1 - x0, y1 - y0, bx - ax, by - ay
     cross = dx * ey - dy * ex
     size = np.hypot(dx, dy) * np.hypot(ex, ey)
@@ -159,7 +160,7 @@ def _crossing(
 
 @compiled
 def _cuts(m: MPoints, i: int, j: int, region: Lines, row: int, cuts: Floats) -> int:
-    """All fractions of unit ``i -> j`` where it meets the border, with 0 and 1, sorted; returns how many."""
+    """Collect all fractions of unit ``i -> j`` on the border, with 0 and 1, sorted; return how many."""
     x0, y0, x1, y1 = m.x[i], m.y[i], m.x[j], m.y[j]
     cuts[0], cuts[1], count = 0.0, 1.0, 2
     for k in range(region.parts[row], region.parts[row + 1]):
@@ -190,7 +191,7 @@ def _box(region: Lines, row: int) -> tuple[float, float, float, float]:
 
 @compiled
 def _add(rows: Ints, row: int, begin: Longs, end: Longs, at: int, t0: int, t1: int) -> int:
-    """Append an interval, joined to the one before where they touch (a microsecond is the unit of time)."""
+    """Append an interval, merged with the previous one if they touch (a microsecond is the unit of time)."""
     if at > rows[row] and t0 <= end[at - 1] + 1:
         end[at - 1] = max(end[at - 1], t1)
         return at
@@ -200,7 +201,7 @@ def _add(rows: Ints, row: int, begin: Longs, end: Longs, at: int, t0: int, t1: i
 
 @compiled
 def when_inside(m: MPoints, region: Lines, first_only: bool) -> Periods:
-    """When each point is in its region, border included; ``first_only`` stops at the first such time."""
+    """Return when each moving point is in its region, including its border; ``first_only`` stops at the first time."""
     n = len(m.rows) - 1
     rows = np.zeros(n + 1, np.int32)
     begin, end, at = np.empty(16, np.int64), np.empty(16, np.int64), 0
@@ -209,7 +210,7 @@ def when_inside(m: MPoints, region: Lines, first_only: bool) -> Periods:
         cuts = np.empty(2 * (region.rows[row + 1] - region.rows[row]) + 2)
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
-            if first + 1 == last and superseded(m, row, k, m.t[first]):
+            if first + 1 == last and is_superseded(m, row, k, m.t[first]):
                 continue
             for i in range(first, max(last - 1, first + 1)):
                 j = min(i + 1, last - 1)
@@ -222,17 +223,17 @@ def when_inside(m: MPoints, region: Lines, first_only: bool) -> Periods:
                     count = _cuts(m, i, j, region, row, cuts)
                 span = m.t[j] - m.t[i]
                 for c in range(count):
-                    s = cuts[c]  # a place where the unit begins, ends or meets the border
-                    t0, t1 = inward(m.t[i], span, s, s)
+                    s = cuts[c]  # where the unit begins, ends or meets the border
+                    t0, t1 = round_inward(m.t[i], span, s, s)
                     here = contains(region, row, m.x[i] + s * dx, m.y[i] + s * dy)
-                    if here and not superseded(m, row, k, t1):
-                        begin, end = grown(begin, at), grown(end, at)
+                    if here and not is_superseded(m, row, k, t1):
+                        begin, end = grow(begin, at), grow(end, at)
                         at = _add(rows, row, begin, end, at, t0, t1)
                     if c + 1 < count and cuts[c + 1] > s:
                         middle = 0.5 * (s + cuts[c + 1])
                         if contains(region, row, m.x[i] + middle * dx, m.y[i] + middle * dy):
-                            begin, end = grown(begin, at), grown(end, at)
-                            t0, t1 = inward(m.t[i], span, s, cuts[c + 1])
+                            begin, end = grow(begin, at), grow(end, at)
+                            t0, t1 = round_inward(m.t[i], span, s, cuts[c + 1])
                             at = _add(rows, row, begin, end, at, t0, t1)
                 if first_only and at > rows[row]:
                     break

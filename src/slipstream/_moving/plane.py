@@ -1,7 +1,7 @@
-"""Degrees and metres: the plane that longitudes and latitudes are projected to, and how degrees are told from metres.
+"""Degrees and metres: the plane that longitudes and latitudes are projected to, and how to detect degrees.
 
-Moving points are in metres in a plane, and two of them can be compared only if it is the same plane. So a plane is a
-value: whoever reads degrees names it, and reads everything else into the same one.
+Moving points are in metres in a plane, and two of them can be compared only in the same plane. So a plane is a value:
+code that reads degrees names it, and reads everything else into the same one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slipstream._errors import BadArgument, BadInput
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 
-#: WGS 84: half the longest axis in metres, and the flattening
+#: WGS 84: the semi-major axis in metres, and the flattening
 _AXIS, _FLATTENING = 6_378_137.0, 1 / 298.257223563
 _N = _FLATTENING / (2 - _FLATTENING)
 _ECCENTRICITY = math.sqrt(_FLATTENING * (2 - _FLATTENING))
@@ -23,40 +23,40 @@ _ECCENTRICITY = math.sqrt(_FLATTENING * (2 - _FLATTENING))
 _RADIUS = _AXIS / (1 + _N) * (1 + _N**2 / 4 + _N**4 / 64)
 
 #: Krüger's series to the fourth order (Karney, "Transverse Mercator with an accuracy of a few nanometers", 2011,
-#: equations 35 and 36); what is left out is below a micrometre
-_FORTH = (
+#: equations 35 and 36); the error is below a micrometre
+_FORWARD = (
     _N / 2 - 2 / 3 * _N**2 + 5 / 16 * _N**3 + 41 / 180 * _N**4,
     13 / 48 * _N**2 - 3 / 5 * _N**3 + 557 / 1440 * _N**4,
     61 / 240 * _N**3 - 103 / 140 * _N**4,
     49561 / 161280 * _N**4,
 )
-_BACK = (
+_INVERSE = (
     _N / 2 - 2 / 3 * _N**2 + 37 / 96 * _N**3 - 1 / 360 * _N**4,
     1 / 48 * _N**2 + 1 / 15 * _N**3 - 437 / 1440 * _N**4,
     17 / 480 * _N**3 - 37 / 840 * _N**4,
     4397 / 161280 * _N**4,
 )
 
-#: the farthest from the central meridian: lengths are off by 1 % there
+#: the largest distance from the central meridian, in metres: lengths are off by 1 % there
 FARTHEST = 900_000.0
 
-#: how many metres (or degrees) per second most movements make: a car that drives 100 km/h makes 0.0003 degrees
+#: degrees per second below which movements count as degrees: a car at 100 km/h makes 0.0003
 _SLOW = 0.01
-#: the share of places that must lie on the globe: a fix here and there is broken in most files
+#: the share of points that must lie on the globe: most files have a few broken fixes
 _MOST = 0.9
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A transverse Mercator projection of WGS 84, forth and back.
+    """A transverse Mercator projection of WGS 84 and its inverse.
 
-    ``Plane.utm(33)`` is a zone of UTM, which other systems know by its number (``srid``); ``Plane.around(lon, lat)``
-    has its origin where you say. The planes of two values compare equal exactly if their coordinates can be compared.
+    ``Plane.utm(33)`` is a UTM zone, which other systems know by its EPSG code (``srid``); ``Plane.around(lon, lat)``
+    has its origin at the given place. Coordinates can be compared exactly if their planes are equal.
 
-    Lengths in the plane are those on the ellipsoid times ``scale * (1 + (x - x0)² / 2R²)``: around its centre a plane
-    is off by less than 0.02 % within 100 km and 0.1 % within 280 km east or west, however far it goes north or south;
-    a zone of UTM by 0.04 % in its middle and 0.1 % at its edges. Farther than 900 km (1 %) is refused. Forth and back
-    is exact to a micrometre.
+    Lengths in the plane are those on the ellipsoid times ``scale * (1 + (x - x0)² / 2R²)``: a plane around a place is
+    off by less than 0.02 % within 100 km and 0.1 % within 280 km east or west, at any distance north or south; a UTM
+    zone by 0.04 % in the middle and 0.1 % at the edges. Places farther than 900 km (1 %) are rejected. A round trip is
+    exact to a micrometre.
 
     >>> plane = Plane.utm(33)
     >>> x, y = plane.project(13.4, 52.5)
@@ -74,73 +74,73 @@ class Plane:
     #: the coordinates of the origin, in metres
     x0: float = 0.0
     y0: float = 0.0
-    #: its EPSG number, 0 where it has none
+    #: its EPSG code, 0 if it has none
     srid: int = 0
 
     def __post_init__(self) -> None:
         if not (-180 <= self.lon <= 180 and -90 <= self.lat <= 90):
-            raise BadArgument(f"Plane at lon {self.lon}, lat {self.lat}: not on the globe.", hint="Give degrees.")
+            raise BadArgument(f"Plane at lon {self.lon}, lat {self.lat}: not on the globe.", hint="Use degrees.")
 
     @classmethod
     def utm(cls, zone: int, *, south: bool = False) -> Plane:
-        """A zone of UTM, 1 to 60, on the northern half of the globe or the southern."""
+        """Return a UTM zone, 1 to 60, of the northern or southern hemisphere."""
         if not 1 <= zone <= 60:
-            raise BadArgument(f"UTM zone {zone}: not 1 to 60.", hint="Zone 33 is 12 to 18 degrees east.")
+            raise BadArgument(f"UTM zone {zone}: not in 1 to 60.", hint="Zone 33 is 12 to 18 degrees east.")
         y0, srid = (10_000_000.0, 32700 + zone) if south else (0.0, 32600 + zone)
         return cls(6.0 * zone - 183.0, 0.0, 0.9996, 500_000.0, y0, srid)
 
     @classmethod
     def utm_at(cls, lon: float, lat: float) -> Plane:
-        """The zone of UTM that a place lies in (six degrees each; Norway's exceptions are not made).
+        """Return the UTM zone that contains a place (six degrees each, without the exceptions for Norway).
 
         >>> Plane.utm_at(13.4, 52.5) == Plane.utm(33)
         True
         """
         if not (-180 <= lon <= 180 and -90 <= lat <= 90):
-            raise BadArgument(f"lon {lon}, lat {lat}: not on the globe.", hint="Give degrees.")
+            raise BadArgument(f"lon {lon}, lat {lat}: not on the globe.", hint="Use degrees.")
         return cls.utm(min(int((lon + 180) // 6) + 1, 60), south=lat < 0)
 
     @classmethod
     def around(cls, lon: float, lat: float) -> Plane:
-        """The plane with its origin at a place, true to scale there."""
+        """Return the plane with its origin at a place, true to scale there."""
         return cls(lon, lat)
 
     @property
     def crs(self) -> str | None:
-        """The name by which GeoPandas and others know it, where they do: ``EPSG:32633``."""
+        """Its name in GeoPandas and other libraries, such as ``EPSG:32633``; None if it has none."""
         return f"EPSG:{self.srid}" if self.srid else None
 
     def project(self, lon: npt.ArrayLike, lat: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Degrees as metres east and north; nowhere on the globe, or too far from the meridian, is refused."""
+        """Project degrees to metres east and north; reject places off the globe or too far from the meridian."""
         lon_, lat_ = np.asarray(lon, float), np.asarray(lat, float)
-        _refuse(~((np.abs(lon_) <= 180) & (np.abs(lat_) <= 90)), lon_, lat_, "not degrees")
+        _reject(~((np.abs(lon_) <= 180) & (np.abs(lat_) <= 90)), lon_, lat_, "not degrees")
         east = (lon_ - self.lon + 180) % 360 - 180
-        _refuse(np.abs(east) > 80, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
-        xi, eta = _unrolled(np.radians(east), np.radians(lat_))
+        _reject(np.abs(east) > 80, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
+        xi, eta = _to_plane(np.radians(east), np.radians(lat_))
         x, y = self.scale * _RADIUS * eta, self.scale * (_RADIUS * xi - _meridian(self.lat))
-        _refuse(np.abs(x) > FARTHEST, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
+        _reject(np.abs(x) > FARTHEST, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
         return self.x0 + x, self.y0 + y
 
     def locate(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Longitudes and latitudes of places in the plane: the inverse of :meth:`project`."""
+        """Return longitudes and latitudes of places in the plane: the inverse of :meth:`project`."""
         eta = (np.asarray(x, float) - self.x0) / (self.scale * _RADIUS)
         xi = ((np.asarray(y, float) - self.y0) / self.scale + _meridian(self.lat)) / _RADIUS
-        lon, lat = _rolled(xi, eta)
+        lon, lat = _to_globe(xi, eta)
         return (np.degrees(lon) + self.lon + 180) % 360 - 180, np.degrees(lat)
 
 
-def _refuse(bad: Bools, lon: Floats, lat: Floats, why: str) -> None:
+def _reject(bad: Bools, lon: Floats, lat: Floats, why: str) -> None:
     if np.any(bad):
         at = np.unravel_index(np.argmax(bad), np.shape(bad))
         lon_, lat_ = np.broadcast_arrays(lon, lat)
         raise BadInput(
             f"Place {int(at[0]) + 1 if at else 1}: lon {lon_[at]}, lat {lat_[at]}: {why}.",
-            hint=f"Project with a plane that is near, for example Plane.{_utm_name(lon_[at], lat_[at])}.",
+            hint=f"Use a plane nearby, for example Plane.{_utm_name(lon_[at], lat_[at])}.",
         )
 
 
 def _utm_name(lon: float, lat: float) -> str:
-    """How to write the zone of UTM that a place lies in."""
+    """Return the code for the UTM zone that contains a place."""
     if not (abs(lon) <= 180 and abs(lat) <= 90):
         return "utm(33)"
     zone = Plane.utm_at(lon, lat).srid % 100
@@ -148,14 +148,14 @@ def _utm_name(lon: float, lat: float) -> str:
 
 
 def _conformal(tau: Floats) -> Floats:
-    """The tangent of the conformal latitude from that of the geographic one."""
+    """Return the tangent of the conformal latitude, from that of the geographic latitude."""
     root = np.sqrt(1 + tau * tau)
     sigma = np.sinh(_ECCENTRICITY * np.arctanh(_ECCENTRICITY * tau / root))
     return np.asarray(tau * np.sqrt(1 + sigma * sigma) - sigma * root)
 
 
 def _geographic(conformal: Floats) -> Floats:
-    """The inverse, by Newton's method; two steps are enough, the third is for the neighbourhood of the poles."""
+    """Invert ``_conformal`` by Newton's method; two steps suffice, the third is for places near the poles."""
     tau, square = conformal / (1 - _ECCENTRICITY**2), 1 - _ECCENTRICITY**2
     for _ in range(3):
         here = _conformal(tau)
@@ -167,41 +167,41 @@ def _geographic(conformal: Floats) -> Floats:
 
 
 def _series(terms: tuple[float, ...], xi: Floats, eta: Floats) -> tuple[Floats, Floats]:
-    """Krüger's sums for both directions."""
+    """Return Krüger's sums for both directions."""
     twice = [2 * (k + 1) for k in range(len(terms))]
     along = sum(a * np.sin(k * xi) * np.cosh(k * eta) for k, a in zip(twice, terms, strict=True))
     across = sum(a * np.cos(k * xi) * np.sinh(k * eta) for k, a in zip(twice, terms, strict=True))
     return np.asarray(along), np.asarray(across)
 
 
-def _unrolled(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-    """Radians, east of the central meridian, as multiples of the radius north and east."""
-    # the tangent at a pole is large enough as it is
+def _to_plane(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
+    """Convert radians, east of the central meridian, to multiples of the radius north and east."""
+    # at a pole, the floating-point tangent is finite and large enough
     tau = _conformal(np.tan(lat))
     xi, eta = np.arctan2(tau, np.cos(lon)), np.arcsinh(np.sin(lon) / np.hypot(tau, np.cos(lon)))
-    along, across = _series(_FORTH, xi, eta)
+    along, across = _series(_FORWARD, xi, eta)
     return xi + along, eta + across
 
 
-def _rolled(xi: Floats, eta: Floats) -> tuple[Floats, Floats]:
-    """The inverse of :func:`_unrolled`."""
-    along, across = _series(_BACK, xi, eta)
+def _to_globe(xi: Floats, eta: Floats) -> tuple[Floats, Floats]:
+    """Invert :func:`_to_plane`."""
+    along, across = _series(_INVERSE, xi, eta)
     xi, eta = xi - along, eta - across
     tau = _geographic(np.sin(xi) / np.hypot(np.sinh(eta), np.cos(xi)))
     return np.arctan2(np.sinh(eta), np.cos(xi)), np.arctan(tau)
 
 
 def _meridian(lat: float) -> float:
-    """Metres from the equator to a latitude, along a meridian."""
-    return float(_RADIUS * _unrolled(np.array(0.0), np.radians(np.array(lat)))[0])
+    """Return the metres from the equator to a latitude, along a meridian."""
+    return float(_RADIUS * _to_plane(np.array(0.0), np.radians(np.array(lat)))[0])
 
 
 def are_degrees(x: npt.ArrayLike, y: npt.ArrayLike, speed: npt.ArrayLike = ()) -> bool:
-    """Whether places look like degrees: ``speed`` is in their unit per second, of movements between them if known.
+    """Return whether coordinates look like degrees; ``speed`` is that of movements in their unit per second, if known.
 
-    They do if they lie on the globe, are not all whole numbers, and most of what moves makes less than 0.01 a second.
-    Degrees do that at any speed below 1,000 m/s. Metres do it only where all movement is slower than a centimetre a
-    second and within 360 m of the origin; whoever has such metres says so.
+    They do if they lie on the globe, are not all integers, and most movements are slower than 0.01 per second. That
+    holds for degrees at any speed below 1,000 m/s. It holds for metres only if all movement is slower than a
+    centimetre per second and within 360 m of the origin; such data must be declared as metres.
 
     >>> are_degrees([13.37, 13.42], [52.51, 52.53], [0.00012])
     True
@@ -218,7 +218,7 @@ def are_degrees(x: npt.ArrayLike, y: npt.ArrayLike, speed: npt.ArrayLike = ()) -
 
 
 def speeds(t: Longs, x: Floats, y: Floats, group: npt.NDArray[np.generic] | None = None) -> Floats:
-    """How fast each vertex is reached from the one before it in time (microseconds), of the same ``group``."""
+    """Return the speed from each vertex to the next in time (microseconds) within a ``group``."""
     order = np.argsort(t, kind="stable") if group is None else np.lexsort((t, group))
     seconds = np.diff(t[order]) / 1e6
     with np.errstate(all="ignore"):
@@ -230,7 +230,7 @@ def speeds(t: Longs, x: Floats, y: Floats, group: npt.NDArray[np.generic] | None
 def refuse_degrees(
     where: str, x: npt.ArrayLike, y: npt.ArrayLike, speed: npt.ArrayLike = (), *, columns: str, hint: str
 ) -> None:
-    """Refuse places that look like degrees; ``hint`` tells how to say that they are metres, or to project them."""
+    """Reject coordinates that look like degrees; ``hint`` explains how to project them or declare them as metres."""
     if not are_degrees(x, y, speed):
         return
     lon, lat = np.nanmedian(np.asarray(x, float)), np.nanmedian(np.asarray(y, float))

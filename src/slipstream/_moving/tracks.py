@@ -1,7 +1,7 @@
-"""Tracks of others: GPX and CSV files, and the data frames of GeoPandas and MovingPandas.
+"""Read GPX and CSV files, and convert from and to the data frames of GeoPandas and MovingPandas.
 
-Degrees are projected to the plane that the caller names: tracks that are read into one plane can be compared, however
-many calls read them. Coordinates in metres are taken as they are. GeoPandas and MovingPandas are optional:
+Degrees are projected to the plane that the caller names: tracks in the same plane can be compared, no matter which
+calls read them. Coordinates in metres are used as they are. GeoPandas and MovingPandas are optional:
 ``pip install '.[frames]'``.
 """
 
@@ -25,23 +25,23 @@ Vertex = tuple[datetime, float, float]
 
 
 def read_gpx(path: Path, plane: Plane) -> MovingPoint:
-    """The tracks of a GPX file, in ``plane``; each segment is a sequence.
+    """Read the tracks of a GPX file into ``plane``; each segment is a sequence.
 
-    Give every file the same plane, for example ``Plane.utm_at(13.4, 52.5)``: then their places can be compared.
+    Use the same plane for all files, for example ``Plane.utm_at(13.4, 52.5)``, so that they can be compared.
     """
     try:
         root: Any = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, DefusedXmlException, OSError, *MALFORMED) as error:
-        raise BadInput(f"{path}: {error}.", hint="Give a GPX file.") from error
+        raise BadInput(f"{path}: {error}.", hint="Use a GPX file.") from error
     segments = [
         [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
         for segment in root.iterfind("{*}trk/{*}trkseg")
     ]
-    return _checked([_projected(segment, plane, path) for segment in segments if segment], path)
+    return _make_point([_project(segment, plane, path) for segment in segments if segment], path)
 
 
-def _projected(vertices: list[Vertex], plane: Plane, path: Path) -> list[Vertex]:
-    """Vertices in degrees as vertices in the plane."""
+def _project(vertices: list[Vertex], plane: Plane, path: Path) -> list[Vertex]:
+    """Project vertices in degrees to the plane."""
     times, lon, lat = zip(*vertices, strict=True)
     try:
         x, y = plane.project(np.array(lon), np.array(lat))
@@ -58,13 +58,15 @@ def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
             float(point.get("lat")),
         )
     except MALFORMED as error:
-        raise BadInput(f"{path}, track point {number}: no time, lon or lat.", hint="A track needs times.") from error
+        raise BadInput(f"{path}, track point {number}: no time, lon or lat.", hint="A track requires times.") from error
     if not (-180 <= lon <= 180 and -90 <= lat <= 90):
-        raise BadInput(f"{path}, track point {number}: lon {lon}, lat {lat}.", hint="GPX is in degrees.")
+        raise BadInput(
+            f"{path}, track point {number}: lon {lon}, lat {lat} is not on the globe.", hint="GPX uses degrees."
+        )
     return t, lon, lat
 
 
-def _checked(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
+def _make_point(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
     try:
         return MovingPoint.of(sequences)
     except BadInput as error:
@@ -83,22 +85,23 @@ def read_csv(
     plane: Plane | None = None,
     units: str | None = None,
 ) -> dict[str, MovingPoint]:
-    """Moving points by the value of column ``who`` from rows of instants in time order.
+    """Read rows of instants in time order as moving points, by the value of column ``who``.
 
-    Columns ``x`` and ``y`` are metres; what looks like degrees is refused unless ``units="m"`` says otherwise. Or name
-    the columns ``lon`` and ``lat``, in degrees, and the ``plane`` they are projected to, the same for all files.
+    Columns ``x`` and ``y`` are metres; coordinates that look like degrees are rejected unless ``units="m"`` is given.
+    Alternatively, name the columns ``lon`` and ``lat``, in degrees, and the ``plane`` to project them to.
     """
     if (lon, lat, plane).count(None) not in (0, 3):
         raise BadArgument(
-            "read_csv: lon, lat and plane go together.", hint="plane=Plane.utm_at(13.4, 52.5) is near Berlin."
+            "read_csv: lon, lat and plane must be given together.",
+            hint="For example: plane=Plane.utm_at(13.4, 52.5), near Berlin.",
         )
     across, along = (lon, lat) if lon and lat else (x, y)
     rows = _csv_rows(path, who, t, across, along)
     if plane is not None:
-        rows = {name: _projected(vertices, plane, path) for name, vertices in rows.items()}
-    points = {name: _checked([vertices], path) for name, vertices in rows.items()}
+        rows = {name: _project(vertices, plane, path) for name, vertices in rows.items()}
+    points = {name: _make_point([vertices], path) for name, vertices in rows.items()}
     if plane is None:
-        hint = f'Give lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'
+        hint = f'Use lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'
         check_metres(points.values(), str(path), f"columns {x} and {y}", hint, units)
     return points
 
@@ -115,7 +118,7 @@ def _csv_rows(path: Path, who: str, t: str, x: str, y: str) -> dict[str, list[Ve
             for line, row in enumerate(reader, 2):
                 rows.setdefault(row[who], []).append(_csv_vertex(path, line, row[t], row[x], row[y]))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: cannot be read ({error}).", hint="Give a CSV file in UTF-8.") from error
+        raise BadInput(f"{path}: cannot be read ({error}).", hint="Use a CSV file in UTF-8.") from error
     return rows
 
 
@@ -126,18 +129,18 @@ def _csv_vertex(path: Path, line: int, t: str, x: str, y: str) -> Vertex:
         raise BadInput(f"{path}, line {line}: {error}.", hint="Expected an ISO time and two numbers.") from error
 
 
-def _library(name: str) -> Any:
+def _import_library(name: str) -> Any:
     from importlib import import_module
 
     try:
         return import_module(name)
     except ImportError as error:
-        raise Unavailable(f"{name} is not installed.", hint="pip install '.[frames]'") from error
+        raise Unavailable(f"{name} is not installed.", hint="Install it with: pip install '.[frames]'") from error
 
 
 def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:
-    """A GeoDataFrame with one row a vertex: ``id``, ``sequence``, time as index, geometry."""
-    geopandas = _library("geopandas")
+    """Convert to a GeoDataFrame with one row per vertex: ``id``, ``sequence``, time as index, geometry."""
+    geopandas = _import_library("geopandas")
     names, sequence, t, x, y = [], [], [], [], []
     for name, m in points.items():
         for number, s in enumerate(m.sequences):
@@ -152,7 +155,7 @@ def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:
 
 
 def from_geopandas(frame: Any, *, units: str | None = None) -> dict[str, MovingPoint]:
-    """Moving points from a frame as :func:`to_geopandas` makes it; degrees are refused."""
+    """Convert a frame in the form of :func:`to_geopandas` to moving points; degrees are rejected."""
     keys = ["id", "sequence"] if "sequence" in frame.columns else ["id"]
     parts: dict[str, list[list[Vertex]]] = {}
     for key, rows in frame.groupby(keys, sort=False):
@@ -168,17 +171,17 @@ def _frame_vertices(frame: Any) -> list[Vertex]:
 
 
 def _check_frame(crs: Any, points: dict[str, MovingPoint], units: str | None) -> None:
-    """Refuse degrees: a reference system says so, and without one the coordinates do."""
+    """Reject degrees, by the reference system or, without one, by the coordinates."""
     if crs is not None and crs.is_geographic:
-        raise BadInput(f"coordinates in degrees ({crs}).", hint="Use frame.to_crs(a system in metres) first.")
+        raise BadInput(f"The frame's coordinates are in degrees ({crs}).", hint="Project it first: frame.to_crs(...).")
     if crs is None:
-        hint = f"Use frame.set_crs(...) and frame.to_crs(a system in metres) first; {METRES}."
-        check_metres(points.values(), "frame", "its places", hint, units)
+        hint = f"Project it first: frame.set_crs(...).to_crs(...); {METRES}."
+        check_metres(points.values(), "frame", "its coordinates", hint, units)
 
 
 def to_movingpandas(points: dict[str, MovingPoint], crs: str) -> Any:
-    """A MovingPandas TrajectoryCollection, one trajectory a sequence."""
-    movingpandas = _library("movingpandas")
+    """Convert to a MovingPandas TrajectoryCollection, one trajectory per sequence."""
+    movingpandas = _import_library("movingpandas")
     frame = to_geopandas(points, crs)
     frame["trajectory"] = frame["id"].astype(str) + "/" + frame["sequence"].astype(str)
     frame.index = frame.index.tz_localize(None)
@@ -186,7 +189,7 @@ def to_movingpandas(points: dict[str, MovingPoint], crs: str) -> Any:
 
 
 def from_movingpandas(collection: Any, *, units: str | None = None) -> dict[str, MovingPoint]:
-    """Moving points from a MovingPandas TrajectoryCollection, by their id; degrees are refused."""
+    """Convert a MovingPandas TrajectoryCollection to moving points, by id; degrees are rejected."""
     trajectories = list(collection)
     points = {str(one.id): MovingPoint.of([_frame_vertices(one.df)]) for one in trajectories}
     _check_frame(trajectories[0].df.crs if trajectories else None, points, units)

@@ -1,9 +1,10 @@
-"""How values of the moving-object algebra lie in columns.
+"""The column types of the moving-object algebra.
 
-A moving point is a struct of arrays: vertices ``(t, x, y)`` in time order, and ``starts``, the places where a new
-sequence begins. Between the vertices of a sequence the point moves linearly; between sequences it is nowhere. Sequences
-are closed; where one begins at the instant another ends, the later one counts, so units are half open as in the paper.
-Times, eastings and northings lie together, so that Parquet compresses them well and Arrow hands each to NumPy as it is.
+A moving point is a struct of arrays: vertices ``(t, x, y)`` in time order, and ``starts``, the indices at which
+sequences begin. Between the vertices of a sequence the point moves linearly; between sequences it is undefined.
+Sequences are closed; if one begins at the instant another ends, the later one counts, so units are half open as in the
+paper. Times, eastings and northings are separate arrays, so that Parquet compresses them well and NumPy can use them
+without copying.
 
 ======== ==========================================================================================
 point    ``x, y`` in metres
@@ -26,9 +27,9 @@ import pyarrow as pa
 INSTANT = pa.timestamp("us", tz="UTC")
 MICROS = 1_000_000
 
-#: a point counts as reached when the path comes this near, in metres: rounding must not lose true answers
+#: a point counts as reached if the path comes this close, in metres: rounding must not lose true answers
 REACH = 1e-6
-#: how near to its border a place still belongs to a region, in metres
+#: how close to its border a point still belongs to a region, in metres
 BORDER = 1e-9
 
 _INSTANTS, _NUMBERS = pa.list_(INSTANT), pa.list_(pa.float64())
@@ -45,9 +46,9 @@ class Type:
 
 
 def _struct(name: str, **fields: pa.DataType) -> Type:
-    words = {_INSTANTS: "array<timestamp>", _NUMBERS: "array<double>", _PLACES: "array<int>"}
-    words |= {INSTANT: "timestamp", pa.float64(): "double", pa.list_(pa.bool_()): "array<boolean>"}
-    sql = ",".join(f"{field}:{words[kind]}" for field, kind in fields.items())
+    sql_types = {_INSTANTS: "array<timestamp>", _NUMBERS: "array<double>", _PLACES: "array<int>"}
+    sql_types |= {INSTANT: "timestamp", pa.float64(): "double", pa.list_(pa.bool_()): "array<boolean>"}
+    sql = ",".join(f"{field}:{sql_types[kind]}" for field, kind in fields.items())
     return Type(name, f"struct<{sql}>", pa.struct(list(fields.items())))
 
 

@@ -1,7 +1,7 @@
-"""What is wrong with values in columns that strangers made: checked once, where a column is decoded.
+"""Check columns of moving values once, when they are decoded.
 
-A kernel walks arrays by the offsets and instants it finds in them, so a value that breaks the rules of ``types`` would
-give a number without meaning. Every column is checked before a kernel sees it; one pass over memory, no copy.
+Kernels trust the offsets and instants in arrays, so a value that violates the rules of ``types`` would produce a
+meaningless result. Every column is checked before a kernel uses it: one pass over memory, no copy.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: what a row may have wrong; 0 is nothing
+#: the faults of a row; 0 is none
 NULL_ARRAY, LENGTHS, NULL_VALUE, NO_START, STARTS, NOT_FINITE, TWICE, BACK, ENDS, OVERLAPS = range(1, 11)
 
-_WORDS = {
+_TEXTS = {
     NULL_ARRAY: "one of its arrays is null",
     LENGTHS: "its arrays have different lengths",
     NULL_VALUE: "null",
-    NO_START: "starts does not begin with 0, where the first sequence does",
-    STARTS: "starts does not increase, or goes beyond the last vertex",
+    NO_START: "starts does not begin with 0, the first sequence",
+    STARTS: "starts does not increase, or exceeds the last vertex",
     NOT_FINITE: "a coordinate is not a finite number",
     TWICE: "the same instant twice",
-    BACK: "an instant before the last",
+    BACK: "an instant before the previous one",
     ENDS: "an interval ends before it begins",
-    OVERLAPS: "an interval begins before the last one ends",
+    OVERLAPS: "an interval begins before the previous one ends",
 }
 
 _HINTS = {
-    "mpoint": "Sort by time, keep one vertex per instant, drop broken places; `problem(Trip)` names each row's fault.",
-    "line": "Give one x and y per vertex, all finite, and in starts where each part begins.",
-    "periods": "Give one begin and end per interval, in time order.",
+    "mpoint": "Sort by time, keep one vertex per instant, drop invalid points; `problem(Trip)` describes each row.",
+    "line": "Use one finite x and y per vertex, and the index of each part's first vertex in starts.",
+    "periods": "Use one begin and end per interval, in time order.",
 }
 
 
 class Faults(NamedTuple):
-    """For each row what is wrong (0: nothing), and the number of the vertex or interval (0: not one of them)."""
+    """The fault of each row (0: none), and the number of the vertex or interval (0: not a single one)."""
 
     code: Ints
     place: Ints
@@ -49,10 +49,10 @@ class Faults(NamedTuple):
     t: Longs
 
     def text(self, row: int) -> str:
-        """What is wrong with a row, with the vertex and its instant where there is one."""
+        """Describe the fault of a row, with the vertex and its instant if there is one."""
         code, place = int(self.code[row]), int(self.place[row])
-        words = f"{self._part(code)} {place}: {_WORDS[code]}" if place else _WORDS[code]
-        return f"{words}{self._when(row)}." if len(self.t) and code in (NOT_FINITE, TWICE, BACK) else f"{words}."
+        text = f"{self._part(code)} {place}: {_TEXTS[code]}" if place else _TEXTS[code]
+        return f"{text}{self._when(row)}." if len(self.t) and code in (NOT_FINITE, TWICE, BACK) else f"{text}."
 
     @staticmethod
     def _part(code: int) -> str:
@@ -62,8 +62,8 @@ class Faults(NamedTuple):
         micros = int(self.t[self.rows[row] + self.place[row] - 1])
         return f", {(EPOCH + timedelta(microseconds=micros)).isoformat()}"
 
-    def refuse(self, kind: str) -> None:
-        """Refuse a column that has a fault, with the first row that has one."""
+    def raise_first(self, kind: str) -> None:
+        """Raise an error for the first row with a fault, if there is one."""
         if self.code.any():
             row = int(np.flatnonzero(self.code)[0])
             where = f"{kind} in row {row + 1} of {len(self.code)}"
@@ -105,7 +105,7 @@ def _vertex_faults(
 def _name_fault(
     rows: Ints, row: int, t: Longs, x: Floats, y: Floats, begin: int, end: int, code: Ints, place: Ints
 ) -> None:
-    """The first vertex of a bad sequence that is at fault, and why."""
+    """Record the first invalid vertex of a sequence, and why."""
     for i in range(begin, end):
         u, v = x[rows[1, row] + i], y[rows[2, row] + i]
         step = t[rows[0, row] + i] - t[rows[0, row] + i - 1] if i and len(t) else 1
@@ -123,7 +123,7 @@ def _name_fault(
 
 @compiled
 def _interval_faults(rows: Ints, begin: Longs, end: Longs, code: Ints, place: Ints) -> None:
-    """The same for sets of intervals; ``rows`` are the offsets of begin and end."""
+    """Find the first fault of each set of intervals; ``rows`` are the offsets of begin and end."""
     for row in range(len(code)):
         if code[row]:
             continue
@@ -145,7 +145,7 @@ def _mark(code: Ints, place: Ints, bad: Bools, what: int, where: Ints | int = 0)
 
 
 def _mark_nulls(array: pa.Array, valid: Bools, code: Ints, place: Ints) -> None:
-    """Rows whose list is null, or holds a null."""
+    """Mark rows whose list is null or contains a null."""
     if array.null_count:
         _mark(code, place, valid & array.is_null().to_numpy(zero_copy_only=False), NULL_ARRAY)
     if array.values.null_count:
@@ -159,7 +159,7 @@ def _mark_nulls(array: pa.Array, valid: Bools, code: Ints, place: Ints) -> None:
 
 
 def faults(array: pa.Array, lists: dict[str, pa.Array], values: dict[str, np.ndarray[Any, Any]]) -> Faults:
-    """What is wrong with each row of a struct of lists; null rows have nothing wrong.
+    """Return the fault of each row of a struct of lists; null rows have none.
 
     ``lists`` are its fields and ``values`` their flat contents.
     """
@@ -173,7 +173,7 @@ def faults(array: pa.Array, lists: dict[str, pa.Array], values: dict[str, np.nda
     for other in others:
         if first is not other and not np.array_equal(first, other):
             _mark(code, place, valid & (np.diff(first) != np.diff(other)), LENGTHS)
-    # what is null, and what was found already, is not looked at again
+    # skip null rows and rows with a known fault
     code[~valid] = -1
     if "starts" in lists:
         rows = np.stack([offsets.get("t", offsets["x"]), offsets["x"], offsets["y"]])

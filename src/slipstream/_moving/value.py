@@ -1,4 +1,4 @@
-"""One moving point in Python: made from instants, checked, and shown as text."""
+"""One moving point in Python: built from instants, checked, and drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MICRO = timedelta(microseconds=1)
 
 
 def micros(instant: datetime) -> int:
-    """Microseconds since 1970; an instant without a time zone is UTC.
+    """Return microseconds since 1970; an instant without a time zone is UTC.
 
     >>> micros(datetime(1970, 1, 1, 0, 0, 2))
     2000000
@@ -30,7 +30,7 @@ def micros(instant: datetime) -> int:
 
 
 def instant(micros_: int) -> datetime:
-    """The instant that many microseconds after 1970, in UTC."""
+    """Return the instant ``micros_`` microseconds after 1970, in UTC."""
     return EPOCH + int(micros_) * _MICRO
 
 
@@ -50,7 +50,7 @@ class MovingPoint:
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[tuple[datetime, float, float]]]) -> MovingPoint:
-        """From sequences of (instant, x, y)."""
+        """Build a moving point from sequences of (instant, x, y)."""
         rows = [[(micros(t), x, y) for t, x, y in sequence] for sequence in sequences]
         sizes = [len(row) for row in rows]
         flat = [vertex for row in rows for vertex in row]
@@ -60,15 +60,15 @@ class MovingPoint:
         return cls(t, place[:, 0].copy(), place[:, 1].copy(), starts).checked("moving point")
 
     def checked(self, where: str) -> MovingPoint:
-        """Itself, if nothing is wrong with it."""
+        """Return itself; raise an error if it is invalid."""
         if problem := self.problem():
             raise BadInput(
-                f"{where}: {problem}", hint="Sort by time, keep one row per instant, and drop broken places."
+                f"{where}: {problem}", hint="Sort by time, keep one row per instant, and drop invalid points."
             )
         return self
 
     def problem(self) -> str:
-        """What is wrong with it, or nothing."""
+        """Describe what is wrong with it; empty if it is valid."""
         values = [self.t.view("M8[us]"), self.x, self.y, self.starts]
         lists = [pa.ListArray.from_arrays(pa.array([0, len(v)], pa.int32()), pa.array(v)) for v in values]
         found = columns.faults(pa.StructArray.from_arrays(lists, names=["t", "x", "y", "starts"]))
@@ -82,11 +82,11 @@ class MovingPoint:
 
     @property
     def length(self) -> float:
-        """The driven distance in metres."""
+        """The distance travelled in metres."""
         return float(sum(np.hypot(np.diff(self.x[s]), np.diff(self.y[s])).sum() for s in self.sequences))
 
     def _repr_svg_(self) -> str:
-        """Its path, for a notebook: north is up, a dot where it began."""
+        """Draw its path for a notebook: north is up, a dot marks the start."""
         if not len(self.t):
             return '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
         x, y = self.x - self.x.min(), self.y.max() - self.y
@@ -99,32 +99,32 @@ class MovingPoint:
         return f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="300" viewBox="{box}">{lines}{dot}</svg>'
 
     def column(self) -> MPoints:
-        """As a column of one row."""
+        """Return a column with this one row."""
         rows = np.array([0, len(self.t)], dtype=np.int32)
         parts = np.array([0, len(self.starts)], dtype=np.int32)
         made = MPoints(rows, self.t, self.x, self.y, parts, self.starts)
-        return MPoints(*(columns.frozen(array) for array in made))
+        return MPoints(*(columns.freeze(array) for array in made))
 
     @classmethod
     def from_column(cls, m: MPoints, row: int = 0) -> MovingPoint:
-        """Row ``row`` of a column."""
+        """Return row ``row`` of a column."""
         low, high = m.rows[row], m.rows[row + 1]
         return cls(m.t[low:high], m.x[low:high], m.y[low:high], m.starts[m.parts[row] : m.parts[row + 1]])
 
     @classmethod
     def from_row(cls, row: Any) -> MovingPoint:
-        """From a collected Spark row or a dict with t, x, y and starts."""
+        """Build a moving point from a collected Spark row or a dict with t, x, y and starts."""
         t = np.array([micros(i) for i in row["t"]], dtype=np.int64)
         return cls(t, np.array(row["x"], float), np.array(row["y"], float), np.array(row["starts"], np.int32))
 
     def to_row(self) -> dict[str, Any]:
-        """As a dict that ``createDataFrame`` takes with ``types.MPOINT.sql``."""
+        """Return a dict that ``createDataFrame`` accepts with ``types.MPOINT.sql``."""
         t = [instant(i) for i in self.t.tolist()]
         return {"t": t, "x": self.x.tolist(), "y": self.y.tolist(), "starts": self.starts.tolist()}
 
 
-def column_of(points: Sequence[MovingPoint]) -> MPoints:
-    """Many moving points as one column."""
+def to_column(points: Sequence[MovingPoint]) -> MPoints:
+    """Convert moving points to a column."""
     rows = np.concatenate(([0], np.cumsum([len(p.t) for p in points]))).astype(np.int32)
     parts = np.concatenate(([0], np.cumsum([len(p.starts) for p in points]))).astype(np.int32)
     empty = MovingPoint(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, np.int32))
@@ -132,26 +132,26 @@ def column_of(points: Sequence[MovingPoint]) -> MPoints:
     t, x, y = (np.concatenate([getattr(p, name) for p in each]) for name in "txy")
     starts = np.concatenate([p.starts for p in each]).astype(np.int32)
     made = MPoints(rows, t, x, y, parts, starts)
-    return MPoints(*(columns.frozen(array) for array in made))
+    return MPoints(*(columns.freeze(array) for array in made))
 
 
 def to_arrow(points: Sequence[MovingPoint]) -> pa.Array:
-    """Many moving points as an Arrow column."""
-    return columns.write(column_of(points), types.MPOINT)
+    """Convert moving points to an Arrow column."""
+    return columns.write(to_column(points), types.MPOINT)
 
 
-#: how to say that coordinates are metres, in a hint
-METRES = 'units="m" if they are metres'
+#: how to declare coordinates as metres, in a hint
+METRES = 'if they are metres, use units="m"'
 
 
 def check_metres(points: Iterable[MovingPoint], where: str, what: str, hint: str, units: str | None) -> None:
-    """Refuse moving points that look like degrees (``plane.are_degrees``); units "m" says they are not.
+    """Reject moving points that look like degrees (``plane.are_degrees``), unless ``units`` is "m".
 
-    ``hint`` may name ``{plane}``, one that would fit.
+    ``{plane}`` in ``hint`` is replaced by a suitable plane.
     """
     if units not in (None, "m"):
-        raise BadArgument(f"units={units!r}: unknown.", hint='Give units="m", or leave it out.')
+        raise BadArgument(f"units={units!r} is unknown.", hint='Use units="m", or omit it.')
     if units is None and (every := list(points)):
-        m = column_of(every)
+        m = to_column(every)
         speed = plane.speeds(m.t, m.x, m.y, np.repeat(np.arange(len(every)), np.diff(m.rows)))
         plane.refuse_degrees(where, m.x, m.y, speed, columns=what, hint=hint)

@@ -3,7 +3,7 @@
 network: border
 version: 1
 sources:
-  soldiers: {sid: integer, time: integer, pos: integer}
+  soldiers: {sid: bigint, time: bigint, pos: bigint}
 boxes:
   over: {filter: [pos >= 30], from: soldiers}
   crowd: {aggregate: {n: count(*)}, order: {on: time, slack: 1}, size: 1, from: over}
@@ -26,7 +26,7 @@ from typing import Any
 
 import yaml
 
-from slipstream._errors import MALFORMED, BadArgument, BadInput
+from slipstream._errors import MALFORMED, BadArgument, BadInput, locate
 from slipstream._io.outputs.destinations import check_inside
 from slipstream._network.algebra import (
     Aggregate,
@@ -53,6 +53,7 @@ from slipstream._network.boxes.archive import Archive
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator, Unloaded
 from slipstream._network.quality.qos import DELAY, DROP, Graph, Quality
+from slipstream._network.types import plain_schema, spark_schema
 from slipstream._tools.strict_json import fitted
 
 VERSION = 1
@@ -108,9 +109,9 @@ def dumps(network: Network) -> str:
     body: dict[str, Any] = {"network": network.name, "version": VERSION}
     if network.note:
         body["note"] = network.note
-    body["sources"] = {source.name: dict(source.schema) for source in network.sources}
+    body["sources"] = {source.name: spark_schema(source.schema) for source in network.sources}
     if network.tables:
-        body["tables"] = {table.name: dict(table.schema) for table in network.tables}
+        body["tables"] = {table.name: spark_schema(table.schema) for table in network.tables}
     name, archives = ArcNames(network), archive_outputs(network)
     boxes = [node for node in network.nodes if node not in archives.values()]
     implied = {f"{output}_rejects" for output in archives}
@@ -272,10 +273,12 @@ class _Reader:
         outputs = [output for several in self._each(fields, "outputs", self._outputs) for output in several]
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
-            sources=tuple(self._each(fields, "sources", lambda w, name, b: Source(name, self._texts(w, b)))),
+            sources=tuple(
+                self._each(fields, "sources", lambda w, name, b: Source(name, plain_schema(self._texts(w, b))))
+            ),
             nodes=(*nodes, *self._archives),
             outputs=tuple(outputs),
-            tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, self._texts(w, b)))),
+            tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, plain_schema(self._texts(w, b))))),
             points=tuple(self._each(fields, "points", self._point)),
             note=self._text(f"{where}, note", fields.get("note", "")),
         )
@@ -284,7 +287,13 @@ class _Reader:
         body = fields.get(key) or {}
         if not isinstance(body, dict):
             raise BadInput(f"{self._where}, {key}: not a mapping of names.", hint=f"Write {key}: with a name a line.")
-        return [read(f"{self._where}, {key}.{name}", str(name), part) for name, part in body.items()]
+        return [self._read_at(f"{key}.{name}", read, str(name), part) for name, part in body.items()]
+
+    def _read_at(self, place: str, read: Callable[..., Any], *given: Any) -> Any:
+        """Read a part of the file; what is wrong with it carries the place."""
+        where = f"{self._where}, {place}"
+        with locate(where, box=place):
+            return read(where, *given)
 
     def _fields(self, where: str, body: Any, needed: set[str], allowed: set[str]) -> dict[str, Any]:
         if not isinstance(body, dict):
@@ -337,7 +346,11 @@ class _Reader:
         box = self._box(where, name, kind, fields)
         if isinstance(box, Operator):
             self._operators[name] = box
-        return lambda: Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
+
+        def connect(_: str) -> Node:
+            return Node(name, box, tuple(self._arc(*text) for text in texts), group, note)
+
+        return lambda: self._read_at(f"boxes.{name}", connect)
 
     def _box(self, where: str, name: str, kind: str, fields: dict[str, Any]) -> Box:
         read: dict[str, Callable[[], Box]] = {

@@ -16,6 +16,7 @@ import numpy as np
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
 from slipstream._network.flow import LIST
+from slipstream._network.types import SPARK_TYPES
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 #: stored tables: name -> column -> values
 Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
 
-#: the types a column can have, and what Spark calls them
-SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
-#: with those that only outputs take
+#: the types a column can have, with those that only outputs take
 DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 

@@ -8,13 +8,15 @@ the network, the box and the column.
 from __future__ import annotations
 
 import difflib
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slipstream._errors import BadInput, SlipstreamError
+from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._network import functions
 from slipstream._network.algebra import (
     TUP,
@@ -29,30 +31,29 @@ from slipstream._network.algebra import (
     Network,
     Node,
     Order,
+    Output,
     Resample,
     Running,
     Schema,
     Union,
 )
 from slipstream._network.boxes.cuboids import CuboidQuery, cuboids_of
-from slipstream._network.boxes.operators import UNKNOWN, Operator, plain_type
+from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.flow import LIST
 from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import translate
+from slipstream._network.types import plain_schema, plain_type, spark_schema, spark_type
 from slipstream._sql.allowed import MOST_GROWTH, growth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Spark's types -> ours
-_OURS = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
-    **dict.fromkeys(("float", "double"), "float"),
-    "string": "text",
-    "boolean": "boolean",
-}
 _NUMBERS = ("integer", "float")
+#: columns that tuples have on their way
+_RESERVED = {"_seq", "_ts", "_shed", "_tuple"}
+#: the code of an error about a column that is not there
+UNKNOWN_COLUMN = "unknown-column"
 Read = TypeVar("Read")
 
 
@@ -97,9 +98,12 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     """Infer every schema or say what is wrong; without Spark, as far as that can be known without."""
     _check_names(network)
     checked = Checked(network, _in_order(network), {})
-    for name, schema in {p.name: p.schema for p in network.places if not isinstance(p, Node)}.items():
-        _check_types(f"network {network.name}, {name}", schema)
-        checked.schemas[Arc(name)] = schema
+    for kind, origins in (("sources", network.sources), ("tables", network.tables)):
+        for origin in origins:
+            where = f"network {network.name}, {origin.name}"
+            with locate(where, box=f"{kind}.{origin.name}"):
+                _check_types(where, origin.schema)
+            checked.schemas[Arc(origin.name)] = origin.schema
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
@@ -141,19 +145,26 @@ def _check_names(network: Network) -> None:
                 )
     known = set(names)
     for node in network.nodes:
-        for arc in node.inputs:
-            _known(f"network {network.name}, box {node.name}: input", arc.origin, known)
-    for end in network.ends:
-        _known(f"network {network.name}, output {end.name}: arc", end.arc.origin, known)
+        where = f"network {network.name}, box {node.name}"
+        with locate(where, box=f"boxes.{node.name}"):
+            for arc in node.inputs:
+                _known(f"{where}: input", arc.origin, known)
+    for kind, ends in (("outputs", network.outputs), ("points", network.points)):
+        for end in ends:
+            where = f"network {network.name}, output {end.name}"
+            with locate(where, box=f"{kind}.{end.name}"):
+                _known(f"{where}: arc", end.arc.origin, known)
 
 
-def _known(what: str, name: str, names: Iterable[str]) -> None:
+def _known(what: str, name: str, names: Iterable[str], *, code: str = "unknown-name") -> None:
     """Refuse a name that is not there, with the nearest that is."""
     if name in names:
         return
     near = difflib.get_close_matches(name, names, 1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
-    raise BadInput(f"{what} {name!r} is not there.", hint=f"{guess}There is: {', '.join(sorted(names))}.")
+    there = sorted(names)
+    hint = f"{guess}There is: {', '.join(there)}."
+    raise BadInput(f"{what} {name!r} is not there.", hint=hint, code=code, found=name, expected=there)
 
 
 def _in_order(network: Network) -> list[Node]:
@@ -171,12 +182,21 @@ def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None
         raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
     for name, type_ in schema.items():
         if type_ not in (*TYPES, *more, UNKNOWN):
-            raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=f"There is: {', '.join(TYPES)}.")
-        if not name.isidentifier() or not expressions.is_column(name):
+            hint = f"Types: {', '.join(TYPES.values())}."
+            with locate(field=name):
+                raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=hint, found=type_)
+        if not expressions.can_name(name):
             raise BadInput(
                 f"{where}: {name!r} cannot be a column.",
-                hint="Use letters, digits and underscores, and no word of SQL.",
+                hint="Use any printable characters except ` and \\.",
             )
+        if name in _RESERVED or re.fullmatch(r"_q\d+", name):
+            raise BadInput(f"{where}: {name!r} is a column of the system's own.", hint="Choose another name.")
+    alike = Counter(name.lower() for name in schema)
+    if twice := [name for name in schema if alike[name.lower()] > 1]:
+        raise BadInput(
+            f"{where}: {' and '.join(map(repr, twice[:2]))} are one column to SQL.", hint="Rename one of them."
+        )
 
 
 def _check_ends(checked: Checked) -> None:
@@ -186,26 +206,36 @@ def _check_ends(checked: Checked) -> None:
         raise BadInput(f"network {network.name}: no output.", hint="Let a stream leave it.")
     for output in network.outputs:
         where = f"network {network.name}, output {output.name}"
-        _check_arc(checked, where, output.arc)
-        if output.quality.value and output.quality.value_column not in checked.schemas[output.arc]:
-            raise BadInput(
-                f"{where}: the value graph is on column {output.quality.value_column!r}, which is not there.",
-                hint=f"There is: {', '.join(checked.schemas[output.arc])}.",
-            )
-        if output.view:
-            _check_has_no_lists(where, output.arc, checked.schemas[output.arc])
-        if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
-            raise BadInput(f"{where}: only a view is kept.", hint="Add view: true, or leave keep_... out.")
+        with locate(where, box=f"outputs.{output.name}"):
+            _check_output(checked, where, output)
     for point in network.points:
         where = f"network {network.name}, connection point {point.name}"
-        _check_arc(checked, where, point.arc)
-        _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
-        if point.key:
-            _known(f"{where}: key", point.key, checked.schemas[point.arc])
+        with locate(where, box=f"points.{point.name}"):
+            _check_arc(checked, where, point.arc)
+            _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
+            if point.key:
+                _known(f"{where}: key", point.key, checked.schemas[point.arc], code=UNKNOWN_COLUMN)
     used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
     for place in network.places:
         if place.name not in used:
             checked.warnings.append(f"{place.name}: nothing takes its output")
+
+
+def _check_output(checked: Checked, where: str, output: Output) -> None:
+    _check_arc(checked, where, output.arc)
+    schema = checked.schemas[output.arc]
+    if output.quality.value and output.quality.value_column not in schema:
+        raise BadInput(
+            f"{where}: the value graph is on column {output.quality.value_column!r}, which is not there.",
+            hint=f"There is: {', '.join(schema)}.",
+            code=UNKNOWN_COLUMN,
+            found=output.quality.value_column,
+            expected=list(schema),
+        )
+    if output.view:
+        _check_has_no_lists(where, output.arc, schema)
+    if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
+        raise BadInput(f"{where}: only a view is kept.", hint="Add view: true, or leave keep_... out.")
 
 
 def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
@@ -237,6 +267,10 @@ class _Checker:
 
     def check(self, node: Node) -> None:
         where = f"network {self._checked.network.name}, box {node.name} ({node.box.kind})"
+        with locate(where, box=f"boxes.{node.name}"):
+            self._check(where, node)
+
+    def _check(self, where: str, node: Node) -> None:
         self._check_inputs(where, node)
         self._longest = 1.0
         outputs = self._outputs(where, node, self._checked.inputs(node))
@@ -301,8 +335,8 @@ class _Checker:
         """What an operator says of its outputs, which is a stranger's code."""
         try:
             lender = [self._lender(node)] if box.borrows else []
-            found = box.outputs(*lender, *(dict(schema) for schema in inputs))
-            schemas = [{name: plain_type(type_) for name, type_ in found[port].items()} for port in box.ports]
+            found = box.outputs(*lender, *map(spark_schema, inputs))
+            schemas = [plain_schema(found[port]) for port in box.ports]
         except SlipstreamError as error:
             raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except Exception as error:
@@ -312,7 +346,7 @@ class _Checker:
             ) from error
         for schema in inputs[len(lender) :]:
             for column in box.key:
-                _known(f"{where}: key column", column, schema)
+                _known(f"{where}: key column", column, schema, code=UNKNOWN_COLUMN)
         return schemas
 
     def _lender(self, node: Node) -> Any:
@@ -336,7 +370,10 @@ class _Checker:
         found = self._types(where, schema, {"predicate": predicate})["predicate"]
         if found not in ("boolean", UNKNOWN):
             raise BadInput(
-                f"{where}: {predicate!r} is {found}, not a condition.", hint="Write one that is true or not."
+                f"{where}: {predicate!r} is {spark_type(found)}, not a condition.",
+                hint="Write one that is true or not.",
+                code="bad-expression",
+                found=predicate,
             )
 
     def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
@@ -352,13 +389,17 @@ class _Checker:
         if order.slack < 0:
             raise BadInput(f"{where}: slack {order.slack}.", hint="Slack counts tuples: 0 or more.")
         for name in order.group_by:
-            _known(f"{where}: group_by column", name, schema)
+            _known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         self._checked.types["0L", _shown(schema)] = "integer"
         if order.on == TUP:
             return
-        _known(f"{where}: order column", order.on, schema)
+        _known(f"{where}: order column", order.on, schema, code=UNKNOWN_COLUMN)
         if schema[order.on] not in (*_NUMBERS, UNKNOWN):
-            raise BadInput(f"{where}: order column {order.on!r} is {schema[order.on]}.", hint="It must be a number.")
+            with locate(field=order.on):
+                raise BadInput(
+                    f"{where}: order column {order.on!r} is {spark_type(schema[order.on])}.",
+                    hint="It must be a number.",
+                )
 
     def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
         self._order(where, box.order, schema)
@@ -375,10 +416,10 @@ class _Checker:
         on, (mine, clock) = box.order.on, inputs
         if on == TUP or box.timeout is not None:
             raise BadInput(f"{where}: a clock goes with neither {TUP} nor a timeout.", hint="Leave one of them out.")
-        _known(f"{where}: the clock's column", on, clock)
+        _known(f"{where}: the clock's column", on, clock, code=UNKNOWN_COLUMN)
         if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
             raise BadInput(
-                f"{where}: {on!r} is {mine[on]} in the input and {clock[on]} in the clock.",
+                f"{where}: {on!r} is {spark_type(mine[on])} in the input and {spark_type(clock[on])} in the clock.",
                 hint="Bring them to one type with a map box.",
             )
 
@@ -386,17 +427,18 @@ class _Checker:
         left, right = inputs
         for name in box.on:
             for schema in inputs:
-                _known(f"{where}: column", name, schema)
+                _known(f"{where}: column", name, schema, code=UNKNOWN_COLUMN)
             if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
+                here, there = spark_type(left[name]), spark_type(right[name])
                 raise BadInput(
-                    f"{where}: {name!r} is {left[name]} on the left and {right[name]} on the right.",
+                    f"{where}: {name!r} is {here} on the left and {there} on the right.",
                     hint="Bring them to one type with a map box.",
                 )
         return {out: inputs[side][name] for out, (side, name) in beside(box, *inputs).items()}
 
     def _running(self, where: str, box: Running, schema: Schema) -> Schema:
         for name in box.group_by:
-            _known(f"{where}: group_by column", name, schema)
+            _known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         for name, text in box.functions.items():
             function = _named(where, expressions.call, text).function
             if function not in functions.RUNNING:
@@ -407,7 +449,9 @@ class _Checker:
         found = self._functions(where, box.functions, schema, schema)
         for name, type_ in found.items():
             if type_ not in (*_NUMBERS, UNKNOWN):
-                raise BadInput(f"{where}, column {name}: it is {type_}.", hint="A running value is a number.")
+                raise BadInput(
+                    f"{where}, column {name}: it is {spark_type(type_)}.", hint="A running value is a number."
+                )
         return schema | found
 
     def _functions(self, where: str, wanted: dict[str, str], schema: Schema, keys: Schema) -> Schema:
@@ -417,7 +461,8 @@ class _Checker:
         for name, text in wanted.items():
             if name in keys:
                 raise BadInput(f"{where}: there is a column {name!r} already.", hint="Name the result otherwise.")
-            found[name] = self._function(f"{where}, column {name}", text, schema)
+            with locate(field=name):
+                found[name] = self._function(f"{where}, column {name}", text, schema)
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
@@ -442,7 +487,8 @@ class _Checker:
         }
         if argument not in (*allowed.get(call.function, tuple(TYPES)), UNKNOWN):
             raise BadInput(
-                f"{where}: {text!r} of a {argument}.", hint=f"It takes: {', '.join(allowed[call.function])}."
+                f"{where}: {text!r} of a {spark_type(argument)}.",
+                hint=f"It takes: {', '.join(map(spark_type, allowed[call.function]))}.",
             )
         return functions.SQL_AGGREGATES[call.function] or argument
 
@@ -452,8 +498,8 @@ class _Checker:
         for qualifier, name in _named(where, expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
                 raise BadInput(f"{where}: {name!r} of which side?", hint=f"Write left.{name} or right.{name}.")
-            _known(f"{where}: column", name, inputs[qualifier == "right"])
-        self._predicate(where, flat, expressions.renamed(box.predicate, lambda q, c: f"{q}_{c}"))
+            _known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
+        self._predicate(where, flat, expressions.renamed(box.predicate, _flat))
         if box.outer and not self._checked.is_lookup(node):
             raise BadInput(f"{where}: outer is for stored tables.", hint="Leave it out, or use a latest box.")
         if self._checked.is_lookup(node):
@@ -496,11 +542,14 @@ class _Checker:
         """The types of some expressions over a schema."""
         for text in wanted.values():
             for qualifier, column in _named(where, expressions.columns, text):
-                _known(f"{where}: {text!r}: column", f"{qualifier}.{column}" if qualifier else column, schema)
+                if qualifier:
+                    quoted = f"`{qualifier}.{column}`"
+                    raise BadInput(f"{where}: {text!r}: no {qualifier}.", hint=f"Is it a column? Write {quoted}.")
+                _known(f"{where}: {text!r}: column", column, schema, code=UNKNOWN_COLUMN)
             self._stored_tables(where, text)
-        asked = [text for text in dict.fromkeys(wanted.values()) if text not in schema]
+        asked = [text for text in dict.fromkeys(wanted.values()) if not own_type(text, schema)]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
-        found = {name: schema.get(text) or types[text] for name, text in wanted.items()}
+        found = {name: own_type(text, schema) or types[text] for name, text in wanted.items()}
         for name, text in wanted.items():
             self._checked.types[text, _shown(schema)] = found[name]
             if found[name] == "text":
@@ -521,14 +570,16 @@ class _Checker:
         from pyspark.errors import PySparkException
 
         functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
-        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as {n}" for n, t in schema.items()))
+        empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as `{n}`" for n, t in schema.items()))
         try:
             asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
             found = asked.schema
         except PySparkException as error:
             if len(texts) == 1:
                 hint = str(error).splitlines()[0]
-                raise BadInput(f"{where}: {texts[0]!r} is refused by Spark.", hint=hint) from error
+                raise BadInput(
+                    f"{where}: {texts[0]!r} is refused by Spark.", hint=hint, code="bad-expression", found=texts[0]
+                ) from error
             return [self._spark_types(where, schema, [text])[0] for text in texts]
         if not _is_deterministic(asked):
             raise BadInput(
@@ -536,7 +587,22 @@ class _Checker:
                 hint="A network must give the same results when it runs again.",
             )
         types = [column.dataType.simpleString() for column in found]
-        return [_ours(f"{where}: {text!r}", type_) for text, type_ in zip(texts, types, strict=True)]
+        return [_ours(where, text, type_) for text, type_ in zip(texts, types, strict=True)]
+
+
+def own_type(text: str, schema: Schema) -> str | None:
+    """Return the type of an expression that is nothing but a column; None if it is more.
+
+    >>> own_type("speed", {"speed": "integer"}), own_type("speed + 1", {"speed": "integer"})
+    ('integer', None)
+    """
+    name = expressions.bare(text)
+    return None if name is None else schema.get(name)
+
+
+def _flat(side: str, column: str) -> str:
+    """A column of one side of a join, as one name."""
+    return expressions.column(f"{side}_{column}")
 
 
 def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
@@ -544,7 +610,7 @@ def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
     try:
         return read(text)
     except BadInput as error:
-        raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+        raise BadInput(f"{where}: {error.message}", hint=error.hint, code="bad-expression", found=text) from error
 
 
 def _type_without_spark(text: str, schema: Schema) -> str:
@@ -562,12 +628,17 @@ def _is_deterministic(frame: Any) -> bool:
     return bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
-def _ours(where: str, spark_type: str) -> str:
-    """Our name of one of Spark's types."""
-    plain = "double" if spark_type.startswith("decimal") else spark_type
-    if plain not in _OURS:
-        raise BadInput(f"{where} is of type {plain}.", hint=f"A column is one of: {', '.join(TYPES)}.")
-    return _OURS[plain]
+def _ours(where: str, text: str, found: str) -> str:
+    """Our name of the type that Spark gives an expression."""
+    plain = plain_type("double" if found.startswith("decimal") else found)
+    if plain not in TYPES:
+        raise BadInput(
+            f"{where}: {text!r} is of type {found}.",
+            hint=f"A column is one of: {', '.join(TYPES.values())}.",
+            code="bad-expression",
+            found=text,
+        )
+    return plain
 
 
 def _alike(one: Schema, other: Schema) -> bool:
@@ -577,4 +648,4 @@ def _alike(one: Schema, other: Schema) -> bool:
 
 
 def _shown(schema: Schema) -> str:
-    return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
+    return ", ".join(f"{name} {spark_type(type_)}" for name, type_ in schema.items())

@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
+from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, carried_in
 from slipstream._spark import class_archive, workers
 from slipstream._tools import child_processes, temporary
 from slipstream._tools.progress import say
@@ -344,8 +344,8 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 NOTHING_KEPT = "Nothing was kept. `slipstream doctor` checks memory and disk."
 #: and when one failed that resumes from its checkpoint
 RESUMES = "What was committed is kept, and the same command resumes there. `slipstream doctor` checks memory and disk."
-#: how the message begins when the cause is none that is known here
-TASK_FAILED = "A Spark task failed"
+#: the code of an error whose cause is none that is known here
+TASK_FAILED = "task-failed"
 
 #: what Spark says of files of a checkpoint that were cut short or changed
 _DAMAGED = re.compile(
@@ -380,7 +380,7 @@ def for_people(error: Exception, hint: str = NOTHING_KEPT, checkpoint: Path | No
     if isinstance(error, PySparkException | Py4JError):
         return _of_spark(_text_of(error), hint, checkpoint)
     if isinstance(error, ConnectionError):
-        return Unavailable("Spark's JVM has gone away.", hint=hint)
+        return Unavailable("Spark's JVM has gone away.", hint=hint, code="jvm-lost")
     if isinstance(error, OSError) and checkpoint is not None:
         return Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint)
     return None
@@ -395,35 +395,36 @@ def _text_of(error: Exception) -> str:
 
 
 def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
-    for kind in (BadArgument, BadInput, CheckFailed, Unavailable):
-        if ours := re.search(rf"^{kind.__module__}\.{kind.__name__}: (.*)\n?([A-Z`].*[.`])?$", text, re.MULTILINE):
-            # its own hint is on the next line; what follows a message without one are Java's frames
-            return kind(ours.group(1), hint=ours.group(2) or hint)
+    if ours := carried_in(text):
+        ours.hint = ours.hint or hint
+        return ours
     if "OutOfMemoryError" in text:
         return Unavailable(
             "Spark's JVM has run out of memory.",
             hint=f"{hint} SLIPSTREAM_DRIVER_MEMORY=4g, for example, gives it more.",
+            code="out-of-memory",
         )
-    for known, message in (
-        ("No space left on device", "The disk is full."),
-        ("Read-only file system", "The disk is read-only."),
-        ("Permission denied", "A folder may not be written."),
-        ("Py4JNetworkError", "Spark's JVM has gone away."),
-        ("Answer from Java side is empty", "Spark's JVM has gone away."),
-        ("does not exist in the JVM", "Spark's JVM has gone away."),
+    for known, message, code in (
+        ("No space left on device", "The disk is full.", "disk-full"),
+        ("Read-only file system", "The disk is read-only.", "disk-read-only"),
+        ("Permission denied", "A folder may not be written.", "permission-denied"),
+        ("Py4JNetworkError", "Spark's JVM has gone away.", "jvm-lost"),
+        ("Answer from Java side is empty", "Spark's JVM has gone away.", "jvm-lost"),
+        ("does not exist in the JVM", "Spark's JVM has gone away.", "jvm-lost"),
     ):
         if known in text:
-            return Unavailable(message, hint=hint)
+            return Unavailable(message, hint=hint, code=code)
     if checkpoint is not None and (found := _DAMAGED.search(text)):
         line = next((line for line in text.splitlines() if found.group(0).splitlines()[0] in line), "")
         return BadInput(
             f"{checkpoint}: damaged ({line.strip()[:300]}).",
             hint="Put its files back from a copy, or start afresh in another --out folder.",
+            code="damaged-checkpoint",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
     cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])
-    return Unavailable(f"{TASK_FAILED}: {cause}", hint=hint)
+    return Unavailable(f"A Spark task failed: {cause}", hint=hint, code=TASK_FAILED)
 
 
 #: signals that come in this many seconds are one: a terminal that is closed sends two

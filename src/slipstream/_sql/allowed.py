@@ -96,7 +96,7 @@ def read(text: str, own: Collection[str] = ()) -> exp.Expr:
     Traceback (most recent call last):
         ...
     slipstream._errors.BadInput: "reflect('java.lang.System', 'exit', 1)": the function 'reflect' may not be used.
-    docs/networks.md lists the functions; one of your own is registered by the file that --functions names.
+    docs/reference/expressions.md lists the functions; one of your own is registered by the file that --functions names.
     """
     found = words(text)
     _check_words(text, found, own)
@@ -225,8 +225,8 @@ def refuse_function(where: str, name: str, own: Collection[str] = ()) -> NoRetur
         guess = "An aggregate box is where tuples are counted or summed. "
     raise BadInput(
         f"{where}: the function {name[:60]!r} may not be used.",
-        hint=f"{guess}docs/networks.md lists the functions; one of your own is registered by the file that --functions "
-        "names.",
+        hint=f"{guess}docs/reference/expressions.md lists the functions; one of your own is registered by the file "
+        "that --functions names.",
     )
 
 

@@ -34,7 +34,7 @@ _WORD = re.compile(
     | (?P<comment>--|/\*)
     | (?P<number>(?:[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?[LSYDFlsydf]?)(?![\w.])
     | (?P<name>[^\W\d]\w*)
-    | (?P<quoted>`[\w ]+`)
+    | (?P<quoted>`[^`\\\x00-\x1f\x7f]+`)
     | (?P<text>'(?:[^'\\]|'')*'|"(?:[^"\\]|"")*")
     | (?P<mark><=>|<>|!=|==|<=|>=|\|\||[-+*/%=<>|&^~(),.])
     """,
@@ -205,7 +205,7 @@ def _refuse_place(text: str, place: int) -> None:
         "\\": "Write chr(92) for a backslash.",
         "'": "A text ends with the quote it began with, and has no backslash in it.",
         '"': "A text ends with the quote it began with, and has no backslash in it.",
-        "`": "A quoted name has letters, digits, underscores and blanks, and ends with `.",
+        "`": "A quoted name ends with `, and has neither ` nor a backslash in it.",
         ";": "A box takes one expression.",
     }
     if text[place] in ".0123456789":

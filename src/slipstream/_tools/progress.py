@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,6 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from slipstream._tools.background import Ended, beside
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 #: People read standard error; scripts read standard output.
 console = Console(stderr=True)
+#: what is said is also logged, for those who keep a log
+LOGGER = "slipstream"
 
 #: said where the machine code of kernels is not on the disk yet: after an installation
 COMPILING = "Compiling kernels (first time only) ..."
@@ -53,9 +58,30 @@ def bar(what: str, total: int) -> Iterator[Advance]:
         yield lambda n: progress.advance(task, n)
 
 
+_is_silent = ContextVar("_is_silent", default=False)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Say nothing while the block runs: a library does not talk on its own account.
+
+    >>> with silent():
+    ...     say("Starting Spark ...")
+    """
+    before = _is_silent.set(True)
+    try:
+        yield
+    finally:
+        _is_silent.reset(before)
+
+
 def say(text: str) -> None:
     """Tell the person at the terminal something; never mixed into a command's result."""
+    if _is_silent.get():
+        return
     console.print(text, highlight=False, soft_wrap=True)
+    if logging.getLogger().handlers:
+        logging.getLogger(LOGGER).info(Text.from_markup(text).plain)
 
 
 _begun: set[str] = set()

@@ -24,7 +24,7 @@ def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> 
     """Refuse a folder that is there already and not empty, or that cannot be made; makes nothing."""
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint)
+            raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint, code="exists")
     except OSError as error:
         raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a folder that can be written.") from error
     check_makeable(out, label=label)

@@ -175,7 +175,7 @@ function Inputs({ doc, id, shelf, onEdit }: Pick<Props, "doc" | "shelf" | "onEdi
 function BoxFields(props: Props & { id: string; name: string; box: m.Box; complaints: Complaint[] }) {
   const { doc, id, name, box, verdict, complaints, shelf, onEdit } = props;
   const set = (fields: Partial<Record<keyof m.Box, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
-  const wrong = (text: string) => complaints.some((one) => one.message.includes(`'${text}'`) || (one.column !== "" && new RegExp(`\\b${one.column}\\b`).test(text)));
+  const wrong = (text: string) => complaints.some((one) => one.expression === text || (one.column !== "" && new RegExp(`\\b${one.column}\\b`).test(text)));
   const inputs = m.inputsOf(doc, id);
   const known = inputs.map((arc) => Object.keys(verdict?.schemas[arc] ?? {}));
   const order = (field: "order" | "left" | "right", side: number, label: string) => (
@@ -327,7 +327,7 @@ function Check({ label, on, onChange }: { label: string; on: boolean | undefined
 }
 
 function OrderFields({ label, id, order, known, wrong, onChange }: { label: string; id: string; order: m.Order; known: string[]; wrong: Complaint[]; onChange: (order: m.Order) => void }) {
-  const bad = wrong.some((one) => one.message.toLowerCase().includes("order column") && one.message.includes(`'${order.on}'`));
+  const bad = wrong.some((one) => order.on !== "" && one.column === order.on);
   const set = (fields: Partial<m.Order>) => {
     const merged = { ...order, ...fields };
     onChange({ on: merged.on, ...(merged.slack ? { slack: merged.slack } : {}), ...(merged.group_by?.length ? { group_by: merged.group_by } : {}) });

@@ -14,6 +14,7 @@ export interface Complaint {
   message: string;
   hint: string;
   column: string;
+  expression: string;
 }
 export interface Verdict {
   complaints: Complaint[];

@@ -1,1 +1,1 @@
-"""The driver: a run delivered in real time to a folder, a topic, or a socket."""
+"""The driver: delivers a run in real time to a folder, a topic or a socket."""

@@ -1,6 +1,6 @@
 """Where the driver delivers to: a folder, a Kafka topic, a TCP client, standard output.
 
-Every destination takes a whole second and returns when it has left: renamed, acknowledged, or handed to the kernel.
+Every destination takes a whole second and returns once it is sent: renamed, acknowledged, or handed to the kernel.
 """
 
 from __future__ import annotations
@@ -21,35 +21,38 @@ from slipstream._tools.progress import say
 
 
 class Destination(ABC):
-    """Takes seconds in their order."""
+    """Takes seconds in order."""
 
     @abstractmethod
     def deliver(self, second: int, data: bytes) -> None:
-        """Send a second's tuples; they have left when this returns."""
+        """Send the tuples of a second; they are sent when this returns."""
 
-    def end(self) -> None:  # noqa: B027 - most say so by closing
-        """Tell whoever follows that nothing more will come."""
+    def end(self) -> None:  # noqa: B027 - for most, closing marks the end
+        """Mark the end of the stream."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is open."""
+        """Release connections."""
 
 
-class Folder(Destination):
-    """A file a second, renamed from a hidden name: who watches the folder sees whole files only."""
+class FolderDestination(Destination):
+    """Writes one file per second under a hidden name and renames it: readers only ever see whole files."""
 
     def __init__(self, path: Path, encoding: Encoding) -> None:
         try:
             path.mkdir(parents=True, exist_ok=True)
             occupied = any(path.iterdir())
         except OSError as error:
-            raise BadArgument(f"--to dir:{path}: {error.strerror}.", hint="Give a folder to write in.") from error
+            raise BadArgument(f"--to dir:{path}: {error.strerror}.", hint="Use a folder you can write to.") from error
         if occupied:
-            raise BadArgument(f"--to dir:{path}: not empty.", hint="Two runs in one folder cannot be told apart.")
+            raise BadArgument(
+                f"--to dir:{path}: the folder is not empty.",
+                hint="Use an empty folder: two runs in one folder cannot be distinguished.",
+            )
         self._path, self._suffix = path, encoding.suffix
 
     def deliver(self, second: int, data: bytes) -> None:
-        """Write the second's file."""
+        """Write the file of the second."""
         name = f"second-{second:06d}{self._suffix}"
         hidden = self._path / f".{name}.partial"
         try:
@@ -59,15 +62,15 @@ class Folder(Destination):
             raise Unavailable(f"--to dir:{self._path}: {error.strerror} at second {second}.") from error
 
     def end(self) -> None:
-        """A file beside the folder says that it will not grow."""
+        """Mark the folder as complete with a file next to it."""
         self._path.with_name(self._path.name + END_MARK).touch()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
-class Client(Destination):
-    """Waits for one client on a TCP port, and sends it everything."""
+class TcpDestination(Destination):
+    """Waits for one client on a TCP port and sends it everything."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = f"{host}:{port}"
@@ -77,96 +80,96 @@ class Client(Destination):
                 self._socket, _ = server.accept()
         except OSError as error:
             raise Unavailable(
-                f"--to tcp:{self._address}: {error.strerror}.", hint="Is the port in use? Choose another one."
+                f"--to tcp:{self._address}: {error.strerror}.", hint="If the port is in use, choose another one."
             ) from error
 
     def deliver(self, second: int, data: bytes) -> None:
-        """Hand the second to the kernel, which sends it on."""
+        """Hand the second to the kernel."""
         try:
             self._socket.sendall(data)
         except OSError as error:
             raise Unavailable(
-                f"--to tcp:{self._address}: the client went away at second {second}.",
-                hint="The run is void; start the client and the driver again.",
+                f"--to tcp:{self._address}: the client disconnected at second {second}.",
+                hint="The run is void; restart the client and the driver.",
             ) from error
 
     def close(self) -> None:
-        """Tell the client that there is no more."""
+        """Disconnect the client."""
         self._socket.close()
 
 
-class Output(Destination):
-    """Standard output."""
+class StdoutDestination(Destination):
+    """Prints to standard output."""
 
     def deliver(self, second: int, data: bytes) -> None:
-        """Print the second's tuples."""
+        """Print the tuples of the second."""
         del second
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
     def close(self) -> None:
-        """Standard output stays open."""
+        """Do nothing: standard output stays open."""
 
 
-class Topic(Destination):
-    """A Kafka topic: a message a tuple, all on partition 0, where Kafka keeps their order."""
+class TopicDestination(Destination):
+    """Sends one message per tuple to a Kafka topic, all to partition 0, where Kafka keeps their order."""
 
     def __init__(self, topic: kafka.Topic, encoding: Encoding) -> None:
         from confluent_kafka import KafkaException, Producer
 
         self._where, self._topic, self._messages = str(topic), topic.name, encoding.messages
-        self._refused: str = ""
+        self._error: str = ""
         settings = {
-            "enable.idempotence": True,  # acknowledged once, in order, also when a send is tried again
+            "enable.idempotence": True,  # retries neither duplicate nor reorder messages
             "linger.ms": 5,
             "compression.type": "lz4",
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
             "message.timeout.ms": kafka.PATIENCE * 1000,
         }
-        self._producer: Any = Producer(topic.client(**settings), logger=_silent())
+        self._producer: Any = Producer(topic.client(**settings), logger=_silent_logger())
         try:
             self._producer.list_topics(topic.name, timeout=kafka.PATIENCE)
         except KafkaException as error:
             raise Unavailable(
-                f"--to {self._where}: no broker answers ({error.args[0].str()}).",
-                hint="Start it: scripts/kafka.sh start",
+                f"--to {self._where}: the broker does not respond ({error.args[0].str()}).",
+                hint="Start it with: scripts/kafka.sh start",
             ) from error
 
     def deliver(self, second: int, data: bytes) -> None:
-        """Send the second's messages and wait until the broker has them all."""
+        """Send the messages of the second and wait until the broker has acknowledged all of them."""
         produce: Callable[..., None] = self._producer.produce
         for message in self._messages(data):
             self._produce(produce, message)
         waiting = self._producer.flush(kafka.PATIENCE)
-        if waiting or self._refused:
+        if waiting or self._error:
             raise Unavailable(
-                f"--to {self._where}: the broker took no more at second {second} ({self._refused or 'no answer'}).",
-                hint="The run is void; start the broker and the driver again.",
+                f"--to {self._where}: the broker failed at second {second} ({self._error or 'no response'}).",
+                hint="The run is void; restart the broker and the driver.",
             )
 
     def _produce(self, produce: Callable[..., None], message: bytes) -> None:
         try:
-            produce(self._topic, message, partition=0, on_delivery=self._heard)
+            produce(self._topic, message, partition=0, on_delivery=self._note_delivery)
         except BufferError:
             self._producer.flush(kafka.PATIENCE)
-            produce(self._topic, message, partition=0, on_delivery=self._heard)
+            produce(self._topic, message, partition=0, on_delivery=self._note_delivery)
 
-    def _heard(self, error: Any, _message: Any) -> None:
+    def _note_delivery(self, error: Any, _message: Any) -> None:
         if error is not None:
-            self._refused = error.str()
+            self._error = error.str()
 
     def end(self) -> None:
-        """An empty message says that it was the last."""
+        """Send an empty message as the last one."""
         self._produce(self._producer.produce, b"")
         self._producer.flush(kafka.PATIENCE)
 
     def close(self) -> None:
-        """Every second was flushed; nothing is left."""
+        """Do nothing: every second was flushed."""
 
 
-def _silent() -> Any:
-    """librdkafka repeats each failed connection on standard error; the driver says it once."""
+def _silent_logger() -> Any:
+    """Return a logger that drops librdkafka's repeated connection errors; the driver reports each error once."""
     import logging
 
     logger = logging.getLogger("slipstream.kafka")
@@ -175,16 +178,16 @@ def _silent() -> Any:
     return logger
 
 
-def destination(text: str, encoding: Encoding) -> Destination:
-    """The destination that ``--to`` names."""
+def open_destination(text: str, encoding: Encoding) -> Destination:
+    """Open the destination that ``--to`` names."""
     if text == "stdout":
-        return Output()
+        return StdoutDestination()
     if match := re.fullmatch(r"dir:(.+)", text):
-        return Folder(Path(match[1]), encoding)
+        return FolderDestination(Path(match[1]), encoding)
     if match := re.fullmatch(r"tcp:([^/]+):(\d{1,5})", text):
-        return Client(match[1], int(match[2]))
+        return TcpDestination(match[1], int(match[2]))
     if text.startswith("kafka:"):
-        return Topic(kafka.Topic.parse(text), encoding)
+        return TopicDestination(kafka.Topic.parse(text), encoding)
     raise BadArgument(
-        f"--to {text}: not a destination.", hint="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout."
+        f"--to {text}: not a destination.", hint="Use dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout."
     )

@@ -1,8 +1,8 @@
-"""Delivers a run in real time: every tuple leaves in its second.
+"""Deliver a run in real time: every tuple is sent in its second.
 
-A reader prepares seconds ahead of time in a thread of its own (reading Parquet and encoding happen outside Python's
-lock), the driver waits for each second and hands it over whole. What it measures is its own lateness: a run whose
-tuples left late says nothing about the engine, and is void.
+A reader thread prepares seconds ahead of time (reading Parquet and encoding release Python's lock); the driver waits
+for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run says nothing
+about the engine, and is void.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._tools.progress import bar
 
-#: a driver that is later than this makes the run void
+#: a driver that lags more than this, in seconds, voids the run
 MAX_LAG = 1.0
 #: seconds prepared ahead of the clock
 AHEAD = 90
@@ -33,10 +33,10 @@ Encode = Callable[[pa.Table], bytes]
 
 
 @dataclass(frozen=True)
-class Plan:
+class DrivePlan:
     """Which seconds to deliver, and how fast: ``speed`` 2 is twice real time, 0 as fast as possible.
 
-    The seconds from ``first`` to ``start`` are delivered at once; those before ``first`` are not.
+    The seconds from ``first`` to ``start`` are delivered immediately; those before ``first`` are skipped.
     """
 
     start: int
@@ -45,8 +45,8 @@ class Plan:
     first: int = 0
 
     @classmethod
-    def of(cls, run: Run, speed: float, fast_forward_to: int, until: int | None) -> Plan:
-        """A plan that fits ``run``."""
+    def for_run(cls, run: Run, speed: float, fast_forward_to: int, until: int | None) -> DrivePlan:
+        """Return a plan for ``run``; reject seconds outside it."""
         end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
         if not 0 <= fast_forward_to <= end:
             raise BadArgument(
@@ -57,33 +57,33 @@ class Plan:
 
 
 class Pace:
-    """A plan's clock, which starts when the first second after the fast-forward is due."""
+    """The clock of a plan, which starts when the first second after the fast-forward is due."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: DrivePlan) -> None:
         self._plan = plan
         self._clock: Clock | None = None
 
     @property
     def started(self) -> bool:
-        """Whether the fast-forward is over and the clock runs; without a speed it never does."""
+        """Whether the clock is running: after the fast-forward, and never without a speed."""
         return self._clock is not None
 
     @property
     def epoch_ms(self) -> int:
-        """The wall clock at second 0 of the run; 0 before the clock runs."""
+        """The wall clock time at second 0 of the run; 0 before the clock starts."""
         return round(self._clock.origin_ms - 1000 * self._plan.start / self._plan.speed) if self._clock else 0
 
     def start(self) -> None:
-        """It is now the first second to be delivered on time."""
+        """Start the clock: the first second to be delivered on time is now."""
         self._clock = Clock.starting(self._plan.speed, self._plan.start)
 
-    def late(self, second: int) -> float:
-        """How long ago ``second`` was due, in seconds of the wall clock; negative if it is still to come."""
+    def lag(self, second: int) -> float:
+        """Return how long ago ``second`` was due, in seconds of the wall clock; negative if it is still ahead."""
         assert self._clock is not None
         return (self._clock.now_ms() / 1000 - second) / self._plan.speed
 
     def emit(self, second: int) -> float:
-        """The second of the run at this moment; for what was fast-forwarded, the ``second`` of the tuple itself."""
+        """Return the current second of the run; for a fast-forwarded tuple, its own ``second``."""
         if self._clock is None or second < self._plan.start:
             return float(second)
         return self._clock.now_ms() / 1000
@@ -91,17 +91,17 @@ class Pace:
 
 @dataclass(frozen=True)
 class Drive:
-    """What a drive did; lags are seconds of the wall clock."""
+    """The result of a drive; lags are in seconds of the wall clock."""
 
     tuples: int
     seconds: int  # of the run
-    fast_forwarded: int  # seconds that were delivered at once
+    fast_forwarded: int  # seconds that were delivered immediately
     speed: float
     took: float
     max_lag: float
     p99_lag: float
-    latest_second: int  # the one that left with the largest lag
-    origin_epoch_ms: int  # the wall clock at second 0 of the run
+    latest_second: int  # the second with the largest lag
+    origin_epoch_ms: int  # the wall clock time at second 0 of the run
 
     @property
     def void(self) -> bool:
@@ -109,14 +109,14 @@ class Drive:
         return self.max_lag > MAX_LAG
 
     def to_dict(self) -> dict[str, Any]:
-        """For people and scripts."""
+        """Return it as JSON values."""
         return {**asdict(self), "void": self.void}
 
 
 def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
-    """Every second before ``end`` that has tuples, with all of them: as the lines stood, else by expressway.
+    """Return every second before ``end`` that has tuples, with all of them: in line order if known, else by expressway.
 
-    It begins with the minute of second ``begin``.
+    Starts with the minute of second ``begin``.
     """
     by_line = run.manifest.has_lines and run.copies == 1
     for minute in range(begin // MINUTE, -(-end // MINUTE)):
@@ -132,10 +132,12 @@ def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Tab
                 yield int(second), table.slice(first, last - first)
 
 
-def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Generator[tuple[int, int, bytes], None, None]:
-    """(second, tuples, bytes), prepared in a thread; what goes wrong there is raised here.
+def prepare_ahead(
+    seconds: Iterator[tuple[int, pa.Table]], encode: Encode
+) -> Generator[tuple[int, int, bytes], None, None]:
+    """Return (second, tuples, bytes), prepared in a thread; errors of the thread are raised here.
 
-    Close it if it may not be used up: a thread that is inside Arrow when Python ends takes the process down with it.
+    Close it if it may not be exhausted: a thread inside Arrow crashes the process when Python exits.
     """
     ready: queue.Queue[tuple[int, int, bytes] | BaseException | None] = queue.Queue(AHEAD)
     stop = threading.Event()
@@ -158,7 +160,7 @@ def ahead(seconds: Iterator[tuple[int, pa.Table]], encode: Encode) -> Generator[
             yield item
     finally:
         stop.set()
-        if worker.is_alive():  # not if its very start was interrupted
+        if worker.is_alive():  # it is not if its start was interrupted
             worker.join()
 
 
@@ -172,20 +174,20 @@ def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
     return False
 
 
-def drive(run: Run, plan: Plan, encode: Encode, to: Destination, pace: Pace | None = None) -> Drive:
-    """Deliver ``run`` as planned; ``pace`` is for those who want to know the time of the run meanwhile."""
+def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace | None = None) -> Drive:
+    """Deliver ``run`` as planned; pass ``pace`` to read the time of the run meanwhile."""
     pace = pace or Pace(plan)
     began = time.monotonic()
     tuples = 0
     lags = {plan.start: 0.0}
-    prepared = ahead(seconds_of(run, plan.end, plan.first), encode)
+    prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode)
     with closing(prepared), bar("seconds", plan.end) as advance:
         for second, count, data in prepared:
             if plan.speed and second >= plan.start:
                 _wait_for(pace, second)
             to.deliver(second, data)
             if pace.started:
-                lags[second] = pace.late(second)
+                lags[second] = pace.lag(second)
             tuples += count
             advance(1)
     latest = max(lags, key=lags.__getitem__)
@@ -205,5 +207,5 @@ def drive(run: Run, plan: Plan, encode: Encode, to: Destination, pace: Pace | No
 def _wait_for(pace: Pace, second: int) -> None:
     if not pace.started:
         pace.start()
-    if (early := -pace.late(second)) > 0:
+    if (early := -pace.lag(second)) > 0:
         time.sleep(early)

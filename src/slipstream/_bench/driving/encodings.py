@@ -1,7 +1,7 @@
-"""How tuples look on the wire; a whole second is encoded at once.
+"""Encodings of tuples on the wire; a whole second is encoded at once.
 
 An encoding turns a table of tuples into bytes for a file or a socket, and splits those bytes into messages for a
-broker. ``ENCODINGS`` is open: who has another form registers it there.
+broker. Register further encodings in ``ENCODINGS``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from slipstream._feeds.tuples import FIELDS
 
 @dataclass(frozen=True)
 class Encoding:
-    """A form of tuples: what files of it are called, the bytes of a table, and the messages in such bytes."""
+    """An encoding: the suffix of its files, the bytes of a table, and the messages in such bytes."""
 
     suffix: str
     encode: Callable[[pa.Table], bytes]
@@ -28,7 +28,7 @@ class Encoding:
 
 
 def encode_text(tuples: pa.Table) -> bytes:
-    """Linear Road text, a line a tuple.
+    """Encode as Linear Road text, one line per tuple.
 
     >>> encode_text(pa.table({name: pa.array([7], pa.int32()) for name in FIELDS}))
     b'7,7,7,7,7,7,7,7,7,7,7,7,7,7,7\\n'
@@ -39,7 +39,7 @@ def encode_text(tuples: pa.Table) -> bytes:
 
 
 def encode_json(tuples: pa.Table) -> bytes:
-    """An object a line, with the fifteen field names.
+    """Encode as one JSON object per line, with the fifteen field names.
 
     >>> encode_json(pa.table({name: pa.array([7], pa.int32()) for name in FIELDS}))[:20]
     b'{"type":7,"time":7,"'
@@ -54,7 +54,7 @@ def encode_json(tuples: pa.Table) -> bytes:
 
 
 def encode_train(tuples: pa.Table) -> bytes:
-    """The second as one train, the form in which tuples travel through the toll engine."""
+    """Encode the second as one train, the form that the toll engine uses internally."""
     return frame({name: tuples.column(name).to_numpy() for name in FIELDS})
 
 
@@ -65,8 +65,8 @@ ENCODINGS = {
 }
 
 
-def encoding(name: str) -> Encoding:
-    """The encoding called ``name``."""
+def find_encoding(name: str) -> Encoding:
+    """Return the encoding called ``name``."""
     if name not in ENCODINGS:
-        raise BadArgument(f"--format {name}: no such encoding.", hint=f"There are: {', '.join(ENCODINGS)}.")
+        raise BadArgument(f"--format {name}: no such encoding.", hint=f"Use one of: {', '.join(ENCODINGS)}.")
     return ENCODINGS[name]

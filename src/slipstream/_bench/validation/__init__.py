@@ -1,1 +1,1 @@
-"""The validator: what a correct engine answers, and how an engine's answers compare."""
+"""The validator: computes what a correct engine answers, and compares an engine's answers with it."""

@@ -1,12 +1,11 @@
-"""Expected and given answers side by side: what is missing, extra, wrong, late or duplicated.
+"""Compare expected and given answers: which are missing, extra, wrong, late or duplicated.
 
-All comparison is one grouping of both by what they answer; only counts and the first examples leave the cluster. An
+The comparison is one grouping of both by what they answer; only counts and the first examples leave the cluster. An
 answer within its tolerance (a balance up to 60 s old, a travel time within 5 %) is first replaced by the exact one, so
 that one comparison serves all kinds.
 
-Of a multiplied run the copies are first folded onto the stored part, where each answer must come once from every copy.
-Only what does not fit is taken apart and compared copy by copy: a clean output of 500 copies is checked at the price of
-reading it.
+The copies of a multiplied run are first folded onto the stored part, where each answer must occur once per copy. Only
+what does not fit is then compared copy by copy: checking a clean output of 500 copies costs no more than reading it.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from (
 )
 """
 
-# Expected tuples have neither emit_ms nor copy. Usually both counts are 1 and least and greatest values are the same.
+# Expected tuples have neither emit_ms nor copy. Usually both counts are 1, and smallest and largest values are equal.
 COMPARED = """
 select kind, id, time, count_if(emit_ms is null) as asked, count(emit_ms) as given,
   min(if(emit_ms is null, a, null)) as want_a, max(if(emit_ms is null, a, null)) as want_a2,
@@ -92,7 +91,7 @@ order by kind, problem, place
 
 @dataclass(frozen=True)
 class Scope:
-    """What of an output is judged; ``cut`` when what comes at or after ``until`` is none of our business."""
+    """Which part of an output is judged; ``cut`` if answers at or after ``until`` are ignored."""
 
     kinds: tuple[int, ...]
     since: int
@@ -100,22 +99,22 @@ class Scope:
     cut: bool
     timed: bool
 
-    def of(self, frame: DataFrame) -> DataFrame:
-        """The part of answers, expected or given, that is judged."""
+    def select(self, frame: DataFrame) -> DataFrame:
+        """Return the part of some answers, expected or given, that is judged."""
         kinds = ", ".join(map(str, self.kinds))
         part = frame.where(f"time >= {self.since} and kind in ({kinds})")
         return part.where(f"time < {self.until}") if self.cut else part
 
 
 class Comparison:
-    """The comparison of what an engine gave with what was asked for, within a scope."""
+    """Compares the answers of an engine with the expected ones, within a scope."""
 
     def __init__(self, answers: CorrectAnswers, given: DataFrame, scope: Scope) -> None:
         self.answers, self.scope, self.space = answers, scope, answers.space
         self._given = given
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """By kind: how many were expected and given, and how many have which problem."""
+        """Return by kind how many were expected and given, and how many have which problem."""
         names = ["asked as expected", "given", *PROBLEMS]
         sums = ", ".join(f"sum({name.split()[0]}) as {name.split()[-1]}" for name in names)
         counts: dict[int, Counter[str]] = {}
@@ -126,7 +125,7 @@ class Comparison:
         return {kind: dict(count) for kind, count in counts.items()}
 
     def examples(self, most: int) -> list[Row]:
-        """The first ``most`` answers of each kind with each problem."""
+        """Return the first ``most`` answers of each kind with each problem."""
         problems = ", ".join(f"if({problem} > 0, '{problem}', null)" for problem in PROBLEMS)
         return self.space.sql(EXAMPLES, judged=self._judged, problems=problems, most=most).collect()
 
@@ -135,7 +134,7 @@ class Comparison:
         expected, given = self._expected, self._exact
         if self._folds:
             odd = self._folded.where("not fits").select("kind", "id", "time")
-            expected = self.answers.presented(expected.join(odd, ["kind", "id", "time"], "left_semi"))
+            expected = self.answers.repeat_for_copies(expected.join(odd, ["kind", "id", "time"], "left_semi"))
             given = given.join(odd.withColumnRenamed("id", "stored"), ["kind", "stored", "time"], "left_semi")
         return self.space.sql(JUDGED, compared=self._compared(expected, given), response_times=self._timed)
 
@@ -160,7 +159,7 @@ class Comparison:
         )
 
     def _fitting(self) -> dict[int, int]:
-        """How many answers of each kind fit in all copies."""
+        """Return how many answers of each kind are correct in all copies."""
         if not self._folds:
             return {}
         rows = self._folded.where("fits").groupBy("kind").count().collect()
@@ -172,7 +171,7 @@ class Comparison:
 
     @cached_property
     def _expected(self) -> DataFrame:
-        return self.scope.of(self.answers.stored)
+        return self.scope.select(self.answers.stored)
 
     def _compared(self, expected: DataFrame, given: DataFrame) -> DataFrame:
         limits = ", ".join(f"{kind}, {limit}" for kind, limit in enumerate(self.answers.edition.limits))
@@ -182,7 +181,7 @@ class Comparison:
 
     @cached_property
     def _exact(self) -> DataFrame:
-        """What was given, with answers inside their tolerance made exact, and which copy of what they answer."""
+        """The given answers, exact where within tolerance, with their copy and the stored id."""
         numbered = self._given.selectExpr("*", "monotonically_increasing_id() as uid")
         balances = self.space.sql(
             WITHIN_60_SECONDS,

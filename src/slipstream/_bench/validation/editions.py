@@ -1,4 +1,4 @@
-"""The editions of Linear Road as the validator knows them: docs/reference/linear-road.md in numbers."""
+"""The editions of Linear Road for the validator: the numbers of docs/reference/linear-road.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from slipstream._errors import BadArgument
 
 TOLL, ALERT, BALANCE, EXPENDITURE, TRAVEL_TIME = range(5)
 
-#: names people see for the kinds of output
+#: display names of the kinds of answers
 ANSWERS = {
     TOLL: "toll notification",
     ALERT: "accident alert",
@@ -50,12 +50,12 @@ EDITIONS = {
 }
 
 
-def edition(name: str) -> Edition:
-    """The edition called ``name``.
+def find_edition(name: str) -> Edition:
+    """Return the edition called ``name``.
 
-    >>> edition("2004").limits
+    >>> find_edition("2004").limits
     (5, 5, 5, 10, 30)
     """
     if name not in EDITIONS:
-        raise BadArgument(f"--rules {name}: no such rule set.", hint=f"There are: {', '.join(EDITIONS)}.")
+        raise BadArgument(f"--rules {name}: no such rule set.", hint=f"Use one of: {', '.join(EDITIONS)}.")
     return EDITIONS[name]

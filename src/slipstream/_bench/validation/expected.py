@@ -1,10 +1,10 @@
-"""What a correct engine answers to a run: Linear Road as set-based SQL over all of it.
+"""What a correct engine answers to a run: Linear Road as set-based SQL over the whole run.
 
-Another algorithm than a stream engine's on purpose. Nothing goes tuple by tuple and no state is carried: reports are
-sorted by vehicle once, windows look one report back and ahead, minutes are joined with minutes. The rules
-are in docs/reference/linear-road.md; each query below is one of its paragraphs.
+Deliberately not a stream engine's algorithm. Nothing is processed tuple by tuple and no state is carried: reports are
+sorted by vehicle once, windows look one report back and ahead, minutes are joined with minutes. The rules are in
+docs/reference/linear-road.md; each query below is one of its paragraphs.
 
-A multiplied run's copies do not meet, so its answers are those of the stored run, shifted.
+Copies of a multiplied run do not interact, so its answers are those of the stored run, shifted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream._bench.validation.editions import ALERT, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
-from slipstream._bench.validation.sql_workspace import Workspace
+from slipstream._bench.validation.sql_workspace import SqlWorkspace
 from slipstream._bench.validation.travel import COLUMNS as TRAVEL_COLUMNS
 from slipstream._bench.validation.travel import answer_journeys
 from slipstream._feeds.run import Run
@@ -25,10 +25,10 @@ from slipstream._feeds.tuples import CARRIES, FIELDS, MILE, POSITION, RANGES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: a table of prices up to this many rows is sent to every task instead of being shuffled with the reports
+#: a table of prices up to this many rows is broadcast instead of shuffled with the reports
 BROADCAST_ROWS = 4_000_000
 
-STEPS_THAT_TAKE_LONG = ("track", "prices", "stays", "charges", "balances", "travel_times")
+SLOW_STEPS = ("track", "prices", "stays", "charges", "balances", "travel_times")
 
 # Two reports of one vehicle on one expressway in one second: the smallest is kept.
 REPORTS = """
@@ -40,7 +40,7 @@ from (
 where rival is null or rival <> time
 """
 
-BESIDE = """
+NEIGHBOURS = """
 select *, lag(time) over w as last_time, lag(dir) over w as last_dir,
   lag(lane) over w as last_lane, lag(seg) over w as last_seg, lag(pos) over w as last_pos,
   lead(time) over w as next_time
@@ -51,7 +51,7 @@ window w as (partition by vid, xway order by time)
 TRIPS = """
 select *, last_time is null or time - last_time > 30 or dir <> last_dir
   or (last_lane = 4 and lane <> 4) as new_trip
-from {beside}
+from {neighbours}
 """
 
 STEPS = """
@@ -60,8 +60,8 @@ select *, new_trip or seg <> last_seg as entered,
 from {trips}
 """
 
-# Stopped from the fourth report at a place on: three in a row that stand. `stop` is the place of a stopped vehicle in a
-# travel lane, held until `stop_until`; `trip` is the second in which the trip started.
+# Stopped from the fourth report at a place on: three consecutive reports that stand. `stop` is the place of a stopped
+# vehicle in a travel lane, valid until `stop_until`; `trip` is the second in which the trip started.
 TRACK = """
 select vid, time, spd, xway, dir, seg, lane, new_trip, entered,
   if(stopped and lane between 1 and 3, pos, null) as stop,
@@ -86,7 +86,7 @@ from (
 group by minute, xway, dir, seg
 """
 
-# A minute's statistics serve the five minutes after it; its cars only the next one.
+# The speeds of a minute count for the following five minutes; its cars only for the next one.
 LATEST_SPEEDS = """
 select minute + back as minute, xway, dir, seg, cast(floor(avg(speed) + 1e-9) as int) as lav,
   max(if(back = 1, cars, 0)) as cars
@@ -94,7 +94,7 @@ from {statistics} lateral view explode(sequence(1, 5)) as back
 group by 1, 2, 3, 4
 """
 
-# All vehicles stopped at a place, second by second; an accident needs two, and one of them reporting.
+# All vehicles stopped at a place, second by second; an accident requires two, one of them reporting.
 ACCIDENTS = """
 select distinct cast(second div 60 + 1 as int) as minute, xway, dir, cast(stop div {mile} as int) as seg
 from (
@@ -122,7 +122,7 @@ select minute, xway, dir, seg, coalesce(lav, -1) as lav, alert,
 from {latest_speeds} full outer join {affected} using (minute, xway, dir, seg)
 """
 
-# The first report of every stay in a segment, with what it costs and when the vehicle moved on.
+# The first report of every stay in a segment, with its price and when the vehicle moved on.
 STAYS = """
 select {hint} vid, time, lane, coalesce(lav, -1) as lav, coalesce(toll, 0) as toll, alert,
   lead(time) over w as left_at, lead(new_trip) over w as lost
@@ -169,7 +169,7 @@ from {answers} cross join (select cast(id as int) as copy from range({copies}))
 
 
 def is_valid() -> str:
-    """The SQL condition under which a tuple is not rejected on its own account."""
+    """Return the SQL condition for a tuple to be valid by itself."""
     kinds = []
     for kind, names in CARRIES.items():
         ranges = [f"{name} between {RANGES[name].least} and {RANGES[name].most}" for name in names]
@@ -179,9 +179,9 @@ def is_valid() -> str:
 
 
 def rows_to_sort(run: Run, seconds: int) -> int:
-    """The most rows that are sorted at once: tuples that answers are computed from, or answers of so many seconds.
+    """Estimate the most rows sorted at once: the tuples that answers are computed from, or the answers.
 
-    Cars of free roads enter a segment with every other report, so about every other tuple has an answer.
+    On a free road, cars enter a segment with every other report, so about every other tuple has an answer.
     """
     tuples = sum(run.manifest.counts.values())
     return max(tuples // run.copies, tuples * seconds // run.manifest.seconds // 2)
@@ -189,51 +189,51 @@ def rows_to_sort(run: Run, seconds: int) -> int:
 
 @dataclass
 class CorrectAnswers:
-    """The answers to a run, computed when asked for; what several answers need is kept in the workspace."""
+    """The answers to a run, computed on demand; intermediate results that are used several times are cached."""
 
-    space: Workspace
+    space: SqlWorkspace
     run: Run
     edition: Edition
     until: int | None = None
 
     @property
     def copies(self) -> int:
-        """How many times the answers of the computed part repeat."""
+        """How many times the answers of the stored run repeat."""
         return self.run.copies
 
     @property
     def stored_id(self) -> str:
-        """The SQL that leads from a request ``o.id`` of a copy to that of the computed part."""
+        """The SQL expression that maps a request ``o.id`` of a copy to the stored run."""
         return "o.id" if self.copies == 1 else f"(o.id % {self.run.manifest.qid_stride})"
 
     @property
     def history(self) -> Path:
-        """Where the run's history lies, if it has one."""
+        """The folder of the run's history, if it has one."""
         return self.run.path / "history"
 
     @cached_property
     def tuples(self) -> DataFrame:
-        """Everything an engine must not reject on its own account."""
+        """All tuples that are valid by themselves."""
         valid = self.run.multiplied(1).dataframe(self.space.spark).where(is_valid())
         return valid if self.until is None else valid.where(f"time < {self.until}")
 
     @cached_property
     def requests(self) -> DataFrame:
-        """Requests without exact duplicates, numbered because nothing else need tell two of them apart."""
+        """Requests without exact duplicates; numbered, as nothing else is sure to distinguish two of them."""
         requests = self.tuples.where("type <> 0").dropDuplicates(list(FIELDS))
         return self.space.keep(requests.selectExpr("*", "monotonically_increasing_id() as number"))
 
     @cached_property
     def track(self) -> DataFrame:
-        """Reports by vehicle and time, with what the report before tells about them."""
-        beside = self.space.sql(BESIDE, reports=self.space.sql(REPORTS, tuples=self.tuples))
-        steps = self.space.sql(STEPS, trips=self.space.sql(TRIPS, beside=beside))
+        """Reports by vehicle and time, with what follows from the previous report."""
+        neighbours = self.space.sql(NEIGHBOURS, reports=self.space.sql(REPORTS, tuples=self.tuples))
+        steps = self.space.sql(STEPS, trips=self.space.sql(TRIPS, neighbours=neighbours))
         trip = TRIP_START if self.edition.base_credit else "cast(null as int)"
         return self.space.keep(self.space.sql(TRACK, steps=steps, trip=trip))
 
     @cached_property
     def affected(self) -> DataFrame:
-        """Segments shortly before an accident, by minute, with the nearest accident's segment."""
+        """Segments shortly before an accident, by minute, with the segment of the nearest accident."""
         accidents = self.space.sql(ACCIDENTS, track=self.track, mile=MILE)
         return self.space.keep(
             self.space.sql(AFFECTED, accidents=accidents, accident_minutes=self.edition.accident_minutes)
@@ -255,13 +255,13 @@ class CorrectAnswers:
 
     @cached_property
     def stays(self) -> DataFrame:
-        """One row for every stay of a vehicle in a segment."""
+        """One row per stay of a vehicle in a segment."""
         hint = "/*+ broadcast(prices) */" if self.prices.count() <= BROADCAST_ROWS else ""
         return self.space.keep(self.space.sql(STAYS, track=self.track, prices=self.prices, hint=hint))
 
     @cached_property
     def charges(self) -> DataFrame:
-        """What was put on accounts (vid, time, toll); credits are negative."""
+        """What was charged to accounts (vid, time, toll); credits are negative."""
         charges = self.space.sql(CHARGES, stays=self.stays)
         if self.edition.frequent_traveller is not None:
             charges = self.space.sql(DISCOUNTED, charges=charges, frequent_traveller=self.edition.frequent_traveller)
@@ -273,12 +273,12 @@ class CorrectAnswers:
 
     @cached_property
     def balances(self) -> DataFrame:
-        """Balance and, in 2003, expenditure requests with the balance as of their time (qid, time, vid, balance)."""
+        """Balance requests with the balance as of their time (qid, time, vid, balance)."""
         return self._balances("type = 2")
 
     def compute(self) -> Iterator[str]:
-        """Compute what takes long, step by step; says which step is done."""
-        for step in STEPS_THAT_TAKE_LONG:
+        """Compute the slow steps, and yield the name of each when it is done."""
+        for step in SLOW_STEPS:
             getattr(self, step).count()
             yield step
 
@@ -302,7 +302,7 @@ class CorrectAnswers:
 
     @cached_property
     def stored(self) -> DataFrame:
-        """All answers of the computed part: kind, id (vehicle or request), time, and the two values of its kind."""
+        """All answers to the stored run: kind, id (vehicle or request), time, and the two values of its kind."""
         notified = self.stays.where("lane <> 4")
         parts = [
             notified.selectExpr(f"{TOLL} as kind", "vid as id", "time", "cast(lav as bigint) as a", "toll as b"),
@@ -322,8 +322,8 @@ class CorrectAnswers:
             whole = whole.unionByName(part)
         return whole
 
-    def presented(self, stored: DataFrame) -> DataFrame:
-        """Answers of the computed part as all copies of the run give them."""
+    def repeat_for_copies(self, stored: DataFrame) -> DataFrame:
+        """Repeat answers to the stored run for all copies, with shifted ids."""
         if self.copies == 1:
             return stored
         manifest = self.run.manifest

@@ -1,14 +1,13 @@
-"""Reads what an engine put out, in any of the forms engines use, into one frame.
+"""Read an engine's output, in any supported format, into one DataFrame.
 
-- the folder of a toll job: a table of answers for each kind, and the journal that has the instant of every commit;
-- Parquet with the columns of ``COLUMNS``, which may also be in the names of folders (``emit_ms=5000/a.parquet``);
+- the folder of a toll job: a table of answers per kind, and the journal with the time of every commit;
+- Parquet with the columns of ``COLUMNS``, which may also be partition folders (``emit_ms=5000/a.parquet``);
 - text in the paper's order: ``0,VID,Time,Emit,Lav,Toll``, ``1,Time,Emit,VID,Seg``, ``2,Time,Emit,ResultTime,QID,Bal``,
   ``3,Time,Emit,QID,Bal``, ``4,Time,Emit,QID,TravelTime,Toll``;
 - text in the order of the benchmark's original validator, which swaps QID and ResultTime in type 2.
 
-``Emit`` in text is in seconds, with decimals if the engine has them. The frame has a row for every line: ``kind, id``
-(vehicle for kinds 0 and 1, request for the others), ``time, emit_ms, a, b`` and ``line``, the text of a row that cannot
-be read (null for one that can).
+``Emit`` in text is in seconds, optionally with decimals. The frame has a row per line: ``kind, id`` (vehicle for kinds
+0 and 1, request for the others), ``time, emit_ms, a, b`` and ``line``, the text of an unreadable row (otherwise null).
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from slipstream._errors import MALFORMED, BadArgument, BadInput
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the Parquet form; (a, b) by kind: (lav, toll), (seg, -1), (result time, balance), (balance, -1), (seconds, toll)
+#: the Parquet format; (a, b) by kind: (lav, toll), (seg, -1), (result time, balance), (balance, -1), (seconds, toll)
 COLUMNS = ("kind", "time", "emit_ms", "vid", "qid", "a", "b")
 
-#: the tables of a toll job: their kind, and the columns that hold id, a and b
+#: the tables of a toll job: their kind, and the columns of id, a and b
 TABLES = {
     "notifications": (0, "vid", "lav", "toll"),
     "alerts": (1, "vid", "seg", "-1"),
@@ -35,11 +34,11 @@ TABLES = {
     "travel_times": (4, "qid", "travel_time", "toll"),
 }
 
-_GIVE = "Give the file or folder an engine wrote its answers to."
+_GIVE = "Use the file or folder that an engine wrote its answers to."
 
 
 class Order(StrEnum):
-    """How the fields of a text line follow each other."""
+    """The order of the fields of a text line."""
 
     AUTO = "auto"
     PAPER = "paper"
@@ -50,7 +49,7 @@ _SPLIT = "split(translate(value, ' \\t\\r', ''), ',') as f"
 _WHOLE = "try_cast(get(f, {}) as bigint)"
 _EMIT = "cast(1000 * try_cast(get(f, {}) as decimal(18, 3)) as bigint)"
 
-# Of kind 0 the vehicle comes first; kinds 1 and 3 have one value less.
+# In kind 0 the vehicle comes first; kinds 1 and 3 have one value less.
 _FIELDS = (
     "try_cast(get(f, 0) as int) as kind",
     f"if(f[0] = '0', {_WHOLE.format(1)}, {{id}}) as id",
@@ -68,7 +67,7 @@ _READABLE = """whole and kind between 0 and 4 and id between 0 and 2147483647 an
 
 
 def check_outputs(paths: list[Path]) -> None:
-    """Refuse outputs that are not there, all of them at once, or that have nothing in them."""
+    """Reject outputs that do not exist, naming all of them, or that are empty."""
     if missing := [str(path) for path in paths if not path.exists()]:
         raise BadArgument(f"{', '.join(missing)}: no such OUTPUT.", hint=_GIVE)
     for path in paths:
@@ -76,7 +75,7 @@ def check_outputs(paths: list[Path]) -> None:
 
 
 def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFrame:
-    """All output tuples under ``paths``."""
+    """Return all output tuples under ``paths``."""
     check_outputs(paths)
     return reduce(lambda left, right: left.unionByName(right), [_read(spark, path, order) for path in paths])
 
@@ -84,20 +83,20 @@ def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFr
 def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
     found = _locate(path)
     if _is_job(found):
-        return _readable(_of_job(spark, found))
+        return _mark_unreadable(_from_job(spark, found))
     if _is_parquet(found):
         return _from_parquet(spark, found)
     lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
-    return _readable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
+    return _mark_unreadable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
 
 
 def _locate(path: Path) -> Path:
-    """The file or folder that holds the tuples: ``path`` itself, or the text in it."""
+    """Return the file or folder that holds the tuples: ``path`` itself, or the text file in it."""
     if path.is_dir() and not _is_job(path):
         if (path / "output.csv").exists():
             return path / "output.csv"
         if not any(_visible(path)):
-            raise BadInput(f"{path}: an empty folder.", hint=_GIVE)
+            raise BadInput(f"{path}: the folder is empty.", hint=_GIVE)
     return path
 
 
@@ -115,13 +114,13 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_job(path: Path) -> bool:
-    from slipstream._io import outputs  # commands import this module to say what they take
+    from slipstream._io import outputs  # imported late: commands import this module for their help text
 
     return path.is_dir() and set(TABLES) <= set(outputs.names(path))
 
 
-def _of_job(spark: SparkSession, path: Path) -> DataFrame:
-    """The answers of a toll job: Emit is the instant of the commit, from the journal, plus the delay of the answer."""
+def _from_job(spark: SparkSession, path: Path) -> DataFrame:
+    """Return the answers of a toll job: Emit is the commit time in the journal plus the delay of the answer."""
     from pyspark.sql import functions as sf
 
     from slipstream._io import outputs
@@ -144,7 +143,7 @@ def _of_job(spark: SparkSession, path: Path) -> DataFrame:
 def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
     from pyspark.errors import PySparkException
 
-    # in folders called column=value that value is a column; any other folders are just looked into
+    # folders named column=value are partitions; others are read recursively
     named = path.is_dir() and any("=" in folder.name for folder in path.iterdir())
     try:
         frame = spark.read.option("recursiveFileLookup", str(not named).lower()).parquet(str(path))
@@ -153,7 +152,7 @@ def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
     if missing := [name for name in COLUMNS if name not in frame.columns]:
         raise BadInput(
             f"{path}: no column {', '.join(missing)}; it has: {', '.join(frame.columns)}.",
-            hint=f"An output in Parquet has the columns {', '.join(COLUMNS)}.",
+            hint=f"An output in Parquet must have the columns {', '.join(COLUMNS)}.",
         )
     columns = (
         "cast(kind as int) as kind",
@@ -162,10 +161,10 @@ def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
         "true as whole",
         f"concat_ws(',', {', '.join(COLUMNS)}) as value",
     )
-    return _readable(frame.selectExpr(*columns))
+    return _mark_unreadable(frame.selectExpr(*columns))
 
 
-def _readable(frame: DataFrame) -> DataFrame:
+def _mark_unreadable(frame: DataFrame) -> DataFrame:
     columns = ("kind", "cast(id as int) as id", "cast(time as int) as time", "emit_ms", "a", "b")
     judged = frame.selectExpr("*", f"coalesce({_READABLE}, false) as readable")
     good = judged.where("readable").selectExpr(*columns, "cast(null as string) as line")
@@ -181,9 +180,9 @@ def _fields(order: Order) -> list[str]:
 
 
 def detect_order(lines: DataFrame) -> Order:
-    """The order of text lines, by where a value stands in type 2 that can be a result time.
+    """Detect the order of text lines: in type 2, by which field can be a result time.
 
-    The two orders differ in type 2 alone; without such lines it does not matter.
+    The two orders differ in type 2 only; without such lines it does not matter.
     """
     fits = "count_if({} between {time} - 60 and {time})"
     time = _WHOLE.format(1)

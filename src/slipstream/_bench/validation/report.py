@@ -1,4 +1,4 @@
-"""A validation as one HTML page that needs nothing else: the verdict, a table by kind, plots, examples."""
+"""A validation as one self-contained HTML page: the verdict, a table by kind, plots, examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: one colour per kind of answer, distinct also to colour-blind readers (Okabe and Ito)
+#: one colour per kind of answer, also distinct for colour-blind readers (Okabe and Ito)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00")
 
 STYLE = """
@@ -64,7 +64,7 @@ def write_report(verdict: Verdict, path: Path) -> None:
         table=_table(verdict),
         examples=_examples(verdict),
         responses=_responses(verdict),
-        throughput=image(plot_throughput(verdict), "tuples in and answers out per second of the run"),
+        throughput=embed_image(plot_throughput(verdict), "tuples in and answers out per second of the run"),
         consistency="".join(_consistency(Path(output)) for output in verdict.outputs),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def _examples(verdict: Verdict) -> str:
         f'<tr><td>unreadable</td><td></td><td class="text"><code>{html.escape(line)}</code></td><td></td></tr>'
         for line in verdict.unreadable_examples
     ]
-    return f"<h2>The first of each fault</h2><table>{''.join(rows)}</table>" if rows else ""
+    return f"<h2>First examples of each error</h2><table>{''.join(rows)}</table>" if rows else ""
 
 
 def _responses(verdict: Verdict) -> str:
@@ -117,33 +117,35 @@ def _responses(verdict: Verdict) -> str:
     heading = "<h2>Response times</h2>"
     if not verdict.cells:
         return f"{heading}<p>No answers.</p>"
-    distribution = image(plot_distribution(verdict), "share of answers by response time, a curve per kind")
-    over_time = image(plot_over_time(verdict), "longest response time over the run, a panel per kind, with its limit")
+    distribution = embed_image(plot_distribution(verdict), "share of answers by response time, a curve per kind")
+    over_time = embed_image(
+        plot_over_time(verdict), "longest response time over the run, a panel per kind, with its limit"
+    )
     return heading + distribution + over_time
 
 
 def _consistency(output: Path) -> str:
-    """Commit times and the capacity left for queries, of an engine that says what its batches took."""
+    """Plot commit times and the capacity left for queries, for an engine that records metrics."""
     folder = output if output.is_dir() else output.parent
     batches = [batch for batch in metrics.read(folder) if batch.until > batch.since >= 0]
     if not batches:
         return ""
-    parts = [image(plot_qos(batches), "commit time of each batch, and query time capacity over the run")]
+    parts = [embed_image(plot_qos(batches), "commit time of each batch, and query time capacity over the run")]
     if (folder / FOLDER / FILE).exists() and (found := consistency.moments(folder)):
-        parts.append(image(consistency.qos_map(found), "QoS map: time per tuple of commits and queries"))
+        parts.append(embed_image(consistency.qos_map(found), "QoS map: time per tuple of commits and queries"))
     return f"<h2>Real-time consistency</h2>{''.join(parts)}"
 
 
-def image(figure: Figure, description: str) -> str:
-    """A figure as a part of a page."""
+def embed_image(figure: Figure, description: str) -> str:
+    """Return a figure as an HTML image."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
     data = base64.b64encode(picture.getvalue()).decode()
     return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">'
 
 
-def figure_of(rows: int, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with panels below each other, in the style of all reports."""
+def new_figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Create a figure with stacked panels, in the style of all reports."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, height), layout="constrained")
@@ -154,7 +156,7 @@ def figure_of(rows: int, height: float) -> tuple[Figure, list[Axes]]:
     return figure, list(axes)
 
 
-def _present(verdict: Verdict) -> dict[int, list[Cell]]:
+def _cells_by_kind(verdict: Verdict) -> dict[int, list[Cell]]:
     cells: dict[int, list[Cell]] = {}
     for cell in verdict.cells:
         cells.setdefault(cell.kind, []).append(cell)
@@ -162,10 +164,10 @@ def _present(verdict: Verdict) -> dict[int, list[Cell]]:
 
 
 def plot_distribution(verdict: Verdict) -> Figure:
-    """The share of answers given within a time; wide lines lie under narrow ones, so that equal curves all show."""
-    figure, (axis,) = figure_of(1, 3.8)
+    """Plot the share of answers within a time; wide lines lie below narrow ones, so that equal curves stay visible."""
+    figure, (axis,) = new_figure(1, 3.8)
     limits = {tally.kind: tally.limit for tally in verdict.tallies}
-    for kind, cells in _present(verdict).items():
+    for kind, cells in _cells_by_kind(verdict).items():
         tenths = np.array([cell.tenths for cell in cells])
         order = np.argsort(tenths)
         within = np.cumsum(np.array([cell.answers for cell in cells])[order])
@@ -181,10 +183,10 @@ def plot_distribution(verdict: Verdict) -> Figure:
 
 
 def plot_over_time(verdict: Verdict) -> Figure:
-    """The longest response time in each stretch of the run."""
-    present = _present(verdict)
+    """Plot the longest response time in each stretch of the run."""
+    present = _cells_by_kind(verdict)
     limits = {tally.kind: tally.limit for tally in verdict.tallies}
-    figure, axes = figure_of(len(present), 0.8 + 1.5 * len(present))
+    figure, axes = new_figure(len(present), 0.8 + 1.5 * len(present))
     for axis, (kind, cells) in zip(axes, present.items(), strict=True):
         longest: dict[int, float] = {}
         for cell in cells:
@@ -198,12 +200,12 @@ def plot_over_time(verdict: Verdict) -> Figure:
 
 
 def plot_throughput(verdict: Verdict) -> Figure:
-    """Tuples that came in and answers that went out, per second of the run."""
-    figure, (axis,) = figure_of(1, 3.4)
+    """Plot input tuples and answers per second of the run."""
+    figure, (axis,) = new_figure(1, 3.4)
     starts = np.arange(verdict.since // verdict.stretch * verdict.stretch, verdict.until, verdict.stretch)
     lengths = np.minimum(starts + verdict.stretch, verdict.until) - np.maximum(starts, verdict.since)
     axis.plot(starts, _per_stretch(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")
-    for kind, cells in _present(verdict).items():
+    for kind, cells in _cells_by_kind(verdict).items():
         rates = _per_stretch(starts, ((cell.start, cell.answers) for cell in cells)) / lengths
         axis.plot(starts, rates, color=COLOURS[kind], linewidth=1.2, label=f"{verdict.name(kind)}s")
     axis.set_yscale("symlog", linthresh=1)
@@ -214,8 +216,8 @@ def plot_throughput(verdict: Verdict) -> Figure:
 
 
 def plot_qos(batches: list[BatchMetrics]) -> Figure:
-    """Commit time and what it leaves for queries, batch by batch."""
-    figure, (times, share) = figure_of(2, 5)
+    """Plot the commit time of each batch, and the capacity left for queries."""
+    figure, (times, share) = new_figure(2, 5)
     at = np.array([batch.until for batch in batches])
     took = np.array([batch.commit_ms for batch in batches]) / 1000
     arrived = np.array([batch.until - batch.since for batch in batches])

@@ -1,8 +1,8 @@
-"""Queries in SQL text over frames, and what is kept on disk between them.
+"""SQL queries over named DataFrames, with intermediate results cached on disk.
 
-A long computation in SQL wants to name its intermediate results and to keep those that several queries read. PySpark's
-own ``spark.sql(query, name=frame)`` names them for one query only, and drops the names afterwards, which also makes
-Spark forget what was kept of the frames.
+A long computation in SQL needs to name its intermediate results and to cache those that several queries read. PySpark's
+own ``spark.sql(query, name=frame)`` names them for one query only and drops the names afterwards, which also makes
+Spark uncache the frames.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: rows that one task sorts in memory without spilling, at the session's default memory
-ROWS_A_TASK = 1_500_000
+ROWS_PER_TASK = 1_500_000
 
 _PARTS = "spark.sql.shuffle.partitions"
 _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
@@ -26,8 +26,8 @@ _BROADCAST_LATER = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 _COALESCE = "spark.sql.adaptive.coalescePartitions.enabled"
 
 
-class Workspace:
-    """Names frames in queries and keeps the costly ones on disk until ``release``."""
+class SqlWorkspace:
+    """Names frames in queries and caches the expensive ones on disk until ``release``."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -35,19 +35,19 @@ class Workspace:
         self._views: list[str] = []
 
     def sql(self, query: str, **names: DataFrame | int | str) -> DataFrame:
-        """Run a query in whose text ``{name}`` stands for a frame, a number or a piece of SQL."""
+        """Run a query in which ``{name}`` stands for a frame, a number or a piece of SQL."""
         texts = {name: what if isinstance(what, int | str) else self._view(what) for name, what in names.items()}
         return self.spark.sql(query.format(**texts))
 
     def keep(self, frame: DataFrame) -> DataFrame:
-        """Store ``frame`` on the workers' disks when it is first computed."""
+        """Cache ``frame`` on the workers' disks when it is first computed."""
         from pyspark import StorageLevel
 
         self._kept.append(frame.persist(StorageLevel.DISK_ONLY))
         return frame
 
     def release(self) -> None:
-        """Forget all names and free the disks."""
+        """Drop all names and uncache the frames."""
         for view in self._views:
             self.spark.catalog.dropTempView(view)
         for frame in self._kept:
@@ -63,13 +63,13 @@ class Workspace:
 
 
 @contextmanager
-def workspace(spark: SparkSession, rows: int) -> Iterator[Workspace]:
-    """A workspace whose shuffles have as many parts as ``rows`` need to be sorted in memory."""
-    parts = max(int(spark.conf.get(_PARTS) or "2"), rows // ROWS_A_TASK + 1)
-    # Spark takes frames for as small as they are compressed, which copies of one expressway are very well, and runs out
-    # of memory broadcasting what was kept, or sorting parts that it put together
+def workspace(spark: SparkSession, rows: int) -> Iterator[SqlWorkspace]:
+    """Open a workspace with enough shuffle partitions to sort ``rows`` in memory."""
+    parts = max(int(spark.conf.get(_PARTS) or "2"), rows // ROWS_PER_TASK + 1)
+    # Spark estimates sizes from compressed data, and copies of one expressway compress very well: it would run out of
+    # memory when it broadcasts cached frames or sorts coalesced partitions
     wanted = {_PARTS: str(parts), _BROADCAST: "-1", _BROADCAST_LATER: "-1", _COALESCE: "false"}
-    space = Workspace(spark)
+    space = SqlWorkspace(spark)
     with using(spark, wanted):
         try:
             yield space

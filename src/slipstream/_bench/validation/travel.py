@@ -1,7 +1,7 @@
 """Travel times by the ten-week means, for many journeys at once.
 
-The one answer that is a walk, not a set: where the clock stands at a segment depends on all segments before it. All
-journeys take each step together.
+The one answer that is sequential: the time at a segment depends on all segments before it. All journeys advance one
+segment at a time, together.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from slipstream._bench.validation.editions import Edition
 
 COLUMNS = "qid int, time int, seconds bigint, toll bigint"
 MINUTES = 1440
-#: what keeps a sum that should be whole from being floored to the number below
-CRUMB = 1e-9
+#: keeps a sum that should be whole from being floored to the number below
+EPSILON = 1e-9
 
 Whole = npt.NDArray[np.int64]
 
 
 def answer_journeys(history: Path, edition: Edition) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow`` that answers travel time requests from the arrays in ``history``."""
+    """Return a function for ``mapInArrow`` that answers travel time requests from the arrays in ``history``."""
 
     def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -54,17 +54,17 @@ def _on_expressway(history: Path, xway: int, journeys: dict[str, Whole], edition
 def walk(
     speeds: npt.NDArray[np.float32], counts: npt.NDArray[np.float32], journeys: dict[str, Whole], edition: Edition
 ) -> tuple[Whole, Whole]:
-    """Seconds and tolls of journeys on an expressway whose means lie by [day of week, minute, direction, segment]."""
+    """Return seconds and tolls of journeys; the means are indexed by [day of week, minute, direction, segment]."""
     sinit, send, dow, tod = (journeys[name] for name in ("sinit", "send", "dow", "tod"))
     west = (send <= sinit).astype(np.int64)
     start = (tod - 1) * 60
     seconds, tolls = np.zeros((2, sinit.size))
     for step in range(int(np.abs(send - sinit).max(initial=0))):
         on = np.flatnonzero(np.abs(send - sinit) > step)
-        days, minute = np.divmod(np.floor((start[on] + seconds[on]) / 60 + CRUMB).astype(np.int64), MINUTES)
+        days, minute = np.divmod(np.floor((start[on] + seconds[on]) / 60 + EPSILON).astype(np.int64), MINUTES)
         place = (dow[on] - 1 + days) % 7, minute, west[on], sinit[on] + step * (1 - 2 * west[on])
         speed, count = speeds[place].astype(np.float64), counts[place].astype(np.float64)
         seconds[on] += 3600 / np.maximum(speed, 1)
-        dear = (speed < 40) & (count > edition.free_cars)
-        tolls[on] += np.where(dear, edition.base_toll * (count - edition.free_cars) ** 2, 0)
-    return np.floor(seconds + CRUMB).astype(np.int64), np.floor(tolls + CRUMB).astype(np.int64)
+        tolled = (speed < 40) & (count > edition.free_cars)
+        tolls[on] += np.where(tolled, edition.base_toll * (count - edition.free_cars) ** 2, 0)
+    return np.floor(seconds + EPSILON).astype(np.int64), np.floor(tolls + EPSILON).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Is an engine's output right? Every tuple against the answers of ``answers.py``, every delay against its limit.
+"""Validate an engine's output: every tuple against ``expected.py``, every response time against its limit.
 
-``comparison.py`` compares; here the result is put into words, and outputs that cannot be judged are refused.
+``comparison.py`` compares; this module describes the result, and rejects outputs that cannot be judged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._bench.validation.comparison import PROBLEMS, Comparison, Scope
 from slipstream._bench.validation.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
-from slipstream._bench.validation.expected import STEPS_THAT_TAKE_LONG, CorrectAnswers, rows_to_sort
+from slipstream._bench.validation.expected import SLOW_STEPS, CorrectAnswers, rows_to_sort
 from slipstream._bench.validation.outputs import Order, read_outputs
 from slipstream._bench.validation.sql_workspace import workspace
 from slipstream._errors import BadArgument, BadInput
@@ -40,11 +40,11 @@ _ONCE = {
     TRAVEL_TIME: "Exactly one estimate for every travel time request.",
 }
 _RIGHT = {
-    TOLL: "Lav is the floor of the mean speed of the five minutes before; the toll follows from Lav, the cars of the "
-    "minute before and accidents downstream.",
-    ALERT: "Seg is the nearest downstream segment with an accident in the minute before.",
+    TOLL: "Lav is the floor of the mean speed of the previous five minutes; the toll follows from Lav, the cars of the "
+    "previous minute and accidents downstream.",
+    ALERT: "Seg is the nearest downstream segment with an accident in the previous minute.",
     BALANCE: "Bal is the sum of tolls charged up to ResultTime, which is at most 60 s before Time.",
-    EXPENDITURE: "Bal is what the history has for the vehicle, day and expressway; 0 when it has nothing.",
+    EXPENDITURE: "Bal is the value in the history for the vehicle, day and expressway; 0 if there is none.",
     TRAVEL_TIME: "Seconds and tolls by the ten-week means, within 5 %; -1, -1 without history.",
 }
 
@@ -73,7 +73,7 @@ HALF_A_MINUTE = 30
 
 @dataclass(frozen=True)
 class Example:
-    """One output tuple that is not as it should be, or that is not there."""
+    """One output tuple that is incorrect or missing."""
 
     kind: int
     problem: str
@@ -94,29 +94,29 @@ class ResponseTimes:
 
 @dataclass(frozen=True)
 class Tally:
-    """How one kind of answer fared."""
+    """The result for one kind of answer."""
 
     kind: int
     name: str
     limit: int  # seconds
     expected: int = 0
     given: int = 0
-    missing: int = 0  # asked for, not answered
-    extra: int = 0  # answered, never asked for
+    missing: int = 0  # requested, not answered
+    extra: int = 0  # answered, never requested
     wrong: int = 0  # answered with other values
     late: int = 0
     duplicated: int = 0
-    response: ResponseTimes | None = None  # median, p99, max
+    response: ResponseTimes | None = None
 
     @property
     def clean(self) -> bool:
-        """Whether there is nothing to complain about."""
+        """Whether there are no problems."""
         return not any(getattr(self, problem) for problem in PROBLEMS)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """How many answers of a kind, asked in a stretch of time, took so long (in tenths of a second)."""
+    """How many answers of a kind, requested in a stretch of time, took ``tenths`` of a second."""
 
     kind: int
     start: int
@@ -146,20 +146,20 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """A clean pass: all that was asked is answered, right, in time and once, and nothing else."""
+        """Whether every request was answered correctly, on time and once, and nothing else was answered."""
         return not self.unreadable and all(tally.clean for tally in self.tallies)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What was looked for: without response times, nothing can be late."""
+        """The problems checked for: without response times, nothing can be late."""
         return tuple(problem for problem in PROBLEMS if self.response_times or problem != "late")
 
     def name(self, kind: int) -> str:
-        """What people call the answers of a kind."""
+        """Return the display name of a kind."""
         return ANSWERS[kind]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: everything but the plots' data."""
+        """Return it as JSON values, without the plots' data."""
         body = asdict(self)
         for plotted in ("cells", "arrivals", "stretch"):
             del body[plotted]
@@ -179,9 +179,9 @@ def validate(
     kinds: Sequence[int] = tuple(ANSWERS),
     examples: int = 5,
 ) -> Verdict:
-    """Check ``outputs`` of an engine that was fed ``run``, for the seconds from ``since`` to before ``until``.
+    """Check ``outputs`` of an engine that processed ``run``, from second ``since`` to ``until``, exclusive.
 
-    Without ``until`` everything an engine put out is judged, also what comes after the end of the run.
+    Without ``until`` the whole output is judged, including answers after the end of the run.
     """
     end = last_second(run, since, until)
     with workspace(spark, rows_to_sort(run, end - since)) as space:
@@ -191,34 +191,34 @@ def validate(
 
 
 def last_second(run: Run, since: int, until: int | None) -> int:
-    """The second before which a validation ends; refused where nothing would be judged."""
+    """Return the second at which a validation ends, exclusive; reject an empty range."""
     end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
     if not 0 <= since < end:
         raise BadArgument(
-            f"--since {since}, --until {until}: no second of the run lies between them.",
+            f"--since {since}, --until {until}: the run has no seconds in this range.",
             hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
         )
     return end
 
 
 class _Validation:
-    """One validation: its frames, and the questions asked of them."""
+    """One validation: its frames, and the queries over them."""
 
     def __init__(self, answers: CorrectAnswers, given: DataFrame, outputs: list[Path], scope: Scope) -> None:
         self.answers, self.outputs, self.scope = answers, outputs, scope
         self.space, self.edition = answers.space, answers.edition
         self.all = given
-        self.given = scope.of(given.where("line is null").drop("line"))
+        self.given = scope.select(given.where("line is null").drop("line"))
         self.comparison = Comparison(answers, self.given, scope)
 
     def verdict(self, examples: int) -> Verdict:
-        """Ask all questions, the cheap ones that may end it first."""
-        unreadable, last = self._refuse_nothing()
-        with bar("validating", len(STEPS_THAT_TAKE_LONG) + 1) as advance:
+        """Run all queries; the cheap ones that may reject the output come first."""
+        unreadable, last = self._check_readable()
+        with bar("validating", len(SLOW_STEPS) + 1) as advance:
             for _ in self.answers.compute():
                 advance(1)
             tallies = self._tallies()
-        self._refuse_another_run(tallies)
+        self._check_same_run(tallies)
         stretch = max(SHORTEST_STRETCH, (self.scope.until - self.scope.since) // STRETCHES)
         return Verdict(
             run=str(self.answers.run.path),
@@ -238,35 +238,35 @@ class _Validation:
             arrivals=self._arrivals(stretch),
         )
 
-    def _refuse_nothing(self) -> tuple[int, int]:
-        """How many lines cannot be read, and the last second that has an answer; no answer is nothing to judge."""
+    def _check_readable(self) -> tuple[int, int]:
+        """Return how many lines are unreadable, and the last second with an answer; reject an output without any."""
         row = self.all.selectExpr("count(line) as unreadable", "count(kind) as answers", "max(time) as last").head()
         assert row is not None
         where = ", ".join(map(str, self.outputs))
         if not row.answers and row.unreadable:
             raise BadInput(
                 f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
-                hint="docs/how-to/engine-builders.md has the output formats; --order paper|original chooses.",
+                hint="See docs/how-to/engine-builders.md for the output formats; select one with --order.",
             )
         if not row.answers:
-            raise BadInput(f"{where}: empty.", hint="The engine wrote no answer; there is nothing to check.")
+            raise BadInput(f"{where} is empty.", hint="The engine wrote no answers, so there is nothing to check.")
         return row.unreadable, row.last
 
     def _unreadable(self, most: int) -> tuple[str, ...]:
         return tuple(row.line[:200] for row in self.all.where("line is not null").select("line").head(most))
 
-    def _refuse_another_run(self, tallies: tuple[Tally, ...]) -> None:
+    def _check_same_run(self, tallies: tuple[Tally, ...]) -> None:
         given = sum(tally.given for tally in tallies)
         if not sum(tally.expected for tally in tallies):
             raise BadInput(
-                f"{self.answers.run.path}: asks for no answer from second {self.scope.since} to {self.scope.until}.",
-                hint="There is nothing to check; give another run or other seconds.",
+                f"{self.answers.run.path} requires no answers from second {self.scope.since} to {self.scope.until}.",
+                hint="There is nothing to check; use another run or other seconds.",
             )
         if given == sum(tally.extra for tally in tallies):
             raise BadInput(
-                f"Not one of {given:,} output tuples answers anything in {self.answers.run.path} from second "
+                f"None of {given:,} output tuples answers anything in {self.answers.run.path} from second "
                 f"{self.scope.since} to {self.scope.until}.",
-                hint="Does OUTPUT come from another run? Give the RUN that was fed to the engine.",
+                hint="OUTPUT may come from another run: use the RUN that the engine processed.",
             )
 
     def _tallies(self) -> tuple[Tally, ...]:
@@ -293,9 +293,9 @@ class _Validation:
     def _hints(self, tallies: tuple[Tally, ...], last: int) -> Iterator[str]:
         end = self.answers.run.manifest.seconds
         if last >= end:
-            yield f"OUTPUT goes on to second {last}, RUN ends with second {end - 1}: was the engine fed a longer run?"
+            yield f"OUTPUT continues to second {last}, RUN ends with second {end - 1}: did the engine get a longer run?"
         if last < self.scope.until - HALF_A_MINUTE and any(tally.missing for tally in tallies):
-            yield f"OUTPUT ends with second {last}; --until {last + 1} checks the part that is there."
+            yield f"OUTPUT ends with second {last}; use --until {last + 1} to check the part that exists."
         expected, given = (sum(getattr(tally, what) for tally in tallies) for what in ("expected", "given"))
         met = expected - sum(tally.missing for tally in tallies)
         if 2 * met < min(expected, given):
@@ -320,7 +320,7 @@ def _example(row: Row, edition: Edition) -> Example:
     )
     texts = {
         "missing": f"expected {want}",
-        "extra": f"got {got}, nothing was asked",
+        "extra": f"got {got}, nothing was expected",
         "wrong": f"got {got}, expected {want}",
         "duplicated": f"{row.given} answers, expected {row.asked}",
         "late": f"emitted at {row.last_ms / 1000:g}" if row.last_ms is not None else "",

@@ -1,1 +1,1 @@
-"""Files of other systems: the published BerlinMOD files and those of MobilityDB-BerlinMOD."""
+"""Import and export: the published BerlinMOD files and those of MobilityDB-BerlinMOD."""

@@ -1,4 +1,4 @@
-"""A data set in the files of others: the published BerlinMOD CSV files and MobilityDB-BerlinMOD's."""
+"""Export a data set as the published BerlinMOD CSV files or as MobilityDB-BerlinMOD's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import shapely
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange.load import INSTANTS, UNITS
 from slipstream._berlinmod.layout import FORMATS, SAMPLES
-from slipstream._berlinmod.roads.street_network import Network
+from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._moving.columns import MPoints, read, write
@@ -32,7 +32,7 @@ _TIMES_AND_PLACES = "Tstart timestamp, Tend timestamp, Xstart double, Ystart dou
 
 
 def _units_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Movements (the last column) as rows of units, with what else their rows say."""
+    """Convert movements (the last column) to rows of units; the other columns are repeated."""
     for batch in batches:
         m: MPoints = read(batch.column(batch.num_columns - 1))
         sizes = np.diff(m.rows)
@@ -58,7 +58,7 @@ def _as_units(movements: DataFrame, *whose: str) -> DataFrame:
 
 
 def _instants_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Trips as rows of instants."""
+    """Convert trips to rows of instants."""
     for batch in batches:
         m: MPoints = read(batch.column("Trip"))
         low, high = int(m.rows[0]), int(m.rows[-1])
@@ -69,7 +69,7 @@ def _instants_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield pa.RecordBatch.from_arrays(arrays, names=list(INSTANTS))
 
 
-#: MobilityDB numbers trips in 32 bits, over all vehicles, and each vehicle's trips of a day
+#: MobilityDB numbers trips with 32 bits across all vehicles, and the trips of each vehicle and day
 _TRIPS_INPUT = """
 SELECT N.number AS tripid, I.vehicleid, N.startdate, N.seqno,
        concat(:system, 'POINT(', I.x, ' ', I.y, ')') AS point, I.t
@@ -81,8 +81,8 @@ ON N.tripid = I.tripid
 """
 
 
-def _one_file(frame: DataFrame, file: Path) -> None:
-    """Write a frame as one CSV file, its parts one after another."""
+def _write_one_file(frame: DataFrame, file: Path) -> None:
+    """Write a frame as one CSV file, its partitions in order."""
     parts = file.with_suffix(".parts")
     time = "yyyy-MM-dd HH:mm:ss.SSSSSS"
     frame.write.csv(str(parts), header=False, timestampFormat=time)
@@ -102,19 +102,21 @@ def _write_rows(file: Path, head: str, rows: Iterable[Iterable[Any]]) -> None:
 
 
 def check_format(kind: str, srid: int | None) -> None:
-    """Refuse an unknown format, and a reference system where a format has no place for one."""
+    """Reject an unknown format, or a reference system for a format that has none."""
     if kind not in FORMATS:
-        raise BadArgument(f"--format {kind}: not {' or '.join(FORMATS)}.")
+        raise BadArgument(f"--format {kind}: no such format.", hint=f"Use {' or '.join(FORMATS)}.")
     if srid is not None and (kind == "published" or not 0 <= srid < 2**31):
-        raise BadArgument(f"--srid {srid}: not with --format {kind}.", hint="An EPSG number, with --format mobilitydb.")
+        raise BadArgument(
+            f"--srid {srid} cannot be used with --format {kind}.", hint="Use an EPSG code with --format mobilitydb."
+        )
 
 
 @in_utc
 def export(spark: SparkSession, data: Dataset, kind: str, out: Path, srid: int | None = None) -> list[str]:
-    """Write a data set in others' format; returns the names of the files.
+    """Write a data set in another system's format; return the names of the files.
 
-    Geometries say the reference system that the data set's plane is known to be, and none where it is not; ``srid``
-    has them say another, without a change of coordinates.
+    Geometries name the reference system of the data set, if it is known; ``srid`` overrides it without changing
+    coordinates.
     """
     check_format(kind, srid)
     system = _system(data.manifest.srid if srid is None else srid)
@@ -123,18 +125,20 @@ def export(spark: SparkSession, data: Dataset, kind: str, out: Path, srid: int |
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Trip")
     with staged(out) as stage:
         if kind == "published":
-            _one_file(_as_units(trips.withColumnRenamed("TripId", "Tripid"), "Moid", "Tripid"), stage / "trips.csv")
+            _write_one_file(
+                _as_units(trips.withColumnRenamed("TripId", "Tripid"), "Moid", "Tripid"), stage / "trips.csv"
+            )
             histories = _as_units(data.table(spark, "dataScar"), "Moid", "Licence", "Type", "Model")
-            _one_file(histories, stage / "journey.csv")
+            _write_one_file(histories, stage / "journey.csv")
             _export_published(stage, cars, samples)
             if (network := data.network()) is not None:
                 _write_rows(stage / "streets.csv", "Id,Vmax,X1,Y1,X2,Y2", _segments(network))
         else:
             sql = "tripid long, vehicleid long, t timestamp, x double, y double"
             instants = trips.mapInArrow(_instants_table, sql)
-            _one_file(instants, stage / "trips.csv")
+            _write_one_file(instants, stage / "trips.csv")
             instants.createOrReplaceTempView("instants")
-            _one_file(spark.sql(_TRIPS_INPUT, args={"system": system}), stage / "tripsinput.csv")
+            _write_one_file(spark.sql(_TRIPS_INPUT, args={"system": system}), stage / "tripsinput.csv")
             _export_mobilitydb(stage, cars, samples, system)
             if (network := data.network()) is not None:
                 _write_rows(stage / "roadsegments.csv", _ROAD_SEGMENTS, _road_segments(network, system))
@@ -142,8 +146,8 @@ def export(spark: SparkSession, data: Dataset, kind: str, out: Path, srid: int |
         return sorted(file.name for file in stage.iterdir())
 
 
-def _streets(network: Network) -> Iterator[tuple[int, list[tuple[float, float]]]]:
-    """Every street once, though the network has it in both directions: an edge and its places."""
+def _streets(network: StreetNetwork) -> Iterator[tuple[int, list[tuple[float, float]]]]:
+    """Return every street once, though the network has it in both directions: an edge and its places."""
     for edge in range(network.edges):
         a, b = network.shape[edge], network.shape[edge + 1]
         places = list(zip(network.shape_x[a:b].tolist(), network.shape_y[a:b].tolist(), strict=True))
@@ -151,7 +155,7 @@ def _streets(network: Network) -> Iterator[tuple[int, list[tuple[float, float]]]
             yield edge, places
 
 
-def _segments(network: Network) -> Iterator[tuple[Any, ...]]:
+def _segments(network: StreetNetwork) -> Iterator[tuple[Any, ...]]:
     for number, (edge, places) in enumerate(_streets(network), 1):
         for first, second in pairwise(places):
             yield number, float(network.vmax[edge]), *first, *second
@@ -165,11 +169,11 @@ _MUNICIPALITIES = "municipalityid,municipalityname,population,percpop,popdensity
 
 
 def _system(srid: int) -> str:
-    """What stands before a geometry: its reference system, where it has one."""
+    """Return the prefix of a geometry: its reference system, if it has one."""
     return f"SRID={srid};" if srid else ""
 
 
-def _road_segments(network: Network, system: str) -> Iterator[tuple[Any, ...]]:
+def _road_segments(network: StreetNetwork, system: str) -> Iterator[tuple[Any, ...]]:
     for number, (edge, places) in enumerate(_streets(network), 1):
         ends = (int(network.source[edge]) + 1, int(network.target[edge]) + 1)
         length = sum(math.dist(a, b) for a, b in pairwise(places))
@@ -178,7 +182,7 @@ def _road_segments(network: Network, system: str) -> Iterator[tuple[Any, ...]]:
         yield number, "", "", "", length, *ends, *ends, seconds, seconds, 2, speed, speed, 1.0, line
 
 
-def _clock(time: datetime) -> str:
+def _format_time(time: datetime) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
@@ -190,8 +194,8 @@ def _export_published(stage: Path, cars: list[dict[str, Any]], samples: dict[str
     )
     points, instants, periods = samples["QueryPoints"], samples["QueryInstants"], samples["QueryPeriods"]
     _write_rows(stage / "querypoints.csv", "Id,Pos_x,Pos_y", ((p["Id"], p["Pos"]["x"], p["Pos"]["y"]) for p in points))
-    _write_rows(stage / "queryinstants.csv", "Id,Instant", ((i["Id"], _clock(i["Instant"])) for i in instants))
-    spans = ((p["Id"], _clock(p["Period"]["begin"][0]), _clock(p["Period"]["end"][0])) for p in periods)
+    _write_rows(stage / "queryinstants.csv", "Id,Instant", ((i["Id"], _format_time(i["Instant"])) for i in instants))
+    spans = ((p["Id"], _format_time(p["Period"]["begin"][0]), _format_time(p["Period"]["end"][0])) for p in periods)
     _write_rows(stage / "queryperiods.csv", "Id,Begin,End", spans)
     _write_rows(stage / "querylicences.csv", "Licence,Id", ((r["Licence"], r["Id"]) for r in samples["QueryLicences"]))
     corners = (
@@ -213,10 +217,12 @@ def _export_mobilitydb(
     points = ((p["Id"], f"{system}POINT({p['Pos']['x']!r} {p['Pos']['y']!r})") for p in samples["QueryPoints"])
     _write_rows(stage / "points.csv", "pointid,geom", points)
     _write_rows(
-        stage / "instants.csv", "instantid,instant", ((i["Id"], _clock(i["Instant"])) for i in samples["QueryInstants"])
+        stage / "instants.csv",
+        "instantid,instant",
+        ((i["Id"], _format_time(i["Instant"])) for i in samples["QueryInstants"]),
     )
     spans = (
-        (p["Id"], f"[{_clock(p['Period']['begin'][0])}, {_clock(p['Period']['end'][0])}]")
+        (p["Id"], f"[{_format_time(p['Period']['begin'][0])}, {_format_time(p['Period']['end'][0])}]")
         for p in samples["QueryPeriods"]
     )
     _write_rows(stage / "periods.csv", "periodid,period", spans)

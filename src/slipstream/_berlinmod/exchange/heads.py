@@ -1,7 +1,7 @@
-"""The first rows of a large file of others: what can be known of it before Spark starts.
+"""Check the first rows of a large file before Spark starts.
 
-Whether its columns are there, in which reference system it says its places are, and whether they are degrees where
-metres are needed (:func:`slipstream._moving.plane.are_degrees`).
+Whether it has the required columns, which reference system it names, and whether its coordinates are degrees instead of
+metres (:func:`slipstream._moving.plane.are_degrees`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from slipstream._moving import plane
 from slipstream._moving.value import micros
 from slipstream._tools.numba_tools import Floats
 
-#: rows that are looked at: enough to see how fast things move, read in a blink
+#: rows to read: enough to see how fast things move, and quick to read
 ROWS = 10_000
 
-HINT = "Project them to metres first (slipstream._moving.{plane} would fit); --metres if they are metres."
+HINT = "Project them to metres first (for example with slipstream.{plane}); if they are metres, use --metres."
 
-#: x, y and what the place says of its reference system, from the text of a geometry
-Placed = Callable[[str], tuple[str, str, str]]
+#: returns x, y and the reference system of a geometry given as text
+ParsePlace = Callable[[str], tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Head:
 
     @property
     def is_small(self) -> bool:
-        """Whether everything is so near the origin that its metres could pass for degrees, and yet they are metres."""
+        """Whether coordinates are metres though so close to the origin that they could pass for degrees."""
         near = (np.abs(self.x) <= 360) & (np.abs(self.y) <= 90)
         return bool(near.all()) and not plane.are_degrees(self.x, self.y, self.speed)
 
     def refuse_degrees(self) -> None:
-        """Refuse places that look like degrees, unless the file names a reference system in metres."""
+        """Reject coordinates that look like degrees, unless the file names a reference system in metres."""
         if not self.srid:
             plane.refuse_degrees(str(self.path), self.x, self.y, self.speed, columns=self.columns, hint=HINT)
 
 
-def header(path: Path, columns: tuple[str, ...]) -> dict[str, int]:
-    """Where the columns of a CSV file stand, by their names in small letters; those in ``columns`` must be there."""
+def read_header(path: Path, columns: tuple[str, ...]) -> dict[str, int]:
+    """Return the positions of the columns of a CSV file by lower-case name; requires those in ``columns``."""
     return _positions(path, _rows(path, 1), columns)
 
 
-def units_head(path: Path, columns: tuple[str, ...]) -> Head:
-    """The head of a file of units: ``..., Tstart, Tend, Xstart, Ystart, Xend, Yend``."""
+def read_units_head(path: Path, columns: tuple[str, ...]) -> Head:
+    """Read the head of a file of units: ``..., Tstart, Tend, Xstart, Ystart, Xend, Yend``."""
     found = _columns(path, columns)
     t0, t1 = (_times(found[name]) for name in columns[2:4])
     x0, y0, x1, y1 = (_numbers(found[name]) for name in columns[4:])
@@ -71,8 +71,8 @@ def units_head(path: Path, columns: tuple[str, ...]) -> Head:
     return Head(path, f"columns {', '.join(columns[4:])}", x, y, speed)
 
 
-def instants_head(path: Path, columns: tuple[str, ...], place: Placed) -> Head:
-    """The head of a file of instants: ``tripid, vehicleid, t`` and ``x, y`` or a ``point`` that ``place`` reads."""
+def read_instants_head(path: Path, columns: tuple[str, ...], place: ParsePlace) -> Head:
+    """Read the head of a file of instants: ``tripid, vehicleid, t`` and ``x, y`` or ``point``, parsed by ``place``."""
     found = _columns(path, columns)
     systems: list[str] = []
     if "point" in columns:
@@ -88,16 +88,16 @@ def instants_head(path: Path, columns: tuple[str, ...], place: Placed) -> Head:
 
 
 def common_srid(where: str, systems: list[str]) -> int:
-    """The one reference system that places say they are in; 0 where they say none."""
+    """Return the one reference system that geometries name; 0 if they name none."""
     named = sorted({srid for srid in systems if srid not in ("", "0")})
     if len(named) > 1:
         raise BadInput(
-            f"{where}: SRID {' and '.join(named)} in one data set.", hint="Project all places to one system."
+            f"{where}: SRIDs {' and '.join(named)} in one data set.", hint="Project all geometries to one system."
         )
     return int(named[0]) if named and named[0].isdecimal() else 0
 
 
-def _opened(path: Path) -> IO[str]:
+def _open_text(path: Path) -> IO[str]:
     if path.suffix == ".gz":
         return cast(IO[str], gzip.open(path, "rt", encoding="utf-8", errors="replace", newline=""))
     return path.open(encoding="utf-8", errors="replace", newline="")
@@ -105,10 +105,10 @@ def _opened(path: Path) -> IO[str]:
 
 def _rows(path: Path, count: int) -> list[list[str]]:
     try:
-        with _opened(path) as file:
+        with _open_text(path) as file:
             return list(islice(csv.reader(file), count))
     except (OSError, EOFError, zlib.error, csv.Error) as error:
-        raise BadInput(f"{path}: cannot be read ({error}).", hint="Give a CSV file, gzipped or not.") from error
+        raise BadInput(f"{path}: cannot be read ({error}).", hint="Use a CSV file, gzipped or not.") from error
 
 
 def _positions(path: Path, rows: list[list[str]], columns: tuple[str, ...]) -> dict[str, int]:
@@ -119,7 +119,7 @@ def _positions(path: Path, rows: list[list[str]], columns: tuple[str, ...]) -> d
 
 
 def _columns(path: Path, columns: tuple[str, ...]) -> dict[str, list[str]]:
-    """The first rows by column; those with another number of fields are left to the check of all rows."""
+    """Return the first rows by column; rows with a wrong number of fields are left to the check of all rows."""
     rows = _rows(path, 1 + ROWS)
     there = _positions(path, rows, columns)
     whole = [row for row in rows[1:] if len(row) == len(rows[0])]
@@ -138,7 +138,7 @@ def _number(text: str) -> float:
 
 
 def _times(texts: list[str]) -> Floats:
-    """Seconds since 1970; what is no instant is left to the check of all rows."""
+    """Return seconds since 1970; NaN for invalid instants, which the check of all rows finds."""
     return np.array([_time(text.strip()) for text in texts], dtype=float)
 
 

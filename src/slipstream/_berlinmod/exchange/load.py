@@ -1,9 +1,9 @@
-"""Data of others: the published BerlinMOD CSV files and MobilityDB-BerlinMOD's, read; ``export`` writes them.
+"""Load the published BerlinMOD CSV files and MobilityDB-BerlinMOD's; ``export`` writes them.
 
 Published: a trip is rows of units ``Moid,Tripid,Tstart,Tend,Xstart,Ystart,Xend,Yend``. MobilityDB: rows of instants,
-``tripid,vehicleid,startdate,seqno,point,t`` as its scripts write and read them (``tripsinput.csv``, points in EWKB or
-EWKT) or plainly ``tripid,vehicleid,t,x,y`` (``trips.csv``). All become rows of units here, are checked in Spark, and
-every row that cannot be used is kept in ``DATA/rejects`` with its reason; nothing is dropped in silence.
+``tripid,vehicleid,startdate,seqno,point,t`` as its scripts use (``tripsinput.csv``, points in EWKB or EWKT) or simply
+``tripid,vehicleid,t,x,y`` (``trips.csv``). All are converted to rows of units and checked in Spark; every unusable row
+is written to ``DATA/rejects`` with its reason, and nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from slipstream._berlinmod.dataset import (
     MTRIP,
     MTRIP_SQL,
     TRIPS,
-    Manifest,
+    DatasetManifest,
     finish,
     histories_from_trips,
     write_histories,
@@ -35,9 +35,9 @@ from slipstream._berlinmod.dataset import (
 from slipstream._berlinmod.exchange import heads
 from slipstream._berlinmod.exchange.heads import Head
 from slipstream._berlinmod.generator import write_samples
-from slipstream._berlinmod.layout import check_files, file_in
-from slipstream._berlinmod.roads.street_files import csv_streets, metre_streets, text_of
-from slipstream._berlinmod.roads.street_network import Network, Street, build
+from slipstream._berlinmod.layout import HOLDS_FILES, check_files, file_in
+from slipstream._berlinmod.roads.street_files import csv_streets, metre_streets, read_text
+from slipstream._berlinmod.roads.street_network import Street, StreetNetwork, build
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import plane, types
 from slipstream._moving.columns import MPoints, Points, read, write
@@ -51,30 +51,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 UNITS = ("Moid", "Tripid", "Tstart", "Tend", "Xstart", "Ystart", "Xend", "Yend")
-#: the published format has a hyphen between date and time, its files a blank
+#: the published format has a hyphen between date and time, its files a space
 _INSTANT = r"try_cast(regexp_replace(trim({}), '^(\\d{{4}}-\\d\\d-\\d\\d)-', '$1 ') AS timestamp)"
 INSTANTS = ("tripid", "vehicleid", "t", "x", "y")
 _POINTS = ("tripid", "vehicleid", "t", "point")
 
 Row = dict[str, str]
 
-_FIX = "Fix the line, or leave it out."
-_NO_SHAPE = (shapely.errors.ShapelyError, *MALFORMED)
+_FIX = "Fix or remove the line."
+_INVALID_SHAPE = (shapely.errors.ShapelyError, *MALFORMED)
 
 
-def _there(folder: Path, *names: str) -> Path:
-    """The first of the files that is there, gzipped or not."""
+def _find_file(folder: Path, *names: str) -> Path:
+    """Return the first of the files that exists, gzipped or not."""
     if (found := file_in(folder, *names)) is None:
-        raise BadInput(
-            f"{folder}: no {' or '.join(names)}.", hint="Give the folder that holds the files of the format."
-        )
+        raise BadInput(f"{folder}: no {' or '.join(names)}.", hint=HOLDS_FILES)
     return found
 
 
 def _rows(folder: Path, name: str, *columns: str) -> list[Row]:
-    """The rows of a small CSV file that must have ``columns`` (any case)."""
-    path = _there(folder, name)
-    reader = csv.reader(io.StringIO(text_of(path), newline=""))
+    """Return the rows of a small CSV file that must have ``columns`` (in any case)."""
+    path = _find_file(folder, name)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""))
     try:
         head, *body = [[column.strip().lower() for column in next(reader, [])], *reader]
     except csv.Error as error:
@@ -84,13 +82,13 @@ def _rows(folder: Path, name: str, *columns: str) -> list[Row]:
     rows = []
     for line, row in enumerate(body, 2):
         if len(row) != len(head):
-            raise BadInput(f"{path}, line {line}: {len(row)} fields, the first line has {len(head)}.", hint=_FIX)
+            raise BadInput(f"{path}, line {line}: {len(row)} fields, expected {len(head)}.", hint=_FIX)
         rows.append({**dict(zip(head, row, strict=True)), "where": f"{path}, line {line}"})
     return rows
 
 
 def _time(row: Row, column: str) -> int:
-    """An instant: ``2007-05-28``, ``2007-05-28 08:39:42.881`` or ``2007-05-28-08:39:42.881``."""
+    """Parse an instant: ``2007-05-28``, ``2007-05-28 08:39:42.881`` or ``2007-05-28-08:39:42.881``."""
     text = row[column].strip()
     if len(text) > 10 and text[10] == "-":
         text = f"{text[:10]} {text[11:]}"
@@ -101,7 +99,7 @@ def _time(row: Row, column: str) -> int:
 
 
 def _number(row: Row, column: str) -> float:
-    """A finite number."""
+    """Parse a finite number."""
     text = row.get(column, "")
     try:
         number = float(text)
@@ -113,10 +111,10 @@ def _number(row: Row, column: str) -> float:
 
 
 def _whole(row: Row, column: str) -> int:
-    """A number that names something."""
+    """Parse an identifier."""
     number = _number(row, column)
     if number != int(number) or abs(number) >= 2**31:
-        raise BadInput(f"{row['where']}: {column} {row[column][:40]!r} is not a whole number of 32 bits.", hint=_FIX)
+        raise BadInput(f"{row['where']}: {column} {row[column][:40]!r} is not a 32-bit integer.", hint=_FIX)
     return int(number)
 
 
@@ -124,16 +122,16 @@ def _cars(rows: Iterable[Row], moid: str, kind: str) -> pa.Table:
     made = [(_whole(row, moid), row["licence"], row["model"], row[kind]) for row in rows]
     numbers = [number for number, *_ in made]
     if not numbers:
-        raise BadInput("There is no vehicle.", hint="One row per vehicle.")
+        raise BadInput("The data set has no vehicles.", hint="Add one row per vehicle.")
     if len(set(numbers)) != len(numbers):
-        raise BadInput(f"{moid} is not unique among the vehicles.", hint="One row per vehicle.")
+        raise BadInput(f"{moid} is not unique among the vehicles.", hint="Keep one row per vehicle.")
     return pa.table([pa.array(column) for column in zip(*made, strict=True)], schema=MCAR)
 
 
 def _polygon(
     rings: list[list[tuple[float, float]]], where: str, rejects: list[tuple[str, str]]
 ) -> dict[str, Any] | None:
-    """A region, or nothing and a reason among the rejects."""
+    """Return a region, or None and add a reason to the rejects."""
     try:
         with np.errstate(all="ignore"):
             shape = shapely.Polygon(rings[0], rings[1:])
@@ -141,7 +139,7 @@ def _polygon(
     except (shapely.errors.GEOSException, *MALFORMED) as error:
         reason = str(error)
     if reason:
-        rejects.append((where, f"broken region: {reason}"))
+        rejects.append((where, f"invalid region: {reason}"))
         return None
     corners = [ring[:-1] if ring[0] == ring[-1] else ring for ring in rings]
     x, y = ([float(p[k]) for ring in corners for p in ring] for k in (0, 1))
@@ -150,9 +148,9 @@ def _polygon(
 
 def _regions(made: dict[int, tuple[str, list[list[tuple[float, float]]]]], rejects: list[tuple[str, str]]) -> pa.Table:
     regions = {number: _polygon(rings, where, rejects) for number, (where, rings) in sorted(made.items())}
-    kept = {number: region for number, region in regions.items() if region}
-    ids = pa.array(list(kept), pa.int32())
-    return pa.table({"Id": ids, "Region": pa.array(list(kept.values()), types.REGION.arrow)})
+    valid = {number: region for number, region in regions.items() if region}
+    ids = pa.array(list(valid), pa.int32())
+    return pa.table({"Id": ids, "Region": pa.array(list(valid.values()), types.REGION.arrow)})
 
 
 def _ids(rows: list[Row], column: str) -> list[int]:
@@ -179,7 +177,7 @@ def _samples(
     licences: tuple[list[int], list[str]],
     regions: pa.Table,
 ) -> dict[str, pa.Table]:
-    """The samples as tables, from their numbers and values."""
+    """Return the samples as tables, from their ids and values."""
     return {
         "QueryPoints": _sample(points[0], Pos=write(points[1], types.POINT)),
         "QueryInstants": _sample(instants[0], Instant=_instants(instants[1])),
@@ -194,7 +192,7 @@ def _times(rows: list[Row], column: str) -> list[int]:
 
 
 def _spans(rows: list[Row]) -> tuple[list[int], list[int]]:
-    """Where periods begin and end; none ends before it begins."""
+    """Return the begin and end of periods; reject one that ends before it begins."""
     begin, end = _times(rows, "begin"), _times(rows, "end")
     if bad := next((row for row, b, e in zip(rows, begin, end, strict=True) if e < b), None):
         raise BadInput(f"{bad['where']}: the period ends before it begins.", hint=_FIX)
@@ -217,7 +215,7 @@ def _published_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[str
 
 
 def _published_regions(folder: Path) -> dict[int, tuple[str, list[list[tuple[float, float]]]]]:
-    """Corners in order: as vertices (``Vertex_x, Vertex_y``) or as segments (``Xstart, Ystart, ...``)."""
+    """Read corners in order: as vertices (``Vertex_x, Vertex_y``) or as segments (``Xstart, Ystart, ...``)."""
     rows = _rows(folder, "queryregions.csv", "Id")
     x, y = ("vertex_x", "vertex_y") if rows and "vertex_x" in rows[0] else ("xstart", "ystart")
     made: dict[int, tuple[str, list[list[tuple[float, float]]]]] = {}
@@ -247,36 +245,36 @@ def _mobilitydb_samples(folder: Path, rejects: list[tuple[str, str]]) -> dict[st
 
 
 def _geometry(row: Row) -> Any:
-    """A geometry from WKT, EWKT or hexadecimal WKB."""
+    """Parse a geometry from WKT, EWKT or hexadecimal WKB."""
     try:
         shape, srid = _shape(row["geom"].strip())
-    except _NO_SHAPE as error:
-        raise BadInput(f"{row['where']}: {error}.", hint="Geometry as WKT or hexadecimal WKB.") from error
+    except _INVALID_SHAPE as error:
+        raise BadInput(f"{row['where']}: {error}.", hint="Use WKT or hexadecimal WKB.") from error
     if srid in DEGREES:
         raise BadInput(f"{row['where']}: coordinates in degrees (SRID {srid}).", hint="Project them to metres first.")
     return shape
 
 
 def _shape(text: str) -> tuple[Any, str]:
-    """A geometry and the number of its reference system, where it says so."""
+    """Parse a geometry; return it and its SRID, if it has one."""
     head, _, wkt = text.rpartition(";")
     with np.errstate(all="ignore"):
         shape = shapely.from_wkb(text) if text[:1] in ("0", "1") else shapely.from_wkt(wkt)
     if shape is None or shape.is_empty or not np.isfinite(shapely.get_coordinates(shape)).all():
-        raise shapely.errors.ShapelyError("no place, or one that is not finite")
+        raise shapely.errors.ShapelyError("an empty geometry, or coordinates that are not finite")
     srid = shapely.get_srid(shape)
     return shape, str(srid) if srid else head.upper().removeprefix("SRID=")
 
 
 def _road_segments(folder: Path) -> Iterator[Street]:
-    """MobilityDB's streets."""
+    """Read MobilityDB's streets."""
     for row in _rows(folder, "roadsegments.csv", "maxspeedfwd", "segmentgeo"):
         line = _geometry({"geom": row["segmentgeo"], "where": row["where"]})
         yield Street(_number(row, "maxspeedfwd"), [(*a, *b) for a, b in pairwise(line.coords)])
 
 
-def _network(folder: Path, *, metres: bool) -> Network | None:
-    """The streets, where a format has them."""
+def _network(folder: Path, *, metres: bool) -> StreetNetwork | None:
+    """Read the streets, if a folder has them."""
     if (path := file_in(folder, "streets.csv")) is not None:
         return build(metre_streets(csv_streets(path), path, metres=metres), str(path))
     if (path := file_in(folder, "roadsegments.csv")) is not None:
@@ -289,8 +287,8 @@ def _rings(shape: Any) -> list[list[tuple[float, float]]]:
 
 
 @compiled
-def _joined(trip: Longs, unit: Floats, t0: Longs, t1: Longs) -> tuple[Longs, MPoints]:
-    """Trips from units sorted by trip and time: units that go on where the last ended share a sequence."""
+def _join_units(trip: Longs, unit: Floats, t0: Longs, t1: Longs) -> tuple[Longs, MPoints]:
+    """Join units sorted by trip and time to trips: a unit that continues the previous one shares its sequence."""
     n = len(trip)
     t, x, y = np.empty(2 * n, np.int64), np.empty(2 * n), np.empty(2 * n)
     rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
@@ -312,13 +310,13 @@ def _joined(trip: Longs, unit: Floats, t0: Longs, t1: Longs) -> tuple[Longs, MPo
     return ids[:row], MPoints(rows[: row + 1], t[:at], x[:at], y[:at], parts[: row + 1], starts[:part])
 
 
-def _trips_of(table: pa.Table) -> pa.Table:
-    """All trips of one vehicle from its units."""
+def _make_trips(table: pa.Table) -> pa.Table:
+    """Return all trips of one vehicle, from its units."""
     ordered = table.sort_by([("Tripid", "ascending"), ("Tstart", "ascending"), ("Tend", "ascending")])
     flat = {name: read(ordered.column(name).combine_chunks()) for name in ("Tstart", "Tend", *UNITS[4:])}
     trip = ordered.column("Tripid").combine_chunks().to_numpy()
     unit = np.stack([flat[name] for name in UNITS[4:]], axis=1)
-    _, trips = _joined(trip, unit, flat["Tstart"], flat["Tend"])
+    _, trips = _join_units(trip, unit, flat["Tstart"], flat["Tend"])
     count = len(trips.rows) - 1
     moid = ordered.column("Moid")[0].as_py()
     number = pa.array(moid * TRIPS + np.arange(1, count + 1))
@@ -327,8 +325,8 @@ def _trips_of(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=MTRIP)
 
 
-def _checked_units(units: DataFrame) -> DataFrame:
-    """Units (all text) with their values and, where they cannot be used, a ``reason``."""
+def _check_units(units: DataFrame) -> DataFrame:
+    """Parse units (all text); unusable ones get a ``reason``."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
@@ -344,49 +342,44 @@ def _checked_units(units: DataFrame) -> DataFrame:
     jump = (sf.col("Tstart") == sf.col("Tend")) & (
         (sf.col("Xstart") != sf.col("Xend")) | (sf.col("Ystart") != sf.col("Yend"))
     )
-    unusable = [sf.when(sf.col("broken").isNotNull(), "not as many fields as the first line")]
+    unusable = [sf.when(sf.col("broken").isNotNull(), "wrong number of fields")]
     unusable += [sf.when(sf.col(c).isNull(), f"{c} cannot be read") for c in UNITS]
     unusable += [
         sf.when(sf.isnan(c) | sf.col(c).isin(float("inf"), float("-inf")), f"{c} is not finite") for c in UNITS[4:]
     ]
     unusable += [
         sf.when(sf.col("Tend") < sf.col("Tstart"), "ends before it begins"),
-        sf.when(last > sf.col("Tstart"), "begins before the unit before it ends"),
+        sf.when(last > sf.col("Tstart"), "begins before the previous unit ends"),
         sf.when(jump, "at two places at one instant"),
     ]
     return typed.withColumn("reason", sf.coalesce(*unusable)).drop("broken")
 
 
-def _places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows with a geometry as rows with x and y, still text; what is no point in a plane says so where x would be."""
+def _parse_places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Replace geometries by x and y, still text; for an invalid point, x is the reason."""
     for batch in batches:
-        x, y = zip(*(_place(text or "") for text in batch.column("point").to_pylist()), strict=True)
-        kept = [batch.column(name) for name in (*_POINTS[:3], "broken")]
-        columns = [*kept, pa.array(x, pa.string()), pa.array(y, pa.string())]
+        x, y = zip(*(_parse_point(text or "")[:2] for text in batch.column("point").to_pylist()), strict=True)
+        others = [batch.column(name) for name in (*_POINTS[:3], "broken")]
+        columns = [*others, pa.array(x, pa.string()), pa.array(y, pa.string())]
         yield pa.RecordBatch.from_arrays(columns, names=[*_POINTS[:3], "broken", "x", "y"])
 
 
-def _place(text: str) -> tuple[str, str]:
-    """The coordinates of a point; where it is none, the reason and nothing."""
-    return _placed(text)[:2]
-
-
-def _placed(text: str) -> tuple[str, str, str]:
-    """The same, with the number of its reference system."""
+def _parse_point(text: str) -> tuple[str, str, str]:
+    """Return x, y and the SRID of a point; for an invalid one, the reason instead of x."""
     try:
         shape, srid = _shape(text.strip())
-    except _NO_SHAPE:
-        return f"no geometry: {text}", "", ""
+    except _INVALID_SHAPE:
+        return f"not a geometry: {text}", "", ""
     if srid in DEGREES:
         return f"degrees (SRID {srid})", "", srid
-    return (repr(shape.x), repr(shape.y), srid) if shape.geom_type == "Point" else (f"no point: {text}", "", srid)
+    return (repr(shape.x), repr(shape.y), srid) if shape.geom_type == "Point" else (f"not a point: {text}", "", srid)
 
 
-def _units_of_instants(spark: SparkSession, path: Path) -> DataFrame:
-    """MobilityDB's instants as units, still text; a trip of one instant is a unit without duration."""
-    if "point" in heads.header(path, ()):
+def _instants_to_units(spark: SparkSession, path: Path) -> DataFrame:
+    """Convert MobilityDB's instants to units, still text; a trip of one instant is a unit without duration."""
+    if "point" in heads.read_header(path, ()):
         sql = ", ".join(f"{name} string" for name in (*_POINTS[:3], "broken", "x", "y"))
-        rows = _csv(spark, path, _POINTS).mapInArrow(_places, sql)
+        rows = _csv(spark, path, _POINTS).mapInArrow(_parse_places, sql)
     else:
         rows = _csv(spark, path, INSTANTS)
     rows.createOrReplaceTempView("tripinstants")
@@ -403,16 +396,16 @@ def _units_of_instants(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def _csv(spark: SparkSession, path: Path, columns: tuple[str, ...]) -> DataFrame:
-    """A large CSV file as text, by the names in its first line; ``broken`` is a line with more or fewer fields."""
-    there = heads.header(path, columns)
+    """Read a large CSV file as text, by its column names; ``broken`` is a line with a wrong number of fields."""
+    there = heads.read_header(path, columns)
     schema = ", ".join([*(f"c{number} string" for number in range(len(there))), "broken string"])
     frame = spark.read.csv(str(path), header=True, schema=schema, columnNameOfCorruptRecord="broken")
     return frame.select(*(frame[f"c{there[name.lower()]}"].alias(name) for name in columns), "broken")
 
 
 @dataclass(frozen=True)
-class Files:
-    """The files of a data set of others, looked over: the small ones read, the large one checked as far as its head."""
+class ForeignFiles:
+    """The files of a foreign data set: the small ones are read, of the large one the head is checked."""
 
     folder: Path
     kind: str
@@ -421,25 +414,25 @@ class Files:
     rejects: list[tuple[str, str]]
     trips: Path
     srid: int
-    network: Network | None
+    network: StreetNetwork | None
 
     @classmethod
-    def open(cls, folder: Path, kind: str, *, metres: bool = False) -> Files:
-        """Look a folder over without Spark: what is missing, unreadable or in degrees is named.
+    def open(cls, folder: Path, kind: str, *, metres: bool = False) -> ForeignFiles:
+        """Check a folder without Spark: reports what is missing, unreadable or in degrees.
 
-        ``metres``: coordinates that look like degrees are metres.
+        ``metres`` accepts coordinates that look like degrees.
         """
         check_files(folder, kind)
         rejects: list[tuple[str, str]] = []
         if kind == "published":
             cars = _cars(_rows(folder, "datamcar.csv", "Moid", "Licence", "Type", "Model"), "moid", "type")
             samples = _published_samples(folder, rejects)
-            head = heads.units_head(_there(folder, "trips.csv"), UNITS)
+            head = heads.read_units_head(_find_file(folder, "trips.csv"), UNITS)
             points, regions, srid = "querypoints.csv", "queryregions.csv", 0
         else:
             cars = _mobilitydb_cars(folder)
             samples = _mobilitydb_samples(folder, rejects)
-            head = _instants_head(_there(folder, "tripsinput.csv", "trips.csv"))
+            head = _instants_head(_find_file(folder, "tripsinput.csv", "trips.csv"))
             points, regions, srid = "points.csv", "regions.csv", _srid(folder, head)
         if not metres:
             head.refuse_degrees()
@@ -454,64 +447,64 @@ def _mobilitydb_cars(folder: Path) -> pa.Table:
     vehicles = _rows(folder, "vehicles.csv", "vehicleid", "licence", "model")
     kind = "vehtype" if vehicles and "vehtype" in vehicles[0] else "vehicletype"
     if vehicles and kind not in vehicles[0]:
-        raise BadInput(f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.", hint="Or vehtype.")
+        raise BadInput(f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.", hint="vehtype is accepted too.")
     return _cars(vehicles, "vehicleid", kind)
 
 
 def _instants_head(path: Path) -> Head:
-    return heads.instants_head(path, _POINTS if "point" in heads.header(path, ()) else INSTANTS, _placed)
+    return heads.read_instants_head(path, _POINTS if "point" in heads.read_header(path, ()) else INSTANTS, _parse_point)
 
 
 def _srid(folder: Path, head: Head) -> int:
-    """The reference system that the points, the regions and the head of the trips name; two are refused."""
+    """Return the reference system that points, regions and the head of the trips name; reject more than one."""
     rows = [*_rows(folder, "points.csv", "geom"), *_rows(folder, "regions.csv", "geom")]
     named = [_shape(row["geom"].strip())[1] for row in rows]
     return heads.common_srid(str(folder), [*named, str(head.srid)])
 
 
 def _refuse_degrees(path: Path, places: pa.ChunkedArray) -> None:
-    """Refuse points or regions that look like degrees; of these it is not known how they move."""
+    """Reject points or regions that look like degrees; these have no speeds to judge by."""
     found = read(places.combine_chunks())
     plane.refuse_degrees(str(path), found.x, found.y, columns="its places", hint=heads.HINT)
 
 
-class Loaded(NamedTuple):
-    """What was made of others' files, and how many rows of all were rejected."""
+class LoadResult(NamedTuple):
+    """The loaded data set, and how many of all rows were rejected."""
 
-    manifest: Manifest
+    manifest: DatasetManifest
     rejected: int
     rows: int
 
 
 @in_utc
-def load(spark: SparkSession, files: Files, out: Path) -> Loaded:
-    """Read others' files into a data set."""
+def load(spark: SparkSession, files: ForeignFiles, out: Path) -> LoadResult:
+    """Load foreign files into a data set."""
     with staged(out) as stage:
         published = files.kind == "published"
-        units = _csv(spark, files.trips, UNITS) if published else _units_of_instants(spark, files.trips)
+        units = _csv(spark, files.trips, UNITS) if published else _instants_to_units(spark, files.trips)
         write_samples(stage, {"dataMcar": files.cars, **files.samples})
         rejected, rows = _write_trips(spark, units, stage, files.rejects)
         if files.network is not None:
             files.network.save(stage / "network.npz")
         made = finish(spark, stage, f"{files.kind} files", {"format": files.kind}, files.srid)
-        return Loaded(made, rejected, rows)
+        return LoadResult(made, rejected, rows)
 
 
 def _write_trips(spark: SparkSession, units: DataFrame, stage: Path, rejects: list[tuple[str, str]]) -> tuple[int, int]:
-    """Trips and histories from checked units; returns how many rows went to ``rejects``, and of how many."""
+    """Write trips and histories from units; return how many rows were rejected, and of how many."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as sf
 
     cars = spark.read.parquet(str(stage / "dataMcar"))
-    checked = _checked_units(units).join(cars.select("Moid", "Licence"), "Moid", "left")
+    checked = _check_units(units).join(cars.select("Moid", "Licence"), "Moid", "left")
     unknown = sf.when(sf.col("Licence").isNull(), "no such vehicle")
     checked = checked.withColumn("reason", sf.coalesce("reason", unknown))
-    refused = checked.where("reason IS NOT NULL").select("row", "reason")
+    rejected_units = checked.where("reason IS NOT NULL").select("row", "reason")
     others = spark.createDataFrame(rejects, "row string, reason string")
-    refused.union(others).coalesce(1).write.csv(str(stage / "rejects"), header=True)
+    rejected_units.union(others).coalesce(1).write.csv(str(stage / "rejects"), header=True)
     counted = Observation()
     good = checked.where("reason IS NULL").drop("row", "reason").observe(counted, sf.count(sf.lit(1)).alias("rows"))
-    good.groupBy("Moid").applyInArrow(_trips_of, MTRIP_SQL).write.parquet(str(stage / "dataMtrip"))
+    good.groupBy("Moid").applyInArrow(_make_trips, MTRIP_SQL).write.parquet(str(stage / "dataMtrip"))
     write_histories(histories_from_trips(spark.read.parquet(str(stage / "dataMtrip")), cars), stage)
     rejected = spark.read.csv(str(stage / "rejects"), header=True, schema="row string, reason string").count()
     return rejected, rejected + counted.get["rows"]

@@ -1,1 +1,1 @@
-"""Street networks: read from files, made up by rule, and the graph that vehicles drive on."""
+"""Street networks: read from files or generated, and the graph that vehicles drive on."""

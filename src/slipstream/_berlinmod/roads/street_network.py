@@ -1,7 +1,7 @@
-"""The street network vehicles drive on: an undirected graph whose edges carry their geometry and speed limit.
+"""The street network that vehicles drive on: an undirected graph whose edges have a geometry and a speed limit.
 
-Nodes are crossings and ends of streets. Every edge is stored once per direction, sorted by its source, so that a
-compiled shortest-path search walks plain arrays. Coordinates are metres in a plane.
+Nodes are crossings and ends of streets. Every edge is stored once per direction, sorted by source, so that a compiled
+shortest-path search uses plain arrays. Coordinates are metres in a plane.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIDE, MAIN, FREEWAY = 30.0, 50.0, 70.0
 KMH = 3.6
 #: km/h; a street with a lower limit is closed
 SLOWEST = 1e-3
-#: metres from the origin: once around the earth, with some way to spare
+#: metres from the origin: more than once around the earth
 FARTHEST = 1e8
 
 Place = tuple[float, float]
@@ -31,14 +31,14 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Street:
-    """Segments of one street and its speed limit in km/h; a limit of zero or less means closed."""
+    """The segments of one street and its speed limit in km/h; a limit of zero or less means closed."""
 
     vmax: float
     segments: Sequence[tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True)
-class Network:
+class StreetNetwork:
     """Nodes, and directed edges sorted by source: edge e runs from ``source[e]`` along ``shape[e]:shape[e+1]``."""
 
     x: Floats
@@ -51,46 +51,51 @@ class Network:
     shape: Ints
     shape_x: Floats
     shape_y: Floats
-    #: the EPSG number of the plane it lies in, 0 where it has none
+    #: the EPSG code of its plane, 0 if it has none
     srid: int = 0
 
     @property
     def nodes(self) -> int:
-        """How many crossings and ends there are."""
+        """The number of crossings and ends."""
         return len(self.x)
 
     @property
     def edges(self) -> int:
-        """How many directed edges there are."""
+        """The number of directed edges."""
         return len(self.target)
 
     def arrays(self) -> dict[str, Any]:
-        """Its arrays by name: what is stored and what kernels take."""
+        """Return its arrays by name."""
         return {name: value for name, value in self.__dict__.items() if name != "srid"}
 
     def save(self, path: Path) -> None:
-        """Store it as ``.npz``."""
+        """Save it as ``.npz``."""
         np.savez_compressed(path, **self.arrays(), srid=np.array(self.srid))
 
     @classmethod
-    def load(cls, path: Path) -> Network:
-        """Read what ``save`` wrote."""
+    def load(cls, path: Path) -> StreetNetwork:
+        """Load what ``save`` wrote."""
         with np.load(path) as stored:
             srid = int(stored["srid"]) if "srid" in stored.files else 0
             return cls(**{name: stored[name] for name in stored.files if name != "srid"}, srid=srid)
 
 
-def build(streets: Iterable[Street], where: str = "streets") -> Network:
-    """The largest connected network of open streets, split at crossings and street ends."""
+def build(streets: Iterable[Street], where: str = "streets") -> StreetNetwork:
+    """Build the largest connected network of open streets, split at crossings and street ends."""
     segments = _segments(streets)
     if bad := next((piece for piece in segments if not all(abs(v) <= FARTHEST for v in (*piece[0], *piece[1]))), None):
-        raise BadInput(f"{where}: a street from {bad[0]} to {bad[1]}.", hint=f"Places are within {FARTHEST:,.0f} m.")
+        raise BadInput(
+            f"{where}: a street from {bad[0]} to {bad[1]} is out of range.",
+            hint=f"Coordinates must be within {FARTHEST:,.0f} m of the origin.",
+        )
     pieces = _split(segments)
     if not pieces:
-        raise BadInput(f"{where}: no open street.", hint="A street needs a positive speed limit and two places.")
+        raise BadInput(f"{where}: no open street.", hint="A street needs a positive speed limit and two points.")
     network = _assemble(_largest(_chains(pieces)))
     if network.nodes < 2:
-        raise BadInput(f"{where}: one closed street, so no trip leads anywhere.", hint="Add a street that meets it.")
+        raise BadInput(
+            f"{where}: the only street is a loop, so there are no trips.", hint="Add a street that crosses it."
+        )
     return network
 
 
@@ -102,7 +107,7 @@ _Piece = tuple[Place, Place, float, int]
 
 
 def _segments(streets: Iterable[Street]) -> list[_Piece]:
-    """(from, to, vmax, street) of every open segment that has a length."""
+    """Return (from, to, vmax, street) of every open segment with a length."""
     out = []
     for number, street in enumerate(streets):
         if SLOWEST <= street.vmax < math.inf:
@@ -114,7 +119,7 @@ def _segments(streets: Iterable[Street]) -> list[_Piece]:
 
 
 def _split(segments: list[_Piece]) -> list[_Piece]:
-    """The same segments cut where another one crosses or touches them between their ends."""
+    """Split segments where another one crosses or touches them between their ends."""
     if not segments:
         return []
     lines = shapely.linestrings([[a, b] for a, b, _, _ in segments])
@@ -136,7 +141,7 @@ _Edge = tuple[list[Place], float]
 
 
 def _chains(pieces: list[_Piece]) -> list[_Edge]:
-    """Polylines between nodes: a place is a node unless exactly two pieces of one street with one limit meet there."""
+    """Join pieces to polylines between nodes: a place where exactly two pieces of one street meet is not a node."""
     around: dict[Place, list[int]] = {}
     for i, (a, b, _, _) in enumerate(pieces):
         around.setdefault(a, []).append(i)
@@ -159,7 +164,7 @@ def _chains(pieces: list[_Piece]) -> list[_Edge]:
 def _walk(
     place: Place, pieces: list[_Piece], around: dict[Place, list[int]], through: set[Place], used: list[bool]
 ) -> list[Place]:
-    """The places after ``place`` until the next node."""
+    """Return the places after ``place`` up to the next node."""
     out = []
     while place in through:
         following = [i for i in around[place] if not used[i]]
@@ -173,7 +178,7 @@ def _walk(
 
 
 def _largest(edges: list[_Edge]) -> list[_Edge]:
-    """The edges of the component with the most segments."""
+    """Return the edges of the component with the most segments."""
     parent: dict[Place, Place] = {}
 
     def root(place: Place) -> Place:
@@ -192,8 +197,8 @@ def _largest(edges: list[_Edge]) -> list[_Edge]:
     return [edge for edge in edges if root(edge[0][0]) == best]
 
 
-def _assemble(edges: list[_Edge]) -> Network:
-    """Arrays from polylines, each in both directions; nodes are numbered by place, so input order does not matter."""
+def _assemble(edges: list[_Edge]) -> StreetNetwork:
+    """Build arrays from polylines in both directions; nodes are numbered by place, so input order does not matter."""
     nodes = sorted({path[end] for path, _ in edges for end in (0, -1)})
     number = {place: i for i, place in enumerate(nodes)}
     both = [(path[::way], vmax) for path, vmax in edges for way in (1, -1)]
@@ -207,4 +212,4 @@ def _assemble(edges: list[_Edge]) -> Network:
     first = np.searchsorted(source, np.arange(len(nodes) + 1)).astype(np.int32)
     places = np.array(nodes, dtype=float)
     x, y, shape_x, shape_y = (np.ascontiguousarray(a) for a in (*places.T, *flat.T))
-    return Network(x, y, first, source, target, vmax, KMH * length / vmax, shape, shape_x, shape_y)
+    return StreetNetwork(x, y, first, source, target, vmax, KMH * length / vmax, shape, shape_x, shape_y)

@@ -1,6 +1,6 @@
-"""A city made up by rule: rings and radials with quarters between them, of Berlin's size and character.
+"""A synthetic city: rings and radials with quarters in between, similar to Berlin in size and character.
 
-Always the same, needs no download: 40 x 35 km, about 4,500 crossings, freeways (two rings, eight radials), main
+Deterministic, and no download needed: 40 x 35 km, about 4,500 crossings, freeways (two rings, eight radials), main
 roads and side streets that thin out towards the edge.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._berlinmod.roads.street_network import FREEWAY, MAIN, SIDE, Network, Street, build
+from slipstream._berlinmod.roads.street_network import FREEWAY, MAIN, SIDE, Street, StreetNetwork, build
 from slipstream._tools.numba_tools import uniform
 
 RINGS = 47
-#: places on the innermost ring; the number doubles where they would be too far apart
+#: crossings on the innermost ring; the number doubles where they would be too far apart
 INNERMOST = 16
 HALF_WIDTH, HALF_HEIGHT = 20_000.0, 17_500.0
 CENTRE = (9_500.0, 11_500.0)
@@ -28,7 +28,7 @@ def _places_on(ring: int) -> int:
 
 
 def _radius(ring: int) -> float:
-    """Rings are close together in the centre and far apart at the edge; 1 is the city's border."""
+    """Return the radius of a ring; 1 is the city's border, and rings are closer together in the centre."""
     return float(((ring + 1) / RINGS) ** 2.0)
 
 
@@ -51,7 +51,7 @@ def _limit(ring: int, place: int, along_ring: bool) -> float:
 
 
 def _street(a: tuple[float, float], b: tuple[float, float], limit: float, bend: float) -> Street:
-    """A street from a to b; side streets bend in the middle."""
+    """Return a street from a to b; side streets bend in the middle."""
     if limit > SIDE:
         return Street(limit, [(*a, *b)])
     middle = (
@@ -62,7 +62,7 @@ def _street(a: tuple[float, float], b: tuple[float, float], limit: float, bend: 
 
 
 def streets() -> list[Street]:
-    """The streets of the city."""
+    """Return the streets of the city."""
     out = []
     for ring in range(RINGS):
         count = _places_on(ring)
@@ -80,6 +80,6 @@ def streets() -> list[Street]:
     return out
 
 
-def synthetic() -> Network:
-    """The city as a network."""
+def synthetic_network() -> StreetNetwork:
+    """Return the city as a network."""
     return build(streets(), "the synthetic city")

@@ -25,7 +25,9 @@ def check_there(*paths: Path | str | None, option: str = "", what: str = "file o
     """
     if missing := _missing(path for path in paths if path is not None):
         label = f"{option} " if option else ""
-        raise BadArgument(f"{label}{', '.join(missing)}: no such {what}.", hint=hint)
+        raise BadArgument(
+            f"{label}{', '.join(missing)}: no such {what}.", hint=hint, code="no-such-file", found=missing
+        )
 
 
 def _missing(paths: Iterable[Path | str]) -> list[str]:

@@ -134,11 +134,11 @@ def run_job(
         Run.open(settings.history)
     if run is None:
         engine.check_feed(input_, out, settings)
-        done = engine.finished(out, input_)
+        done = engine.finished_summary(out, input_)
         return done or engine.toll_feed(
             spark_session(settings.name, master, conf, quick=settings.follow), input_, out, settings
         )
     run = run.multiplied(multiply * run.copies)
     engine.check_run(run, out, settings)
-    done = engine.finished(out, engine.source_of(run), settings.end_of(run))
+    done = engine.finished_summary(out, engine.source_of(run), settings.end_of(run))
     return done or engine.toll_run(spark_session(settings.name, master, conf), run, out, settings)

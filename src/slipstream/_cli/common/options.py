@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.tables import print_table, shown
+from slipstream._cli.common.verbosity import set_json
 from slipstream._errors import BadArgument, BadInput
 from slipstream._spark import session
 from slipstream._tools.progress import COMPILING, say_once
@@ -40,8 +41,9 @@ Master = Annotated[
     typer.Option(
         "--master",
         callback=_checked_master,
+        metavar="URL",
         envvar="SLIPSTREAM_MASTER",
-        help="Where Spark runs: local[*], spark://host:7077, yarn, k8s://...",
+        help="Where Spark runs: local[*], spark://HOST:7077, yarn or k8s://URL.",
         rich_help_panel="Spark",
     ),
 ]
@@ -50,11 +52,15 @@ Conf = Annotated[
     typer.Option(
         "--conf",
         callback=_checked_conf,
-        help="A Spark setting key=value; may be given again.",
+        metavar="KEY=VALUE",
+        help="A Spark setting. Repeatable.",
         rich_help_panel="Spark",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", callback=set_json, help="Print the result, or the error, as JSON."),
+]
 
 
 def share(text: str | float) -> float:
@@ -93,6 +99,9 @@ def check_rejects(rejected: int, total: int, most: float, rejects: Path | str, *
         raise BadInput(
             f"{rejects}: {rejected:,} of {total:,} rejected ({rejected / total:.1%}); --max-rejects is {most:.4g}.",
             hint=hint or f"{rejects} has each of them with the reason.",
+            code="too-many-rejects",
+            found=rejected / total,
+            expected=most,
         )
 
 

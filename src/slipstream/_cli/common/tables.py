@@ -44,9 +44,22 @@ def _decimal(value: float) -> str:
     return text.rstrip("0").rstrip(".")
 
 
-def print_table(table: Table, *, nothing: str = "nothing") -> None:
+def plural(count: int, noun: str) -> str:
+    """A number of things, in words that agree.
+
+    >>> plural(1, "stage"), plural(2, "stage"), plural(1000, "batch"), plural(0, "query")
+    ('1 stage', '2 stages', '1,000 batches', '0 queries')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"
+
+
+def print_table(table: Table, *, nothing: str = "nothing", console: Console | None = None) -> None:
     """Print a table with its title; of one without rows, ``nothing``."""
-    console, title = Console(), table.title
+    console, title = console or Console(), table.title
     if not table.rows:
         console.print(f"{title}: {nothing}" if title else nothing, soft_wrap=True, highlight=False)
         return

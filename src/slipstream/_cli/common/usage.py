@@ -32,7 +32,7 @@ def explain(error: Any) -> SlipstreamError | None:
     path = error.ctx.command_path if error.ctx else "slipstream"
     hint = _renamed(option, error.ctx) or _similar(error) or f"`{path} --help` shows how to use it."
     message = error.message if option else error.format_message()
-    return BadArgument(message if message.endswith((".", "?")) else f"{message}.", hint=hint)
+    return BadArgument(message if message.endswith((".", "?")) else f"{message}.", hint=hint, code="bad-usage")
 
 
 def _renamed(option: str | None, context: Any) -> str:

@@ -12,9 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from slipstream._bench.validation.editions import edition
+from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
+from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
 from slipstream._cli.common.tables import print_table
 from slipstream._errors import BadArgument, CheckFailed
@@ -58,11 +59,11 @@ def validate(
 
     OUTPUT may be Parquet, or text in the field order of the paper or of the original validator. For every kind of
     answer it counts what is missing, extra, wrong, late or duplicated, and shows the first of each with the rule it
-    breaks. Leaves with exit code 0 for a clean pass, 5 for any fault, 3 for input that cannot be judged.
+    breaks. Exits with code 0 for a clean pass, 5 for any fault, 3 for input that cannot be judged.
 
-    Example: slipstream validate runs/first out/ --report report.html
+    Example: `slipstream validate runs/first out --report report.html`
     """
-    rule_set, judged = edition(rules), _kinds(only)
+    rule_set, judged = find_edition(rules), _kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
     from slipstream._bench.validation.validator import last_second
@@ -137,7 +138,7 @@ def _show(verdict: Verdict) -> None:
 def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
     to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
     fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
@@ -153,22 +154,22 @@ def drive(
     the engine was not given what the benchmark asks for. A TCP destination waits for one client to connect. With
     stdout, the summary goes to standard error.
 
-    Example: slipstream drive runs/first --to dir:feed --speed 10
+    Example: `slipstream drive runs/first --to dir:feed --speed 10`
     """
     from slipstream._feeds.run import Run
 
     opened = Run.open(run)
-    from slipstream._bench.driving.destinations import destination
-    from slipstream._bench.driving.driver import Plan
+    from slipstream._bench.driving.destinations import open_destination
+    from slipstream._bench.driving.driver import DrivePlan
     from slipstream._bench.driving.driver import drive as deliver
-    from slipstream._bench.driving.encodings import encoding as encoding_called
+    from slipstream._bench.driving.encodings import find_encoding
 
-    form = encoding_called(format_)
-    plan = Plan.of(opened, speed, fast_forward_to, until)
-    with closing(destination(to, form)) as open_destination:
-        result = deliver(opened, plan, form.encode, open_destination)
+    form = find_encoding(format_)
+    plan = DrivePlan.for_run(opened, speed, fast_forward_to, until)
+    with closing(open_destination(to, form)) as destination:
+        result = deliver(opened, plan, form.encode, destination)
         if end:
-            open_destination.end()
+            destination.end()
     if to == "stdout":
         say(json.dumps(result.to_dict()))
     else:
@@ -184,14 +185,16 @@ def postgres(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where output.csv goes.")],
     seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N seconds.")] = None,
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is as fast as possible.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
     server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
     as_json: Json = False,
 ) -> None:
     """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
 
-    Start a server with scripts/postgres.sh start; its schema linear_road is made anew. The answers are judged like
-    those of any engine: slipstream validate RUN DIR (with --no-response-times after --speed 0).
+    Start a server with scripts/postgres.sh start; its schema linear_road is replaced. The answers are judged like
+    those of any engine: `slipstream validate RUN DIR` (with --no-response-times after --speed 0).
+
+    Example: `slipstream bench postgres runs/first --seconds 300 --out postgres`
     """
     from dataclasses import asdict
 
@@ -216,7 +219,7 @@ def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
     app.command(rich_help_panel=PANEL)(drive)
     app.command(rich_help_panel=PANEL)(validate)
-    baselines = typer.Typer(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
+    baselines = Family(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
     baselines.command()(postgres)
     baselines.callback()(_baselines)
     app.add_typer(baselines, name="bench", rich_help_panel=PANEL)

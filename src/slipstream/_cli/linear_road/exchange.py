@@ -11,6 +11,7 @@ import typer
 
 from slipstream._cli.common.checks import check_new, check_there, check_writable
 from slipstream._cli.common.options import Json, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._errors import BadArgument, Unavailable
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def import_(
     map_file: Annotated[
         Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/how-to/sumo.md).")
     ] = None,
+    overwrite: Overwrite = False,
     most: MaxRejects = 1.0,
     as_json: Json = False,
 ) -> None:
@@ -56,8 +58,10 @@ def import_(
             "--map goes with --format sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
         )
     check_there(file, map_file, what="file", hint="Give a file to import.")
-    check_new(out)
-    run = _imported(file, out, map_file)
+    if not overwrite:
+        check_new(out, hint=HINT)
+    with replacing(out, overwrite, "manifest.json"):
+        run = _imported(file, out, map_file)
     show(_summary(run), as_json=as_json, title="Imported")
     _check_unmapped(run, most)
 
@@ -95,6 +99,7 @@ def export(
     run: Annotated[Path, typer.Argument(help="The run to export.", show_default=False)],
     target: Annotated[Target, typer.Option("--format", help="What to write.")] = Target.LINEAR_ROAD,
     out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, standard output.")] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write a run as the published Linear Road text: 15 integers a line.
@@ -111,22 +116,22 @@ def export(
         export_text(opened, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    lines = _export_to(opened, out)
+    lines = _export_to(opened, out, overwrite)
     show({"file": str(out), "lines": lines}, as_json=as_json, title=f"Exported as {target.value}")
 
 
-def _export_to(run: Run, out: Path) -> int:
+def _export_to(run: Run, out: Path, overwrite: bool) -> int:
     """Write the file beside its name first, so that it is there whole or not at all."""
     from slipstream._feeds.text import export_text
     from slipstream._tools.staging import beside
 
-    if out.exists():
-        raise BadArgument(f"--out {out}: exists.", hint="Give another name, or remove it.")
+    if out.exists() and not overwrite:
+        raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")
     partial = beside(out, "partial")
     try:
         with partial.open("wb") as text:
             lines = export_text(run, text)
-        partial.rename(out)
+        partial.replace(out)
     except OSError as error:
         raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
     finally:

@@ -14,12 +14,12 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
-from slipstream._cli.common.tables import print_table
+from slipstream._cli.common.tables import plural, print_table
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
-    from slipstream._bench.rating import Rating, Search, Try
+    from slipstream._bench.rating import Rating, Search, Trial
     from slipstream._feeds.run import Run
 
 HOURS_3 = 180
@@ -38,7 +38,7 @@ def rate(
     most: Annotated[int, typer.Option("--max", min=1, metavar="L", help="The most that is tried.")] = 600,
     window: Annotated[str, typer.Option(help="How long the rating must hold: 90s, 20m, 3h.")] = "20m",
     probe: Annotated[str, typer.Option(help="How long the tries of the search are: 30s, 2m.")] = "2m",
-    full: Annotated[bool, typer.Option(help="Hold all three hours, from the first second on.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Hold all three hours, from the first second on.")] = False,
     engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
     seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,
@@ -52,19 +52,19 @@ def rate(
     busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
     time over the whole window, and pass the validator, is the rating. Nothing else should run on the machine.
 
-    Example: slipstream rate --min 20 --window 5m --out rating
+    Example: `slipstream rate --min 20 --window 5m --out rating`
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
     asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
-    from slipstream._bench.rating import Search, Window, engine_called
+    from slipstream._bench.rating import Search, Window, find_engine
     from slipstream._bench.rating import rate as find
     from slipstream._bench.rating_report import write_rating
 
-    rated = engine_called(engine, master, conf or [], lambda: spark_session("rate", master, conf))
+    rated = find_engine(engine, master, conf or [], lambda: spark_session("rate", master, conf))
     presented = _open(run, out, seed, master, conf)
     whole = Window(0, presented.manifest.seconds)
-    search = Search(rated, presented, whole if full else whole.shortened(asked), probed, out, least, most)
+    search = Search(rated, presented, whole if full else whole.last(asked), probed, out, least, most)
     try:
         rating = find(search)
     except KeyboardInterrupt:
@@ -83,7 +83,7 @@ def _tell_progress(search: Search, run: Path | None) -> None:
     """What an interrupted search knows so far, and how to go on from there."""
     tries = list(search.made.values())
     if tries:
-        Console(stderr=True).print(_table(search.engine.name, tries))
+        print_table(_table(search.engine.name, tries), console=Console(stderr=True))
     held = max((tried.expressways for tried in tries if tried.held), default=0)
     if not held:
         say("Interrupted before any L held. Nothing is rated.")
@@ -114,11 +114,11 @@ def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] |
     return made
 
 
-def _table(engine: str, tries: Iterable[Try]) -> Table:
+def _table(engine: str, tries: Iterable[Trial]) -> Table:
     table = Table("L", "seconds", "", "slowest answer", "memory", title=f"Tries of {engine}")
     for tried in tries:
         table.add_row(
-            str(tried.expressways), str(tried.seconds), tried.word, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
+            str(tried.expressways), str(tried.seconds), tried.outcome, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
         )
     return table
 
@@ -132,7 +132,7 @@ def _show(rating: Rating) -> None:
             name.replace("_", " "), *(f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
         )
     print_table(responses)
-    console.print(f"[bold]L = {rating.expressways}[/] on {rating.cores} cores: {rating.per_core} per core.")
+    console.print(f"[bold]L = {rating.expressways}[/] on {plural(rating.cores, 'core')}: {rating.per_core} per core.")
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
 
 

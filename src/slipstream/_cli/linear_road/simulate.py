@@ -9,12 +9,16 @@ import typer
 
 from slipstream._cli.common.checks import check_new
 from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
     from slipstream._city.traffic import Traffic
     from slipstream._feeds.run import Run
+
+#: the file by which a run is known
+MANIFEST = "manifest.json"
 
 
 def simulate(
@@ -33,6 +37,7 @@ def simulate(
     multiply: Annotated[
         int, typer.Option(min=1, help="Present the run K times, ids shifted, without storing it K times.")
     ] = 1,
+    overwrite: Overwrite = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -45,7 +50,7 @@ def simulate(
 
     Example: `slipstream simulate --expressways 1 --minutes 180 --out runs/standard`
     """
-    known = _known(out)
+    known = None if overwrite else _known(out)
     from slipstream._city.traffic import Traffic
 
     traffic = Traffic(expressways=expressways, minutes=minutes, demand=demand, accident_every=accident_every)
@@ -53,10 +58,12 @@ def simulate(
         say(f"{out}: already complete.")
         run = known
     else:
-        check_new(out)
+        if not overwrite:
+            check_new(out, hint=HINT)
         from slipstream._city.simulate import simulate as simulate_
 
-        run = simulate_(spark_session("simulate", master, conf), traffic, seed, out, multiply=multiply)
+        with replacing(out, overwrite, MANIFEST):
+            run = simulate_(spark_session("simulate", master, conf), traffic, seed, out, multiply=multiply)
     manifest = run.manifest
     summary = {
         "run": str(out),
@@ -72,8 +79,8 @@ def simulate(
 
 def _known(out: Path) -> Run | None:
     """The run that is at ``out`` already; anything else there is refused."""
-    if not (out / "manifest.json").exists():
-        check_new(out)
+    if not (out / MANIFEST).exists():
+        check_new(out, hint=HINT)
         return None
     from slipstream._feeds.run import Run
 

@@ -28,6 +28,7 @@ from slipstream._cli.common.jobs import (
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import TEXT, encoding_of
 from slipstream._io.kafka import Topic, read_settings
@@ -42,8 +43,8 @@ def toll(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
-    follow: Annotated[bool, typer.Option(help="Keep running while the input grows.")] = False,
-    speed: Annotated[float, typer.Option(help="A run's pace: 1 real time, 10 ten times that, 0 at full speed.")] = 0.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
+    speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
     fast_forward_to: Annotated[
         int, typer.Option(metavar="T", help="Start a run at this second, from the state that all before it leave.")
     ] = 0,
@@ -87,6 +88,7 @@ def toll(
         int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
     ] = 0,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
     as_json: Json = False,
@@ -114,7 +116,7 @@ def toll(
     """
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
-    check_there(queries, option="--queries", what="file", hint="See docs/cuboids.md for what stands in it.")
+    check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
     check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
@@ -149,6 +151,7 @@ def toll(
         topics=tuple(_topic(name, kafka_config) for name in to or [] if name != "console"),
         show=_printed if "console" in (to or []) else None,
     )
+    clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
@@ -156,14 +159,14 @@ def toll(
 
 def _check(rules: str) -> None:
     """Refuse rules that are not there, before Spark starts."""
-    from slipstream._linear_road.rules import find
+    from slipstream._linear_road.rules import find_rules
 
-    find(rules)
+    find_rules(rules)
 
 
 def _script(file: Path | None) -> str:
     if file is not None and not file.is_file():
-        raise BadArgument(f"--queries {file}: no such file.", hint="See docs/cuboids.md for what stands in it.")
+        raise BadArgument(f"--queries {file}: no such file.", hint="docs/reference/cuboids.md has the syntax.")
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 

@@ -158,7 +158,9 @@ def examine(folder: Path) -> list[Finding]:
 def doctor(as_json: Json = False) -> None:
     """Check Java, memory, disk, versions and what the console and Kafka need, and say what to do.
 
-    Exits with code 4 if something that is required is missing; `--` marks what most of the work goes without.
+    Exits with code 4 if something that is required is missing; `--` marks what most commands work without.
+
+    Example: `slipstream doctor`
     """
     findings = examine(Path.cwd())
     good = all(finding.good or finding.optional for finding in findings)

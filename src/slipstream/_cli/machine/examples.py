@@ -9,13 +9,16 @@ from typing import Annotated
 
 import typer
 
+from slipstream._cli.common.options import Json, show
+from slipstream._cli.common.overwriting import HINT, replacing
 from slipstream._errors import Unavailable
-from slipstream._tools.progress import say
 from slipstream._tools.staging import staged
 
 
 def examples(
-    out: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write them.")] = Path("examples"),
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write them.")] = Path("examples"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write the examples: networks with their data, cuboid schemas, notebooks.
 
@@ -26,9 +29,9 @@ def examples(
     `slipstream network draw examples/networks/border.yaml --out border.svg` draws one of them
     """
     source = shipped()
-    with staged(out, label="") as stage:
+    with replacing(out, overwrite, "networks"), staged(out, label="", hint=HINT) as stage:
         shutil.copytree(source, stage, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+    show({"out": str(out), "folders": sorted(path.name for path in out.iterdir())}, as_json=as_json, title="Examples")
 
 
 def shipped() -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from slipstream._cli.common.options import Json
 from slipstream._cli.machine.examples import shipped
 from slipstream._spark import class_archive, session
 from slipstream._tools import temporary
@@ -16,16 +18,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def prepare() -> None:
+def prepare(as_json: Json = False) -> None:
     """Archive Spark's classes, so that every later command starts Spark in about half the time.
 
     Takes about a minute and 200 MB in your cache folder (~/.cache/slipstream). `make setup` does it; after an update
     of Java or PySpark, run it again. Everything works without it.
+
+    Example: `slipstream prepare`
     """
     java = session.java()
     place = class_archive.archive_file(java)
     if class_archive.use_archive(java):
-        say(f"{place}: already there, nothing to do.")
+        _report(place, as_json, "exists already, nothing to do.")
         return
     folder = temporary.folder()
     class_list = folder / "classes"
@@ -38,7 +42,14 @@ def prepare() -> None:
     session.close()
     say("Archiving the classes ...")
     class_archive.write_archive(java, class_list, class_path, modules)
-    say(f"{place}: {place.stat().st_size / 1e6:.0f} MB")
+    _report(place, as_json, f"{place.stat().st_size / 1e6:.0f} MB")
+
+
+def _report(place: Path, as_json: bool, said: str) -> None:
+    if as_json:
+        print(json.dumps({"archive": str(place), "bytes": place.stat().st_size}))
+    else:
+        say(f"{place}: {said}")
 
 
 def _run_a_network(spark: SparkSession, out: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from slipstream._cli.common.commands import Family
 from slipstream._cli.network import control, design, running
 
-app = typer.Typer(
+app = Family(
     help="Networks of boxes over streams: the seven boxes of the Aurora algebra, run on Structured Streaming.",
     epilog="Start with: slipstream examples; slipstream network draw examples/networks/border.yaml --out border.svg",
     no_args_is_help=True,

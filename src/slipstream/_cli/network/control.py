@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.options import Json, show
+from slipstream._cli.common.tables import plural, print_table, shown
 from slipstream._cli.network.options import Folder
 from slipstream._errors import BadArgument
 from slipstream._tools.progress import say
@@ -19,7 +20,7 @@ def shed_network(
     folder: Folder,
     drops: Annotated[
         list[str] | None,
-        typer.Option("--drop", help='"PLACE=SHARE" of the tuples to come, such as "cars -> sort=0.3".'),
+        typer.Option("--drop", metavar="PLACE=SHARE", help='How much to drop where, such as "cars -> sort=0.3".'),
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Drop nothing any more.")] = False,
     as_json: Json = False,
@@ -28,6 +29,8 @@ def shed_network(
 
     Without options it shows the places. The choice is written into the trains as they arrive, so a restart drops the
     same tuples again.
+
+    Example: `slipstream network shed out --drop "soldiers -> over=0.3"`
     """
     from slipstream._network.running.run_folder import Execution
 
@@ -52,7 +55,10 @@ def _share(text: str) -> tuple[str, float]:
 
 
 def monitor_network(folder: Folder, as_json: Json = False) -> None:
-    """Show each output's tuples, delay, share delivered and utility, batch by batch."""
+    """Show each output's tuples, delay, share delivered and utility, batch by batch.
+
+    Example: `slipstream network monitor out`
+    """
     from slipstream._network.running.run_folder import Execution
 
     entries = Execution.open(folder).monitor.entries()
@@ -68,7 +74,7 @@ def monitor_network(folder: Folder, as_json: Json = False) -> None:
             delays = (f"{line[key]:.2f}" for key in ("delay", "worst"))
             shares = (f"{line[key]:.0%}" for key in ("good", "delivered"))
             table.add_row(str(entry["batch"]), name, f"{line['tuples']:,}", *delays, *shares, f"{line['utility']:.2f}")
-    Console().print(table)
+    print_table(table)
 
 
 def inspect_network(
@@ -82,6 +88,8 @@ def inspect_network(
     """Show the newest tuples on an output, a connection point or a tapped arc.
 
     Of any other job (`toll`, `archive`, `cuboid run`) it shows the newest rows of an output, such as `rejects`.
+
+    Example: `slipstream network inspect out alerts --last 5`
     """
     from slipstream._network.running.run_folder import newest
 
@@ -92,23 +100,39 @@ def inspect_network(
     if not rows:
         say(f"{name}: no tuples so far")
         return
-    table = Table(*rows[0], title=f"{name}: the last {len(rows)}", title_justify="left")
+    table = Table(*map(escape, rows[0]), title=f"{name}: the last {plural(len(rows), 'tuple')}")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
+        table.add_row(*(escape(_cell(value)) for value in row.values()))
+    print_table(table)
+
+
+def _cell(value: Any) -> str:
+    """A whole number may be an id, and a text a number: they are shown as they are."""
+    return shown(value) if isinstance(value, float | bool) or value is None else str(value)
 
 
 def tap_network(
     folder: Folder,
-    arcs: Annotated[list[str] | None, typer.Argument(help="BOX or BOX.PORT; none ends it.")] = None,
+    arcs: Annotated[
+        list[str] | None, typer.Argument(metavar="BOX[.PORT]", help="The arcs to record; none to stop recording.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Record arcs beside the outputs, from the next time the network starts on; `inspect FOLDER tap_BOX` shows them."""
+    """Record arcs besides the outputs, from the next start of the network on.
+
+    `slipstream network inspect FOLDER tap_BOX` shows what was recorded.
+
+    Example: `slipstream network tap out over`
+    """
     from slipstream._network.algebra import Arc
     from slipstream._network.running.run_folder import Execution
 
     execution = Execution.open(folder)
     execution.taps = [Arc.parse(text) for text in arcs or []]
-    say("tapped: " + (", ".join(execution.taps) or "nothing"))
+    if as_json:
+        print(json.dumps({"taps": list(execution.taps)}))
+    else:
+        say("tapped: " + (", ".join(execution.taps) or "nothing"))
 
 
 def add_to(app: typer.Typer) -> None:

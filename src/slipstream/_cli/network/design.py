@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_there, check_writable
+from slipstream._cli.common.functions import Functions
 from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.tables import plural, print_table
 from slipstream._cli.network.options import (
     File,
-    Functions,
     Inputs,
     Parallel,
     Rates,
@@ -56,11 +56,17 @@ def check_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Infer every arc's schema and refuse what cannot work, naming the box and the column.
+    """Infer the schema of every arc, and name the box and column of what cannot work.
 
     With --rate and a sample (--input for each source), it also measures every box and says whether this machine
     sustains that rate.
-    Leaves with exit code 3 when the network is refused, 5 when the load is too much.
+    Exits with code 3 if the network is refused, 5 if the load is too high.
+
+    Examples:
+
+    `slipstream network check examples/networks/border.yaml`
+
+    `slipstream network check examples/networks/border.yaml --input soldiers=examples/networks/soldiers.csv --rate 10`
     """
     from slipstream._network.schemas import check
 
@@ -84,7 +90,7 @@ def check_network(
     table = Table("arc", "columns", title=f"{network.name}: sound", title_justify="left")
     for arc, schema in arcs.items():
         table.add_row(arc, ", ".join(f"{name} {type_}" for name, type_ in schema.items()))
-    Console().print(table)
+    print_table(table)
 
 
 def _cores(spark: Any) -> int:
@@ -103,7 +109,7 @@ def _hold(
         verdict = {"min_cap": found.min_cap, "cores": cores, "holds": found.holds, "factor": found.factor}
         print(json.dumps({"network": checked.network.name, "boxes": boxes, **verdict}))
     else:
-        Console().print(_loads(checked, statistics, found))
+        print_table(_loads(checked, statistics, found))
     verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} there"
     if not found.holds:
         _propose(checked, statistics, rates, cores, headroom)
@@ -116,7 +122,7 @@ def _hold(
 
 def _loads(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
     boxes = {node.name for node in checked.nodes}
-    table = Table("box", "tuples/s", "µs a tuple", "passes on", "cores", title=checked.network.name)
+    table = Table("box", "tuples/s", "µs per tuple", "passes on", "cores", title=checked.network.name)
     for load in sorted(found.loads, key=lambda load: -load.cores):
         share = f"{statistics.of(load.box).selectivity:.3f}" if load.box in boxes else ""
         table.add_row(load.box, f"{load.rate:,.0f}", f"{load.cost * 1e6:.2f}", share, f"{load.cores:.3f}")
@@ -139,22 +145,29 @@ def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], 
 def draw_network(
     file: File,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write the SVG; standard output unless given.")
+        Path | None, typer.Option("--out", metavar="FILE", help="The SVG file to write; without it, standard output.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Draw the network as SVG: boxes, arcs, groups as frames, connection points as dots."""
+    """Draw the network as SVG: boxes, arcs, groups as frames, connection points as dots.
+
+    Example: `slipstream network draw examples/networks/border.yaml --out border.svg`
+    """
     from slipstream._network import drawing, files
 
     check_writable(out, "--out")
     picture = drawing.draw(files.load(file))
     if out is None:
-        print(picture)
+        print(json.dumps({"svg": picture}) if as_json else picture)
         return
     try:
         out.write_text(picture, encoding="utf-8")
     except OSError as error:
         raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a file that can be written.") from error
-    say(f"drawn: {out}")
+    if as_json:
+        print(json.dumps({"out": str(out)}))
+    else:
+        say(f"drawn: {out}")
 
 
 def describe_network(
@@ -167,12 +180,14 @@ def describe_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Say how the network will run: which boxes share a stage of the streaming query, and by which keys.
+    """Show how the network will run: which boxes share a stage of the streaming query, and by which keys.
 
-    What the file leaves out is shown, too: an aggregate's advance is its size unless given.
+    Defaults that the file leaves out are shown, too: an aggregate's advance is its size unless given.
 
-    With a sample (--input for each source) it also measures the boxes, optimises the network and shows the boxes
-    before and after, and what an input tuple costs.
+    With a sample (--input for each source) it also measures the boxes, optimises the network, and shows the boxes
+    before and after, and the cost of an input tuple.
+
+    Example: `slipstream network describe examples/networks/border.yaml --parallel 2`
     """
     from slipstream._network.planning.plan import plan
     from slipstream._network.schemas import check
@@ -192,7 +207,7 @@ def describe_network(
         print(json.dumps({"network": network.name, "stages": stages, "boxes": _rows(made)}))
         return
     count = made.stages.count
-    Console().print(_boxes(made, f"{network.name}: {count} {'stage' if count == 1 else 'stages'}"))
+    print_table(_boxes(made, f"{network.name}: {plural(count, 'stage')}"))
     for stage in made.stages.listed if count > 1 or parallel else ():
         say(stage.said)
 
@@ -248,8 +263,8 @@ def _optimised(
     after = measured_again(spark, again, inputs, tables, before)
     costs = [_cost(one, figures, _cores(spark)) for one, figures in ((checked, before), (again, after))]
     if not as_json:
-        Console().print(_boxes(Superbox(plan(checked)), "before"))
-        Console().print(_boxes(Superbox(plan(again)), "after"))
+        print_table(_boxes(Superbox(plan(checked)), "before"))
+        print_table(_boxes(Superbox(plan(again)), "after"))
     result = {"boxes_before": len(checked.nodes), "boxes_after": len(again.nodes), "steps": list(better.steps)}
     result |= {"microseconds_before": round(costs[0], 3), "microseconds_after": round(costs[1], 3)}
     result["gain"] = round(costs[0] / costs[1], 2) if costs[1] else 1.0

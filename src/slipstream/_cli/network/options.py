@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slipstream._cli.common.functions import load_functions
 from slipstream._cli.common.jobs import named
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given
@@ -27,16 +26,13 @@ if TYPE_CHECKING:
 
 File = Annotated[Path, typer.Argument(help="The network file (YAML).", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="The folder in which a network runs.", show_default=False)]
-Functions = Annotated[
-    Path | None,
-    typer.Option("--functions", help="A Python file that registers the network's own functions. It is executed."),
-]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        help="SOURCE=FILE: CSV with a header, JSON lines, Parquet, or a run. `network run` also takes feeds: "
-        "SOURCE=kafka:HOST:PORT/TOPIC, SOURCE=tcp:HOST:PORT. Once per source.",
+        metavar="SOURCE=WHERE",
+        help="What a source reads: a CSV file with a header, JSON lines, Parquet, or a run. `network run` also reads "
+        "feeds: kafka:HOST:PORT/TOPIC or tcp:HOST:PORT. Once per source.",
     ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
@@ -87,7 +83,9 @@ Parallel = Annotated[
         show_default=False,
     ),
 ]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="TABLE=FILE for a stored table.")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--table", metavar="TABLE=FILE", help="The file of a stored table. Repeatable.")
+]
 
 #: tuples per second; below this a recording would never end
 LEAST_RATE = 0.001
@@ -236,30 +234,12 @@ def feeds(
     return found
 
 
-def register(functions: Path | None) -> None:
-    """Run the user's own file; only when the command line names it."""
-    if functions is None:
-        return
-    from pyspark import cloudpickle
-
-    if not functions.is_file():
-        raise BadArgument(f"--functions {functions}: no such file.", hint="Give a Python file.")
-    spec = importlib.util.spec_from_file_location(functions.stem, functions)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[functions.stem] = module
-    spec.loader.exec_module(module)
-    # workers cannot import the file, so its functions travel whole
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-
-
 def load_network(file: Path, functions: Path | None) -> Network:
     """The network in a file, checked as far as that needs no Spark."""
     from slipstream._network import files
     from slipstream._network.schemas import check
 
-    register(functions)
+    load_functions(functions)
     network = files.load(file)
     check(network, None)
     return network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_new, check_there
+from slipstream._cli.common.functions import Functions
 from slipstream._cli.common.jobs import (
     CompactEvery,
     Fields,
@@ -21,13 +23,13 @@ from slipstream._cli.common.jobs import (
     check_message_schema,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
 from slipstream._cli.network.options import (
     Columns,
     File,
     Folder,
     Follow,
     Format,
-    Functions,
     Inputs,
     Parallel,
     Rates,
@@ -78,7 +80,8 @@ def run_network(
         ),
     ] = None,
     tap: Annotated[
-        list[str] | None, typer.Option("--tap", help="An arc to record beside the outputs: BOX or BOX.PORT.")
+        list[str] | None,
+        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record besides the outputs. Repeatable."),
     ] = None,
     rates: Rates = None,
     to: To = None,
@@ -103,6 +106,7 @@ def run_network(
     schema_registry: SchemaRegistry = "",
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
+    overwrite: Afresh = False,
     functions: Functions = None,
     as_json: Json = False,
     master: Master = session.LOCAL,
@@ -134,6 +138,8 @@ def run_network(
     mapped = bool(format_ or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     _check_together(bool(given), live=live, shed=shed, optimised=optimised, paced=bool(asked))
+    if overwrite and not given:
+        raise BadArgument("--overwrite needs --input.", hint="Without both, the network in --out resumes.")
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
@@ -148,10 +154,10 @@ def run_network(
     network = load_network(file, functions)
     paces = rates_of(network, asked)
     taps = _taps(network, tap)
-    before = None if inputs else _begun(network, out)
+    before = None if given else _begun(network, out)
     if before is not None and _is_complete(before, as_json):
         return
-    if not before:
+    if not before and not overwrite:
         check_new(out, hint=ANOTHER)
     going = _destinations(before, network, out, wheres, settings)
     found = (
@@ -171,6 +177,7 @@ def run_network(
     recorded = {} if before or live else recordings(network, inputs)
     stored = stored_tables(before.network if before else network, tables)
     _check_parallel(parallel, before)
+    clear_job(out, overwrite)
     small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
     spark = spark_session(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
@@ -384,6 +391,7 @@ def attach_query(
     follow: Annotated[bool, typer.Option("--follow", help="Stay, and answer as tuples come, until Ctrl-C.")] = False,
     tables: Tables = None,
     functions: Functions = None,
+    overwrite: Afresh = False,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
@@ -392,6 +400,8 @@ def attach_query(
 
     It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
     all the time, `slipstream network detach OUT` ends it.
+
+    Example: `slipstream network attach out crossings query.yaml --out query`
     """
     from slipstream._network.running.adhoc import attach
     from slipstream._network.running.run_folder import Execution
@@ -399,7 +409,8 @@ def attach_query(
     running = Execution.open(folder)
     running.history(point)
     query = load_network(file, functions)
-    check_new(out)
+    clear_job(out, overwrite)
+    check_new(out, hint=HINT)
     stored = stored_tables(query, tables)
     spark = spark_session(f"network {query.name}", master, conf)
     attached = attach(spark, running, point, query, out)
@@ -420,13 +431,21 @@ def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
         say("stopped; still attached")
 
 
-def detach_query(folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")]) -> None:
-    """Disconnect an ad hoc query: what has arrived for it is still there, nothing more will come."""
+def detach_query(
+    folder: Annotated[Path, typer.Argument(help="The folder of an attached query.")], as_json: Json = False
+) -> None:
+    """Disconnect an ad hoc query: what has arrived for it is kept, and nothing more arrives.
+
+    Example: `slipstream network detach query`
+    """
     from slipstream._network.running.adhoc import detach
     from slipstream._network.running.run_folder import Execution
 
     detach(Execution.open(folder))
-    say(f"detached: {folder}")
+    if as_json:
+        print(json.dumps({"detached": str(folder)}))
+    else:
+        say(f"detached: {folder}")
 
 
 def _summary(execution: Execution, as_json: bool) -> None:

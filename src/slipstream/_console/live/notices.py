@@ -20,7 +20,7 @@ from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.answers import ALERT, TOLL
 from slipstream._linear_road.job.journal import Batch
 from slipstream._linear_road.state.cars import CELLS
-from slipstream._linear_road.tables import rows_of
+from slipstream._linear_road.tables import read_rows
 
 UNTOLD = -1
 _KEPT = 240
@@ -111,5 +111,5 @@ def _filled(now: Word, before: Word) -> tuple[Cells, Cells]:
 
 def read_answers(out: Path, batch: int, kinds: tuple[int, ...]) -> dict[str, npt.NDArray[np.int64]]:
     """The answers of a committed batch of some kinds, as columns."""
-    table = rows_of(out, kinds, batch, batch)
+    table = read_rows(out, kinds, batch, batch)
     return {name: table.column(name).to_numpy().astype(np.int64) for name in table.column_names}

@@ -218,7 +218,7 @@ def _trips(reports: list[Report]) -> list[tuple[Report, bool]]:
 
 
 def _same_trip(before: Report, after: Report) -> bool:
-    begins = begins_trip(after.time, after.lane, after.dir, before.time, before.lane, before.dir)
+    begins = begins_trip(after.time, after.lane, after.dir, before.time, before.lane, before.dir, REPORT_EVERY)
     return before.xway == after.xway and not begins
 
 

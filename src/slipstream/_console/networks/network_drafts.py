@@ -8,7 +8,6 @@ its schemas already. Places are named as in the file: ``boxes.over``, ``outputs.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from slipstream._console.refusals import NotNow
-from slipstream._errors import BadInput, SlipstreamError
+from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Network
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import Stage
-from slipstream._network.schemas import Checked, check
+from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._tools.staging import beside
 
@@ -36,9 +35,6 @@ _PROBE = "probe_of_the_console"
 _LEFT_RIGHT = ("left input", "right input")
 #: what the inputs of boxes that take two are called
 _SIDES = {"join": _LEFT_RIGHT, "resample": _LEFT_RIGHT, "latest": _LEFT_RIGHT, "lookup": ("cuboid", "input")}
-_IN_FILE = re.compile(r"^network, (sources|tables|boxes|outputs|points)\.([^,.: ]+)")
-_IN_NETWORK = re.compile(r"^, (box|output|connection point)? ?([^,: ]+)")
-_COLUMN = re.compile(r"column '?(\w+)'?")
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,8 @@ class Complaint:
     place: str
     message: str
     hint: str
-    column: str = ""
+    column: str = ""  # the column that is wrong
+    expression: str = ""  # the expression that is wrong
 
 
 @dataclass
@@ -123,7 +120,7 @@ def _lay_out(found: Examined, checked: Checked, parallel: int) -> None:
     try:
         found.stages = Superbox(plan(checked), parallel=parallel).stages.listed
     except SlipstreamError as error:  # some networks run in one partition only
-        found.complaints.append(Complaint("", _shortened(error.message), error.hint))
+        found.complaints.append(Complaint("", _capitalised(error.problem), error.hint))
 
 
 def _parts(sketch: Sketch) -> Sketch:
@@ -143,9 +140,11 @@ def _refuse_open_ends(sketch: Sketch) -> None:
     for key in ("boxes", *ENDS):
         for name, body in _mapping(sketch, key):
             if isinstance(body, dict) and body.get("operator") == "":
-                raise BadInput(f"network, {key}.{name}: no operator yet.", hint="Choose one in the panel on the right.")
+                with locate(box=f"{key}.{name}"):
+                    raise BadInput("no operator yet.", hint="Choose one in the panel on the right.")
             if isinstance(body, dict) and (open_ := _open_input(body)):
-                raise BadInput(f"network, {key}.{name}: {open_} is not connected.", hint="Draw an arc to it.")
+                with locate(box=f"{key}.{name}"):
+                    raise BadInput(f"{open_} is not connected.", hint="Draw an arc to it.")
 
 
 def _open_input(body: dict[str, Any]) -> str:
@@ -159,24 +158,16 @@ def _open_input(body: dict[str, Any]) -> str:
 
 
 def _complaint(sketch: Sketch, error: BadInput, spark: SparkSession) -> Complaint:
-    place = _place(sketch, error.message) or _first_wrong(sketch, spark)
-    column = _COLUMN.search(error.message)
-    return Complaint(place, _shortened(error.message), error.hint, column[1] if column else "")
+    place = _place(sketch, error.place.box) or _first_wrong(sketch, spark)
+    column = str(error.found) if error.code == UNKNOWN_COLUMN else error.place.field
+    expression = str(error.found) if error.code == "bad-expression" else ""
+    return Complaint(place, _capitalised(error.problem), error.hint, column, expression)
 
 
-def _place(sketch: Sketch, message: str) -> str:
-    """Which place a message of the library is about, from its first words."""
-    if found := _IN_FILE.match(message):
-        return _known(sketch, (found[1],), found[2])
-    start = f"network {sketch.get('network')}"
-    if message.startswith(start) and (found := _IN_NETWORK.match(message[len(start) :])):
-        keys = {"box": ("boxes",), "output": ENDS, "connection point": ("points",)}.get(found[1], ORIGINS)
-        return _known(sketch, keys, found[2]) or _archiving(sketch, found[2])
-    return ""
-
-
-def _known(sketch: Sketch, keys: tuple[str, ...], name: str) -> str:
-    return next((f"{key}.{name}" for key in keys if name in (sketch.get(key) or {})), "")
+def _place(sketch: Sketch, box: str) -> str:
+    """The part of the sketch that an error is about, if it has that part."""
+    key, _, name = box.partition(".")
+    return box if name in (sketch.get(key) or {}) else _archiving(sketch, name)
 
 
 def _archiving(sketch: Sketch, name: str) -> str:
@@ -187,10 +178,8 @@ def _archiving(sketch: Sketch, name: str) -> str:
     return ""
 
 
-def _shortened(message: str) -> str:
-    """The message without the place it names: it is shown there."""
-    short = re.sub(r"^network[^:]*?, (?:box [^:]*?|boxes\.[^:]*?|output [^:]*?|[a-z]+\.[^:]*?)(?:: |, )", "", message)
-    return short[:1].upper() + short[1:]
+def _capitalised(problem: str) -> str:
+    return problem[:1].upper() + problem[1:]
 
 
 def _first_wrong(sketch: Sketch, spark: SparkSession) -> str:

@@ -82,6 +82,7 @@ class ComplaintModel(BaseModel):
     message: str
     hint: str
     column: str
+    expression: str
 
 
 class StageModel(BaseModel):

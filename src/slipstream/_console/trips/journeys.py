@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 from slipstream._archive.files import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
 from slipstream._archive.trajectories import APART
 from slipstream._berlinmod.dataset import FORMAT, Dataset
-from slipstream._berlinmod.roads.street_network import Network
+from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._console.workspace import Workspace, format_of
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
 from slipstream._moving import motion, places
-from slipstream._moving.columns import Lines, MPoints, Periods, frozen, read
+from slipstream._moving.columns import Lines, MPoints, Periods, freeze, read
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
 SECOND = 1_000_000
@@ -93,7 +93,7 @@ class Journeys:
         vehicles: list[Vehicle],
         owner: Ints,
         trips: MPoints,
-        network: Network | None = None,
+        network: StreetNetwork | None = None,
         *,
         on_expressways: bool = False,
     ) -> None:
@@ -208,7 +208,7 @@ class Journeys:
         meets = (bx0 <= x1) & (bx1 >= x0) & (by0 <= y1) & (by1 >= y0)
         rows = np.flatnonzero(meets & (self.begins <= t1) & (self.ends >= t0))
         part = motion.restrict(_rows(self.trips, rows), _period(t0, t1, len(rows)))
-        return self.owner[rows], MPoints(*(frozen(array) for array in part))
+        return self.owner[rows], MPoints(*(freeze(array) for array in part))
 
     def streets(self) -> tuple[Ints, Floats, Floats, Floats]:
         """The lines of the streets, each street once: offsets, x, y, and the speed of each line in km/h.
@@ -268,7 +268,7 @@ def _rows(m: MPoints, rows: npt.NDArray[np.intp]) -> MPoints:
     vertices, at = _taken(m.rows, rows)
     parts, kept = _taken(m.parts, rows)
     taken = MPoints(vertices, m.t[at], m.x[at], m.y[at], parts, m.starts[kept])
-    return MPoints(*(frozen(array) for array in taken))
+    return MPoints(*(freeze(array) for array in taken))
 
 
 def _taken(offsets: Ints, rows: npt.NDArray[np.intp]) -> tuple[Ints, Longs]:
@@ -282,7 +282,7 @@ def _taken(offsets: Ints, rows: npt.NDArray[np.intp]) -> tuple[Ints, Longs]:
 
 def _period(begin: int, end: int, rows: int) -> Periods:
     offsets = np.arange(rows + 1, dtype=np.int32)
-    return Periods(frozen(offsets), frozen(np.full(rows, begin)), frozen(np.full(rows, end)))
+    return Periods(freeze(offsets), freeze(np.full(rows, begin)), freeze(np.full(rows, end)))
 
 
 def _repeated(region: Sequence[tuple[float, float]], rows: int) -> Lines:
@@ -290,7 +290,7 @@ def _repeated(region: Sequence[tuple[float, float]], rows: int) -> Lines:
     offsets = np.arange(rows + 1, dtype=np.int32) * len(corners)
     x, y = np.tile(corners[:, 0], rows), np.tile(corners[:, 1], rows)
     parts = np.arange(rows + 1, dtype=np.int32)
-    return Lines(*(frozen(a) for a in (offsets, x, y, parts, np.zeros(rows, dtype=np.int32))))
+    return Lines(*(freeze(a) for a in (offsets, x, y, parts, np.zeros(rows, dtype=np.int32))))
 
 
 def _stay(vehicle: int, spans: list[tuple[int, int]]) -> Stay:

@@ -41,7 +41,7 @@ class Answer:
 
 def title(number: int) -> str:
     """What a query asks, from the first lines of its text."""
-    lines = queries.sql(number, "tba").splitlines()
+    lines = queries.query_text(number, "tba").splitlines()
     words = [line.removeprefix("--").strip() for line in lines[: next(i for i, w in enumerate(lines) if w[:2] != "--")]]
     return " ".join(words[:2]).partition(": ")[2].partition(". ")[0].rstrip(".")
 

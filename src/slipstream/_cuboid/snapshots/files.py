@@ -4,6 +4,7 @@
     SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
     SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it forgot
                                                   (both also have the texts of keys, where keys are texts)
+    SNAPSHOT/car/fragment=3/000000000007.first    empty: the fragment begins with batch 7
     SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
 
 Tasks write under the number of their batch: aside first, then renamed, so that a batch done again replaces itself. No
@@ -37,7 +38,7 @@ from slipstream._tools.staging import appearing
 from slipstream._tools.strict_json import json_of
 
 FOLDER, FILE = "snapshot", "cuboids.json"
-IMAGE, DELTA = "image", "delta"
+IMAGE, DELTA, FIRST = "image", "delta", "first"
 VERSION = 1
 _ANEW = "The stream writes a new image when it starts again."
 #: an image's header fills a page, so that its rows begin on one
@@ -108,6 +109,12 @@ def folder_of(snapshot: Path, name: str, fragment: int) -> Path:
 def name_of(batch: int, kind: str) -> str:
     """The name of a batch's file; names sort as batches do."""
     return f"{batch:012d}.{kind}"
+
+
+def note_first(folder: Path, batch: int) -> None:
+    """Note with which batch a fragment begins: before it there was nothing, after it files may have been removed."""
+    if not batches_of(folder, FIRST):
+        folder.joinpath(name_of(batch, FIRST)).touch()
 
 
 def batches_of(folder: Path, kind: str) -> list[int]:

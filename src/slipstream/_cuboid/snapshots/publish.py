@@ -58,6 +58,7 @@ def publish(
     names = fragment.names if names is None else names
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
+        files.note_first(folder, batch)
         _publish_image(folder, batch, fragment, shown, names)
         return
     deltas, gone = _changed(fragment, changes, shown)
@@ -104,6 +105,7 @@ def publish_rows(
     """Write all rows of a small cuboid that are seen after ``batch``, whose keys differ."""
     folder = files.folder_of(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
+    files.note_first(folder, batch)
     files.write_image(folder / files.name_of(batch, files.IMAGE), Fragment.holding(schema, rows))
     _prune(folder, batch)
 

@@ -34,6 +34,7 @@ from slipstream._cuboid.snapshots import files
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
+from slipstream._tools import html_table
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 #: keys looked up together: few enough that the rows found are still in the cache when their columns are copied
@@ -58,6 +59,8 @@ class _Copy:
             since = newer[-1]
             start = files.open_image(self.folder / files.name_of(since, files.IMAGE), self.schema)
         if start is None:
+            if self.oldest() > batch:
+                raise FileNotFoundError(self.folder)
             return None, []
         numbers = [delta for delta in files.batches_of(self.folder, files.DELTA) if since < delta <= batch]
         deltas = [files.read_delta(self.folder / files.name_of(delta, files.DELTA)) for delta in numbers]
@@ -65,6 +68,11 @@ class _Copy:
         if min(files.batches_of(self.folder, files.IMAGE), default=batch) > since:
             raise FileNotFoundError(self.folder)
         return start, deltas
+
+    def oldest(self) -> int:
+        """The oldest batch as of which the fragment can still be read; older files were removed."""
+        images, first = files.batches_of(self.folder, files.IMAGE), files.batches_of(self.folder, files.FIRST)
+        return images[0] if images and (not first or images[0] > first[0]) else -1
 
     def advance(self, batch: int, fetched: tuple[Fragment | None, list[files.Delta]]) -> None:
         """Become the fragment as of ``batch``."""
@@ -76,7 +84,11 @@ class _Copy:
 
 
 class Cuboid:
-    """One cuboid of a snapshot."""
+    """A cuboid as of a commit of the job that keeps it: the values and the recent past of every key.
+
+    ``Results.cuboid`` returns one. ``cuboid[100].speed[0]`` is the latest speed of key 100, ``speed[-1]`` the one
+    before it. A notebook shows the keys that were heard of last.
+    """
 
     def __init__(self, schema: Schema, lock: threading.RLock) -> None:
         self.schema = schema
@@ -197,6 +209,23 @@ class Cuboid:
             for name in names
         }
 
+    def newest(self, most: int = 20) -> list[dict[str, Any]]:
+        """Return the keys that were heard of last, as plain values, the newest first; any, if they have no time."""
+        stamp = self.schema.newest or ("time" if "time" in self.schema.names else "")
+        with self._lock:
+            found = [
+                (row, _key_in(fragment, row))
+                for fragment in self.fragments
+                for row in _latest_rows(fragment.rows, stamp, most)
+            ]
+        if stamp:
+            found.sort(key=lambda one: one[0][stamp][0], reverse=True)
+        return [Entity(self.schema, row, key).values() for row, key in found[:most]]
+
+    def _repr_html_(self) -> str:
+        caption = f"{self.schema.name.lower()}: {len(self):,} keys"
+        return html_table.table(self.newest(), [self.schema.key, *self.schema.names], caption)
+
     def ring(self, name: str) -> Iterator[Ring]:
         """An atomic stream of every key, fragment by fragment, as it lies in memory."""
         stream = self.schema.stream(name)
@@ -223,6 +252,17 @@ def _number(fragment: Fragment, key: int | str) -> int:
     if fragment.names is None:
         return int(key)
     return int(fragment.names.find(pa.array([key], pa.string()))[0])
+
+
+def _key_in(fragment: Fragment, row: npt.NDArray[np.void]) -> int | str:
+    """The key of a row."""
+    return int(row[KEY][0]) if fragment.names is None else str(key_texts(fragment.names, row[KEY])[0])
+
+
+def _latest_rows(rows: npt.NDArray[np.void], stamp: str, most: int) -> list[npt.NDArray[np.void]]:
+    """Copies of the rows with the latest stamps, or of the last rows."""
+    places = np.argsort(rows[stamp], kind="stable")[-most:] if stamp else np.arange(rows.size)[-most:]
+    return [rows[place : place + 1].copy() for place in places.tolist()]
 
 
 @compiled
@@ -318,6 +358,11 @@ class Snapshot:
             try:
                 fetched = [copy.fetch(target) for copy in copies]
             except FileNotFoundError:
+                if batch is not None and (oldest := self.oldest()) > batch:
+                    raise BadArgument(
+                        f"{self.folder}: cuboids as of batch {batch} are gone.",
+                        hint=f"Batches {oldest} to {self.committed()} are kept.",
+                    ) from None
                 # removed under our hands: there is a newer image
                 continue
             with self._lock:
@@ -326,6 +371,10 @@ class Snapshot:
                 self.batch = target
             return target
         raise Unavailable(f"{self.folder}: batches go by faster than they can be read.", hint="Try again.")
+
+    def oldest(self) -> int:
+        """Return the oldest batch as of which the cuboids can still be read."""
+        return max((copy.oldest() for copy in self._copies()), default=-1)
 
     def fragments(self, name: str) -> list[int]:
         """The numbers of the fragments that a cuboid has."""

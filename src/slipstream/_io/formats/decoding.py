@@ -122,7 +122,7 @@ class Decoding:
     @property
     def places(self) -> dict[str, Place]:
         """Where each column stands."""
-        return {name: Place.parse(self.columns.get(name, name)) for name in self.schema}
+        return {name: Place.parse(self.columns[name]) if name in self.columns else Place(name) for name in self.schema}
 
     @property
     def names(self) -> list[str]:

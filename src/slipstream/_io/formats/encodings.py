@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 
@@ -56,3 +57,20 @@ def first_file(where: str) -> str:
     if not path.is_dir():
         return where
     return next(iter(sorted(file.name for file in path.iterdir() if not file.name.startswith("."))), "")
+
+
+_FIELD = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*(?:,|$)')
+
+
+def header_fields(header: str) -> list[str]:
+    """Return the fields that a header of CSV names.
+
+    >>> header_fields('id, "top speed, km/h","a ""b"" c"')
+    ['id', 'top speed, km/h', 'a "b" c']
+    """
+    found, place = [], 0
+    header = header.rstrip("\r\n")
+    while place <= len(header) and (match := _FIELD.match(header, place)):
+        found.append(match[2] if match[1] is None else match[1].replace('""', '"'))
+        place = match.end() if match[0].endswith(",") else len(header) + 1
+    return found

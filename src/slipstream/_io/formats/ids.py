@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv
 
-from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file
+from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file, header_fields
 from slipstream._io.formats.registry import Registry, apart
 from slipstream._io.kafka import Topic
 from slipstream._io.sources import KAFKA, TCP, Definition, fields_of, parquet_schema
@@ -55,7 +55,7 @@ def _in_csv(file: Path, field: str, fields: list[str]) -> bool:
     """Whether the first line of CSV behind the header has text there."""
     with file.open("rb") as opened:
         lines = [opened.readline(_LONGEST_LINE), opened.readline(_LONGEST_LINE)]
-    header = [name.strip().strip('"') for name in lines[0].decode(errors="replace").split(",")]
+    header = header_fields(lines[0].decode(errors="replace"))
     line = lines[1] if field in header else lines[0]
     try:
         options = csv.ReadOptions(column_names=fields)

@@ -82,12 +82,12 @@ def frame(spark: SparkSession, folder: Path, output: str, *, until: int | None =
     return rows.where(rows[BATCH] <= found.last)
 
 
-def newest(folder: Path, output: str, rows: int, order: Sequence[str] = ()) -> pa.Table:
+def newest(folder: Path, output: str, rows: int, order: Sequence[str] = (), *, until: int | None = None) -> pa.Table:
     """Return the newest rows of an output by batch and then by the columns in ``order``, the newest last.
 
-    Reads from the end, no more than is needed.
+    Reads from the end, no more than is needed; rows of batches after ``until`` do not count.
     """
-    found = visible(folder, output)
+    found = visible(folder, output, until=until)
     parts: list[pa.Table] = []
     have = 0
     for piece in _from_the_end(found):

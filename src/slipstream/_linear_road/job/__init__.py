@@ -1,1 +1,1 @@
-"""The toll and archive job: from an input to a folder of committed outputs."""
+"""The toll and archive jobs: from an input to a folder of committed outputs."""

@@ -1,8 +1,8 @@
-"""How a batch of a job is delivered: its tasks write files, the driver commits them as one.
+"""Deliver a batch of a job: tasks write files, the driver commits them.
 
-The last stage of a job writes its answers, trips and rejects where it is (``write_batch``), so only the names of files
-and a few counts travel to the driver. There ``Delivery`` commits the tables, then whatever else belongs to the batch
-(text, topics), and last the journal.
+The tasks of the last stage write answers, trips and rejects themselves (``write_batch``), so only file names and a few
+counts reach the driver. There ``Delivery`` commits the tables, then whatever else belongs to the batch (text files,
+topics), and finally the journal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,17 @@ from slipstream._linear_road import tables, text
 from slipstream._linear_road.answers import ANSWER, Answers
 from slipstream._linear_road.job.journal import Batch, Detail
 from slipstream._linear_road.schedule import Irregular
-from slipstream._linear_road.tasks.stages import ANSWERS, COUNTED, FOUND, NAMES, NUMBERED, REJECTS, TRIPS, Hop, found_in
+from slipstream._linear_road.tasks.stages import (
+    ANSWERS,
+    COUNTED,
+    MATCHES,
+    NAMES,
+    NUMBERED,
+    REJECTS,
+    TRIPS,
+    Hop,
+    decode_matches,
+)
 from slipstream._runtime.names import Register
 
 if TYPE_CHECKING:
@@ -38,20 +48,20 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Taken:
-    """What comes to a task in a batch."""
+class _TaskInput:
+    """What a task receives in a batch, by kind."""
 
     answers: list[Answers] = field(default_factory=lambda: [np.empty(0, ANSWER)])
     trips: list[Trips] = field(default_factory=list)
     rejects: list[bytes] = field(default_factory=list)
-    found: dict[str, list[pa.Table]] = field(default_factory=dict)  # by continuous queries
+    matches: dict[str, list[pa.Table]] = field(default_factory=dict)  # of continuous queries, by name
     irregular: list[Irregular] = field(default_factory=list)
     tuples: int = 0
     rejected: int = 0
-    register: Register | None = None  # of vehicles that are known by text
+    register: Register | None = None  # of vehicles identified by text
 
     @classmethod
-    def of(cls, hops: Iterable[Hop], register: Register | None) -> _Taken:
+    def from_hops(cls, hops: Iterable[Hop], register: Register | None) -> _TaskInput:
         taken = cls(register=register)
         for hop in hops:
             taken.take(hop)
@@ -63,56 +73,56 @@ class _Taken:
         elif hop.what == TRIPS:
             self.trips.append(Trips.from_bytes(hop.payload, hop.requests, hop.reports))
         elif hop.what == REJECTS:
-            self.rejects.append(named_lines(hop, self.register))
+            self.rejects.append(restore_names(hop, self.register))
             self.rejected += hop.reports
-        elif hop.what == FOUND:
-            query, rows = found_in(hop)
-            self.found.setdefault(query, []).append(rows)
+        elif hop.what == MATCHES:
+            query, rows = decode_matches(hop)
+            self.matches.setdefault(query, []).append(rows)
         elif hop.what == COUNTED:
             self.tuples += hop.reports + hop.requests
             self.irregular.append(Irregular.from_bytes(hop.payload))
 
 
-def learn(register: Register, hops: Iterable[Hop]) -> None:
-    """Take the names that a batch brings."""
-    told = sorted((hop for hop in hops if hop.what == NAMES), key=lambda hop: (hop.arrived, hop.reports))
-    for hop in told:
+def learn_names(register: Register, hops: Iterable[Hop]) -> None:
+    """Add the names in a batch to the register."""
+    ordered = sorted((hop for hop in hops if hop.what == NAMES), key=lambda hop: (hop.arrived, hop.reports))
+    for hop in ordered:
         register.learn(hop.arrived, hop.reports, names.decode(hop.payload))
 
 
 def write_batch(
     folder: Path, hops: Iterable[Hop], batch: int, start: int, register: Register | None = None
 ) -> Iterator[Written]:
-    """Write what a task has of a batch; second 0 of trips is ``start`` seconds after 1970.
+    """Write a task's share of a batch; second 0 of trips is ``start`` seconds after 1970.
 
-    With a ``register`` vehicles are known by text.
+    A ``register`` is given if vehicles are identified by text.
     """
-    taken = _Taken.of(hops, register)
-    for table, rows in tables.split(np.concatenate(taken.answers)):
-        note = {"counts": tables.counts_of(rows)}
+    taken = _TaskInput.from_hops(hops, register)
+    for table, rows in tables.split_by_kind(np.concatenate(taken.answers)):
+        note = {"counts": tables.count_by_time_and_delay(rows)}
         repeated = [name for name in rows.column_names if name not in ("vid", "qid")]
-        named = _named(rows, register)
+        named = _add_names(rows, register)
         yield outputs.write(folder, table.name, named, batch, note, dictionary=repeated, ascending=["vid"])
     if taken.trips:
         yield _write_trips(folder, taken.trips, batch, start, register)
     if taken.rejects:
-        yield outputs.write(folder, tables.REJECTS, tables.rejected(b"".join(taken.rejects)), batch)
-    for query, parts in taken.found.items():
+        yield outputs.write(folder, tables.REJECTS, tables.reject_table(b"".join(taken.rejects)), batch)
+    for query, parts in taken.matches.items():
         yield outputs.write(folder, query, pa.concat_tables(parts), batch)
     if taken.tuples or taken.rejected:
         irregular = astuple(Irregular.total(taken.irregular))
         yield outputs.note({"tuples": taken.tuples, "rejects": taken.rejected, "irregular": irregular})
 
 
-def _named(rows: pa.Table, register: Register | None) -> pa.Table:
-    """Rows with the names of their vehicles, if they have any."""
+def _add_names(rows: pa.Table, register: Register | None) -> pa.Table:
+    """Add a column with the names of vehicles, if they have any."""
     if register is None:
         return rows
-    return tables.with_vehicle(rows, register.texts(rows["vid"].to_numpy()))
+    return tables.add_vehicle_column(rows, register.texts(rows["vid"].to_numpy()))
 
 
-def named_lines(hop: Hop, register: Register | None) -> bytes:
-    """Rejected lines, each behind its reason, with the names of vehicles for their numbers."""
+def restore_names(hop: Hop, register: Register | None) -> bytes:
+    """Return rejected lines, each after its reason, with vehicle numbers replaced by names."""
     if register is None or hop.requests != NUMBERED:
         return hop.payload
     rows = [line.split(b",") for line in hop.payload.removesuffix(b"\n").split(b"\n")]
@@ -125,16 +135,16 @@ def named_lines(hop: Hop, register: Register | None) -> bytes:
 
 def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int, register: Register | None) -> Written:
     reports, newest = sum(piece.time.size for piece in pieces), max(int(piece.time.max()) for piece in pieces)
-    rows = (_named(trajectories.as_table(piece, start), register) for piece in pieces)
+    rows = (_add_names(trajectories.as_table(piece, start), register) for piece in pieces)
     note = {"reports": reports, "newest": newest}
     return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.REPEATED)
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What the tasks of a batch say about it."""
+class _BatchNotes:
+    """The notes that the tasks of a batch attach to their files, combined."""
 
-    counts: Counter[tuple[int, int, int]]  # how many answers there are of a kind, Time and delay
+    counts: Counter[tuple[int, int, int]]  # of answers, by kind, Time and delay
     tuples: int
     rejects: int
     irregular: Irregular
@@ -142,7 +152,7 @@ class _Told:
     last_report: int
 
     @classmethod
-    def of(cls, written: Sequence[Written]) -> _Told:
+    def from_written(cls, written: Sequence[Written]) -> _BatchNotes:
         notes = {name: [one.note for one in written if one.output == name] for name in {one.output for one in written}}
         counts: Counter[tuple[int, int, int]] = Counter()
         for table in tables.ANSWER_TABLES:
@@ -159,11 +169,11 @@ class _Told:
         )
 
     def newest(self, before: int) -> int:
-        """The last second with an answer; without any, in a trip, or that of the batch ``before``."""
+        """Return the last second with an answer; without any, the last in a trip or in the batch ``before``."""
         return max((time for _, time, _ in self.counts), default=max(before, self.last_report))
 
     def responses(self, emitted_ms: int) -> list[list[int]]:
-        """Kind, time, number and response time of the answers."""
+        """Return kind, time, number and response time of the answers."""
         return [
             [kind, time, number, emitted_ms + delay - 1000 * time]
             for (kind, time, delay), number in sorted(self.counts.items())
@@ -176,10 +186,10 @@ class Delivery:
 
     out: Path
     outputs: Outputs
-    clock: Path  # its file
-    texts: Collection[str] = (text.TEXT, text.REJECTED)  # the text files that it fills
+    clock: Path  # the clock file
+    texts: Collection[str] = (text.TEXT, text.REJECTED)  # the text files to write
     publishers: Sequence[Publisher] = ()
-    show: Callable[[list[bytes]], None] | None = None  # gets the lines of a batch once it is committed
+    show: Callable[[list[bytes]], None] | None = None  # receives the lines of a batch once it is committed
     delivered: Callable[[], None] = lambda: None  # called after every commit
 
     def __post_init__(self) -> None:
@@ -187,21 +197,21 @@ class Delivery:
         self._last = Batch.of(last, self.out).detail if last else Detail()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Run a batch of a streaming query, and commit it."""
+        """Run a batch of a streaming query and commit it."""
         self.commit(number, [Written.of(row) for row in batch.collect()])
 
     def commit(self, batch: int, written: Sequence[Written]) -> bool:
-        """Commit a batch; False if it was committed before."""
-        told = _Told.of(written)
-        # before the commit: of a repeated batch it deletes the second set of files
+        """Commit a batch; return False if it was committed before."""
+        notes = _BatchNotes.from_written(written)
+        # read before the commit, which deletes the files of a repeated batch
         rows = self._rows(written) if self.texts or self.publishers or self.show else {}
         made: list[_Finished] = []
 
         def finish(committed_ms: int) -> Mapping[str, Any]:
-            made.append(self._finish(batch, told, rows, committed_ms))
+            made.append(self._finish(batch, notes, rows, committed_ms))
             return asdict(made[0].detail)
 
-        new = self.outputs.commit(batch, written, tuples=told.tuples, rejects=told.rejects, before_journal=finish)
+        new = self.outputs.commit(batch, written, tuples=notes.tuples, rejects=notes.rejects, before_journal=finish)
         for finished in made:
             self._last = finished.detail
             if self.show is not None:
@@ -210,20 +220,20 @@ class Delivery:
         return new
 
     def _rows(self, written: Sequence[Written]) -> dict[str, pa.Table]:
-        """What goes on as text."""
+        """Read back the rows that are also written as text."""
         return outputs.read_written(self.out, (one for one in written if one.output in tables.TEXTS))
 
-    def _finish(self, batch: int, told: _Told, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
-        """Do what belongs to a batch besides its tables, all of it stamped with the instant of their commit."""
-        newest = told.newest(self._last.newest)
+    def _finish(self, batch: int, notes: _BatchNotes, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
+        """Write the text files and topics of a batch, stamped with the commit time of its tables."""
+        newest = notes.newest(self._last.newest)
         clock = Clock.read(self.clock) or Clock.starting(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
-        lines, vehicles = text.lines_of(rows, emitted_ms)
-        sizes = self._append(lines, text.reject_lines(rows))
+        lines, vehicles = text.format_answers(rows, emitted_ms)
+        sizes = self._append(lines, text.format_rejects(rows))
         for publisher in self.publishers:
             publisher.publish(batch, lines, vehicles)
-        responses, irregular = told.responses(emitted_ms), list(astuple(told.irregular))
-        return _Finished(Detail(newest, emitted_ms, responses, irregular, told.reports, *sizes), lines)
+        responses, irregular = notes.responses(emitted_ms), list(astuple(notes.irregular))
+        return _Finished(Detail(newest, emitted_ms, responses, irregular, notes.reports, *sizes), lines)
 
     def _append(self, lines: list[bytes], rejects: list[bytes]) -> tuple[int, int]:
         sizes = []
@@ -236,7 +246,7 @@ class Delivery:
 
 
 class _Finished(NamedTuple):
-    """What a batch came to: what the journal says about it, and its answers as text."""
+    """A finished batch: its detail in the journal, and its answers as text."""
 
     detail: Detail
     lines: list[bytes]

@@ -1,7 +1,7 @@
-"""Run a job that tolls, archives or does both: from an input to a folder, until the input ends or the job is stopped.
+"""Run a toll or archive job: from an input to a folder, until the input ends or the job is stopped.
 
-Here is what is particular to these jobs: how a run and a feed are opened, what the query is made of, how its batches
-are committed, and what the summary says. The way from start to end is that of every job (``runtime.job``).
+This module has what is specific to these jobs: how a run or a feed is opened, what the query consists of, how its
+batches are committed, and what the summary contains. The life cycle is that of every job (``_runtime.job``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, of_
 from slipstream._io.reports import has_text_ids, reading
 from slipstream._io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
 from slipstream._linear_road import replay, tables
-from slipstream._linear_road.fast_forward import Forward
+from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.delivery import Delivery
 from slipstream._linear_road.job.journal import Detail, last_batch
 from slipstream._linear_road.job.layout import (
@@ -49,14 +49,14 @@ from slipstream._linear_road.job.layout import (
 from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, stages_of
 from slipstream._linear_road.job.summary import FILE as SUMMARY
 from slipstream._linear_road.job.summary import summarise
-from slipstream._linear_road.rules import find
+from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.intake import SILENCE_MS
-from slipstream._linear_road.tasks.stages import account_stage, by_fragment, ends, toll_stage, trip_stage
-from slipstream._linear_road.tasks.watched import Watch, prepare, queries_in, schemas_of
+from slipstream._linear_road.tasks.publishing import Publication, parse_queries, prepare, schemas_of
+from slipstream._linear_road.tasks.stages import account_stage, by_fragment, end_hops, toll_stage, trip_stage
 from slipstream._linear_road.text import REJECTED, TEXT, check_texts
 from slipstream._runtime import job, state_cache
 from slipstream._runtime.names import Names
@@ -68,13 +68,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: empty batches before a clock starts or a feed is connected: by then Spark has the query planned and compiled
+#: empty batches before a clock starts or a feed is connected: by then Spark has planned and compiled the query
 REHEARSALS = 24
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run; the input and the output folder are given beside it."""
+    """How to run a job; the input and the output folder are passed separately."""
 
     speed: float = FULL_SPEED
     rules: str = "2004"
@@ -82,28 +82,28 @@ class Settings:
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
-    silence: float = SILENCE_MS / 1000  # seconds after which a silent partition of a topic no longer holds the others
+    silence: float = SILENCE_MS / 1000  # seconds after which the others no longer wait for a silent topic partition
     encoding: str = "text"
-    columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: which field is which of a tuple's
+    columns: Mapping[str, str] = field(default_factory=dict)  # of a feed: the field behind each column of a tuple
     fields: tuple[str, ...] = ()  # of CSV without a header
-    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers; never written down
-    definition: Definition | None = None  # of Avro or Protobuf messages: where their schema is
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for a feed's brokers; never stored
+    definition: Definition | None = None  # where the schema of Avro or Protobuf messages is
     follow: bool = False
-    text: bool = True  # output.csv and rejects.csv beside the tables
-    topics: tuple[Topic, ...] = ()  # that get the lines of output.csv too
-    show: Callable[[list[bytes]], None] | None = None  # gets the lines of every batch that was committed
+    text: bool = True  # write output.csv and rejects.csv too
+    topics: tuple[Topic, ...] = ()  # to which the lines of output.csv are published
+    show: Callable[[list[bytes]], None] | None = None  # receives the lines of every committed batch
     compact_every: int = COMPACT_EVERY  # batches between two compactions of the tables; 0 for never
     parallel: int = 0
     train_length: int = 0
     history: Path | None = None
     snapshot: bool = False  # publish cars, segments, accidents and accounts as cuboids
-    queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, asked at every report; publishes too
+    queries: str = ""  # CREATE PATTERN and CREATE QUERY over car, evaluated at every report; implies snapshot
     outputs: str = ANSWERS
     start: str = START  # of trips: the instant of second 0
-    watch: Callable[[], None] = lambda: None  # called after every look at the query, for what people see
+    watch: Callable[[], None] = lambda: None  # called each time the query's progress is checked
 
-    def reading(self, source: str) -> Feed:
-        """The feed that a source names."""
+    def open_feed(self, source: str) -> Feed:
+        """Return the feed for a source."""
         return reading(
             source,
             self.encoding,
@@ -115,61 +115,61 @@ class Settings:
         )
 
     def end_of(self, run: Run) -> int:
-        """The second of a run before which to stop."""
+        """Return the second of a run at which to stop, exclusive."""
         return run.manifest.seconds if self.until is None else min(self.until, run.manifest.seconds)
 
     @property
     def archives(self) -> bool:
-        """Whether trips are made."""
+        """Whether the job writes trips."""
         return self.outputs in (TRIPS, ANSWERS_AND_TRIPS)
 
     @property
     def name(self) -> str:
-        """What people call a job with these settings."""
+        """The kind of job that these settings describe."""
         return kind_of(self.outputs)
 
     def fixed(self, source: str, *, lateness: int, until: int = -1, ids: str = NUMBERS) -> dict[str, Any]:
-        """What a job must have in common with the one that it resumes."""
-        of_trips = {"start": self.start, "until": until} if self.archives else {"start": "", "until": -1}
+        """Return the settings that must not change when a job is resumed."""
+        trips = {"start": self.start, "until": until} if self.archives else {"start": "", "until": -1}
         common = {"source": source, "rules": self.rules, "lateness": lateness, "outputs": self.outputs, "ids": ids}
-        return {**common, **of_trips}
+        return {**common, **trips}
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll a recorded run: first the opening, then its seconds by the clock."""
+    """Toll a recorded run: first the openings, then its seconds by the clock."""
     check_run(run, out, settings)
-    return _RunLife(spark, run, out, settings).to_the_end()
+    return _RunLife(spark, run, out, settings).run_to_end()
 
 
 def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll a file, a folder, a topic or a socket in any encoding: what is there, or all that comes."""
+    """Toll a file, a folder, a topic or a socket, in any encoding: what is there, or everything that arrives."""
     check_feed(source, out, settings)
-    return _FeedLife(spark, source, out, settings).to_the_end()
+    return _FeedLife(spark, source, out, settings).run_to_end()
 
 
 def toll_frame(
     spark: SparkSession, frame: DataFrame, out: Path, settings: Settings, *, name: str = "frame"
 ) -> dict[str, Any]:
-    """Toll a streaming DataFrame with the columns of tuples, until somebody stops the job.
+    """Toll a streaming DataFrame with the columns of tuples, until the job is stopped.
 
-    Each of its partitions is a lane (``linear_road.intake``). It has no end of its own: the newest seconds wait for
-    tuples that are newer by the lateness.
+    Each of its partitions is a lane (``tasks.intake``). It has no end: the newest seconds wait for tuples that are
+    newer by the lateness.
     """
     _check(out, settings, _fixed_of_frame(frame, name, settings))
-    return _FrameLife(spark, frame, name, out, settings).to_the_end()
+    return _FrameLife(spark, frame, name, out, settings).run_to_end()
 
 
 def check_run(run: Run, out: Path, settings: Settings) -> None:
-    """Refuse what cannot be done, before Spark starts."""
+    """Reject settings that cannot work, before Spark starts."""
     since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
-        raise BadArgument(f"From second {since} to {until}: nothing to do.", hint="Give --until a later second.")
+        raise BadArgument(f"Nothing to do from second {since} to {until}.", hint="Set --until to a later second.")
     _check(out, settings, _fixed_of_run(run, settings))
 
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
-    """Refuse what cannot be done, before Spark starts."""
-    settings.reading(source).check()
+    """Reject settings that cannot work, before Spark starts."""
+    settings.open_feed(source).check()
     _check(out, settings, _fixed_of_feed(source, settings))
 
 
@@ -178,43 +178,43 @@ def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
         second_of(settings.start)
     for topic in settings.topics:
         topic.check_broker()
-    queries_in(settings.queries)
+    parse_queries(settings.queries)
     check_job(out, fixed)
     last = last_batch(out)
     check_texts(out, last.detail if last else Detail())
 
 
 def _fixed_of_run(run: Run, settings: Settings) -> dict[str, Any]:
-    """What a job remembers of a run: its folder may move."""
+    """Return the fixed settings for a run; its folder may move."""
     return settings.fixed(f"run {run.path.name}", lateness=0, until=settings.end_of(run))
 
 
 def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
-    """What a job remembers of a feed: a folder may move, a socket may have another port."""
+    """Return the fixed settings for a feed; a folder may move, a socket may change its port."""
     name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
     name = source if source.startswith(sources.KAFKA) else name
-    ids = TEXTS if has_text_ids(settings.reading(source)) else NUMBERS
+    ids = TEXTS if has_text_ids(settings.open_feed(source)) else NUMBERS
     return settings.fixed(name, lateness=settings.lateness, ids=ids)
 
 
 def _fixed_of_frame(frame: DataFrame, name: str, settings: Settings) -> dict[str, Any]:
-    """What a job remembers of a DataFrame."""
+    """Return the fixed settings for a DataFrame."""
     ids = TEXTS if frame_has_text_ids(frame) else NUMBERS
     return settings.fixed(f"frame {name}", lateness=settings.lateness, ids=ids)
 
 
-def finished(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
-    """The summary of an engine that has answered all of this input already."""
+def finished_summary(out: Path, source: str, until: int | None = None) -> dict[str, Any] | None:
+    """Return the summary of a job that has already processed all of this input, or None."""
     if not has_finished(out, source, until):
         return None
-    say(f"{out}: already complete, nothing to do.")
+    say(f"{out} is already complete; nothing to do.")
     summary: dict[str, Any] = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
     _warn(summary)
     return summary
 
 
 def source_of(run: Run) -> str:
-    """What a status calls a run."""
+    """Return the name of a run in a job's status."""
     return str(run.path.absolute()) + (f" x {run.copies}" if run.copies > 1 else "")
 
 
@@ -232,8 +232,8 @@ class _Life(job.Life):
         self._shown = 0
         self._advance: Callable[[int], None] = lambda _: None
 
-    def to_the_end(self) -> dict[str, Any]:
-        """Run the job, and sum up what it did, however it ends."""
+    def run_to_end(self) -> dict[str, Any]:
+        """Run the job and return its summary, which is written however the job ends."""
         began = time.time()
         with state_cache.engine() as name, bar("seconds of the run", self.total) as self._advance:
             try:
@@ -248,37 +248,37 @@ class _Life(job.Life):
 
     @abstractmethod
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
-        """The query: what it reads, its stages, and what their tasks say they wrote."""
+        """Build the query; its rows name the files that tasks wrote."""
 
     @abstractmethod
     def is_open(self, place: dict[str, Any]) -> bool:
-        """Whether the source is past its openings."""
+        """Return whether the source is past its openings."""
 
     @abstractmethod
     def is_over(self, place: dict[str, Any]) -> bool:
-        """Whether the source has no more."""
+        """Return whether the source is exhausted."""
 
     @abstractmethod
     def begin(self, place: dict[str, Any]) -> None:
-        """Let the source begin, at a place."""
+        """Start the source at a place."""
 
     def is_warm(self, query: StreamingQuery) -> bool:
-        """Whether the openings are over."""
+        """Return whether the openings are over."""
         place = place_of(query)
         return bool(place) and self.is_open(place)
 
     def connect(self, query: StreamingQuery) -> None:
-        """Start the clock, or connect the feed."""
+        """Start the clock or connect the feed."""
         self._connected = True
         self.begin(place_of(query))
 
     def has_ended(self, query: StreamingQuery) -> bool:
-        """Whether the source has no more, and all of it is committed."""
+        """Return whether the source is exhausted and all of it is committed."""
         place = place_of(query)
         return bool(place) and self.is_over(place)
 
     def look(self, query: StreamingQuery) -> None:
-        """Show how far it is."""
+        """Update the progress bar."""
         self.settings.watch()
         second = int(place_of(query).get("second", -1))
         if second > self._shown and self._connected:
@@ -286,27 +286,32 @@ class _Life(job.Life):
             self._shown = second
 
     def layout(self, fixed: dict[str, Any], *, live: bool = False) -> Layout:
-        """A live feed on one machine gets one fragment: the tasks of a batch cost more than the work in them."""
+        """Return the layout of the job.
+
+        A live feed on one machine gets a single fragment: starting the tasks of a batch costs more than their work.
+        """
         context = self.spark.sparkContext
         few = live and str(context.master).startswith("local")
-        layout = Layout.agreed(self.out, self.settings.parallel or (1 if few else context.defaultParallelism), fixed)
+        layout = Layout.load_or_create(
+            self.out, self.settings.parallel or (1 if few else context.defaultParallelism), fixed
+        )
         if self.settings.archives:
             archives.describe(self.out)
         return layout
 
     def through_intake(self, engine: str, layout: Layout, parcels: DataFrame, *, live: bool) -> DataFrame:
-        """The query behind a feed's parcels."""
+        """Build the query over a feed's parcels."""
         settings = self.settings
         _warm_up(self.spark, layout, self.settings)
         self._clock.parent.mkdir(parents=True, exist_ok=True)
         (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
-        stages = stages_of(engine, layout, history, _watch(self.out, settings), intake)
+        stages = stages_of(engine, layout, history, _publication(self.out, settings), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
-        """The stage that writes what the others make."""
+        """Return the stage that writes what the others produce."""
         start = second_of(self.settings.start) if self.settings.archives else 0
         return WriteStage(engine, self.out, start, layout)
 
@@ -321,7 +326,7 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
-        made |= schemas_of(queries_in(self.settings.queries))
+        made |= schemas_of(parse_queries(self.settings.queries))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,
@@ -352,11 +357,11 @@ class _RunLife(_Life):
         self.total = self.until = settings.end_of(run)
 
     def is_open(self, place: dict[str, Any]) -> bool:
-        """Whether the first second is next."""
+        """Return whether the first second is next."""
         return at_second(self.settings.since)(place)
 
     def is_over(self, place: dict[str, Any]) -> bool:
-        """Whether the last second is done."""
+        """Return whether the last second is done."""
         return at_second(self.total)(place)
 
     def begin(self, place: dict[str, Any]) -> None:
@@ -365,14 +370,14 @@ class _RunLife(_Life):
         start_clock(self._clock, self.settings.speed, max(since, int(place.get("second", since))))
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
-        """The run as trains, through the stages."""
+        """Build the query over the trains of the run."""
         layout = self.layout(_fixed_of_run(self._run, self.settings))
         forward = self._forward()
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
-        stages = stages_of(engine, layout, path, _watch(self.out, self.settings))
-        hops = replay.replayed(self.spark, self._replay(path, layout, forward))
+        stages = stages_of(engine, layout, path, _publication(self.out, self.settings))
+        hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
         return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
     def _replay(self, path: str, layout: Layout, forward: str) -> replay.Replay:
@@ -392,45 +397,45 @@ class _RunLife(_Life):
         )
 
     def _forward(self) -> str:
-        """Compute the state that all seconds before the first leave, if any are left out."""
+        """Compute the state as of the first second, if earlier seconds are skipped."""
         if not self.settings.since:
             return ""
         folder = self.out / CHECKPOINT / "forward"
         path, copies = str(self._run.path.absolute()), self._run.copies
-        started = Forward(str(folder.absolute()), path, copies, self.settings.rules, self.settings.since)
+        started = FastForward(str(folder.absolute()), path, copies, self.settings.rules, self.settings.since)
         started.compute(self.spark)
         return started.to_json()
 
     def _stop_other_clock(self) -> None:
-        """After a restart at another speed, the clock starts again from where the job is."""
+        """Remove the clock after a change of speed: it starts again at the job's current second."""
         if (clock := Clock.read(self._clock)) is not None and clock.speed != self.settings.speed:
             self._clock.unlink()
 
 
 class _FeedLife(_Life):
-    """A feed: it is connected when the openings are over."""
+    """A feed, connected when the openings are over."""
 
     def __init__(self, spark: SparkSession, source: str, out: Path, settings: Settings) -> None:
         super().__init__(spark, out, settings)
         self.source = source
-        self._feed = settings.reading(source)
+        self._feed = settings.open_feed(source)
         self._openings = REHEARSALS if self._feed.has_no_end else 0
 
     def is_open(self, place: dict[str, Any]) -> bool:
-        """Whether all openings were given out."""
+        """Return whether all openings were delivered."""
         return is_open(self._openings)(place)
 
     def is_over(self, place: dict[str, Any]) -> bool:
-        """Whether the feed has ended."""
+        """Return whether the feed has ended."""
         return has_ended(place)
 
     def begin(self, place: dict[str, Any]) -> None:
-        """Connect it, unless it has ended already."""
+        """Connect the feed unless it has ended already."""
         if not (place and has_ended(place)):
             self._feed.connect(self.out / CHECKPOINT)
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
-        """The feed as parcels, through the intake and the stages."""
+        """Build the query over the feed's parcels, which pass the intake first."""
         live, settings = self._feed.has_no_end, self.settings
         layout = self.layout(_fixed_of_feed(self.source, settings), live=live)
         packing = ReportPacking(
@@ -448,43 +453,43 @@ class _FeedLife(_Life):
 
 
 class _FrameLife(_Life):
-    """A streaming DataFrame: it comes by itself, and has no end of its own."""
+    """A streaming DataFrame, which needs no connection and has no end."""
 
     def __init__(self, spark: SparkSession, frame: DataFrame, name: str, out: Path, settings: Settings) -> None:
         super().__init__(spark, out, settings)
         self._frame, self.source = frame, name
 
     def is_warm(self, query: StreamingQuery) -> bool:  # noqa: ARG002
-        """It has no openings."""
+        """Return True: it has no openings."""
         return True
 
     def is_open(self, place: dict[str, Any]) -> bool:  # noqa: ARG002
-        """It has no openings."""
+        """Return True: it has no openings."""
         return True
 
     def is_over(self, place: dict[str, Any]) -> bool:  # noqa: ARG002
-        """It has no end."""
+        """Return False: it has no end."""
         return False
 
     def begin(self, place: dict[str, Any]) -> None:
-        """It has begun."""
+        """Do nothing: it has started already."""
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
-        """Its rows as parcels, through the intake and the stages."""
+        """Build the query over its rows, which pass the intake first."""
         layout = self.layout(_fixed_of_frame(self._frame, self.source, self.settings), live=True)
         packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named)
         parcels = of_frame(self._frame, packing)
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
-def _watch(out: Path, settings: Settings) -> Watch | None:
+def _publication(out: Path, settings: Settings) -> Publication | None:
     return prepare(out, snapshot=settings.snapshot, script=settings.queries)
 
 
-def _rehearsing(
+def _rehearsal(
     layout: Layout, *, keeps_past: bool, shows_arrivals: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Take one made-up report through the job's stages, so that a worker has its kernels compiled or loaded."""
+    """Return a task that runs one made-up report through the job's stages, so that a worker has compiled kernels."""
 
     def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
@@ -493,36 +498,36 @@ def _rehearsing(
             names = Names()
             names.texts.take(names.number(pa.array(["a vehicle"])))
         if layout.makes_trips:
-            list(trip_stage(ReportTrips(), [*hops, *ends((0,), 0)], 0))
+            list(trip_stage(ReportTrips(), [*hops, *end_hops((0,), 0)], 0))
         if layout.makes_answers:
-            road = TollFragment(find("2004"), keeps_past=keeps_past, shows_arrivals=shows_arrivals)
+            road = TollFragment(find_rules("2004"), keeps_past=keeps_past, shows_arrivals=shows_arrivals)
             hops = list(toll_stage(road, hops, (0,)))
-            list(account_stage(Accounts(find("2004"), Past(None)), hops))
+            list(account_stage(Accounts(find_rules("2004"), Past(None)), hops))
         yield from batches
 
     return rehearse
 
 
 def _warm_up(spark: SparkSession, layout: Layout, settings: Settings) -> None:
-    """Have the kernels ready in the workers before a clock starts."""
-    tasks, asked = layout.partitions, bool(settings.queries)
-    rehearse = _rehearsing(layout, keeps_past=settings.snapshot or asked, shows_arrivals=asked)
+    """Compile or load the kernels in the workers before a clock starts."""
+    tasks, queried = layout.partitions, bool(settings.queries)
+    rehearse = _rehearsal(layout, keeps_past=settings.snapshot or queried, shows_arrivals=queried)
     spark.range(0, tasks, 1, tasks).mapInArrow(rehearse, "id long").collect()
 
 
 def _warn(summary: dict[str, Any]) -> None:
-    """Say what makes answers other than people may expect: it must not pass without a word."""
+    """Warn about input or clocks that make the answers differ from what users expect."""
     irregular = Irregular.from_dict(summary.get("irregular", {"count": 0}))
     if irregular.count:
         say(f"Warning: {irregular}")
     elif summary.get("archived", 0) < 2 * summary.get("trips", 0):
         say(
-            f"Warning: {summary['trips']:,} trips have {summary['archived']:,} reports. A report more than "
-            f"{REPORT_EVERY} s after the vehicle's last begins another trip: this feed may report less often."
+            f"Warning: {summary['trips']:,} trips have {summary['archived']:,} reports in total. A report more than "
+            f"{REPORT_EVERY} s after the vehicle's previous one starts a new trip: this feed may report less often."
         )
     early = sum(response["negative"] for response in summary.get("response_seconds", {}).values())
     if early:
         say(
-            f"Warning: by the clocks of sender and engine {early:,} answers came before their questions. "
-            "Response times are wrong: synchronise the clocks of the machines (NTP)."
+            f"Warning: {early:,} answers precede their requests by the clocks of sender and engine. "
+            "Response times are wrong: synchronise the machines' clocks (NTP)."
         )

@@ -1,7 +1,7 @@
-"""The journal of a job that tolls or archives: the line that every job writes, with what these say in its detail.
+"""The journal of a toll or archive job: the line that every job writes, with a ``Detail`` of its own.
 
-The instant of a commit stands here and nowhere else. Answers have how long before their Time the question arrived, so
-whoever wants their Emit adds the two (``tables.answers``).
+The commit time is recorded here and nowhere else. Answers store how long before their Time the request arrived, so
+their Emit is the sum of the two (``tables.read_answers``).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from slipstream._tools.strict_json import fitted
 
 @dataclass(frozen=True)
 class Detail:
-    """What a job that tolls or archives says about a batch."""
+    """What a toll or archive job records about a batch."""
 
-    newest: int = -1  # the last second with an answer; in a batch without any, in a trip
-    emitted_ms: int = 0  # the instant of the commit in milliseconds of the run; with an answer's delay_ms, its Emit
+    newest: int = -1  # the last second with an answer; in a batch without any, the last second in a trip
+    emitted_ms: int = 0  # commit time in milliseconds of the run; plus an answer's delay_ms, its Emit
     answers: list[list[int]] = field(default_factory=list)  # kind, time, number, response time in milliseconds
     irregular: list[int] = field(default_factory=lambda: list(astuple(Irregular())))  # count; time, vid, gap of one
     archived: int = 0  # reports in the trips that ended
@@ -30,9 +30,9 @@ class Detail:
     rejects_bytes: int = 0  # of rejects.csv after the batch
 
     def check(self) -> None:
-        """Refuse what no job has written."""
+        """Raise ValueError for values that no job writes."""
         if not all(_are_numbers(row, 4) for row in (*self.answers, self.irregular)):
-            raise ValueError("answers are counted by kind, time and response time, irregular reports by four numbers")
+            raise ValueError("each row of answers, and irregular, must have four integers")
 
 
 def _are_numbers(row: Any, length: int) -> bool:
@@ -52,7 +52,7 @@ class Batch:
 
     @classmethod
     def of(cls, line: outputs.Batch, out: Path) -> Batch:
-        """What a line of the journal in a job's folder says."""
+        """Decode a line of the journal in ``out``."""
         try:
             detail: Detail = fitted(Detail, line.detail)
             detail.check()
@@ -62,7 +62,7 @@ class Batch:
 
     @property
     def newest(self) -> int:
-        """The last second with an answer, or in a trip; -1 before the first."""
+        """The last second with an answer or in a trip; -1 before the first."""
         return self.detail.newest
 
     @property
@@ -76,12 +76,12 @@ class Batch:
         return max((1000 * time + response for _, time, _, response in self.answers), default=None)
 
 
-def journal(out: Path) -> list[Batch]:
-    """The committed batches of a job."""
+def read_journal(out: Path) -> list[Batch]:
+    """Return the committed batches of a job."""
     return [Batch.of(line, out) for line in outputs.journal(out)]
 
 
 def last_batch(out: Path) -> Batch | None:
-    """The last committed batch, without reading the rest of the journal."""
+    """Return the last committed batch, without reading the rest of the journal."""
     last = outputs.last_batch(out)
     return None if last is None else Batch.of(last, out)

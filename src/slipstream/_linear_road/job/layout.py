@@ -1,4 +1,4 @@
-"""What a job that tolls or archives fixes at its first start: its settings, and how it is spread over Spark."""
+"""What a toll or archive job fixes at its first start: its settings, and how it is distributed over Spark."""
 
 from __future__ import annotations
 
@@ -13,50 +13,49 @@ from slipstream._runtime.job import FILE, Job
 from slipstream._runtime.partitions import labels
 from slipstream._tools.strict_json import fitted
 
-#: of the bytes that fragments and accounts put into the state store
+#: version of the bytes that fragments and accounts put into the state store
 STATE_VERSION = 6
 
-#: what a job makes
+#: the outputs of a job
 ANSWERS, TRIPS, ANSWERS_AND_TRIPS = "answers", "trips", "answers and trips"
-#: the kinds of job: archiving alone has a name of its own
+#: the kinds of job; one that only archives has its own name
 TOLL, ARCHIVE = "toll", "archive"
 
-
-#: how a feed knows vehicles
+#: how a feed identifies vehicles
 NUMBERS, TEXTS = "numbers", "text"
 
 
 def kind_of(outputs: str) -> str:
-    """The kind of a job that makes these outputs."""
+    """Return the kind of job that writes these outputs."""
     return ARCHIVE if outputs == TRIPS else TOLL
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What stays the same from the first start of a job to its last."""
+    """What stays the same across all starts of a job."""
 
-    id: str  # by which the tables know the job
+    id: str  # of the job, in the tables' transactions
     source: str
     rules: str
     lateness: int  # seconds
     outputs: str
     start: str  # of trips: the instant of second 0
-    until: int  # of trips: the second of a run at which all are over
-    fragments: tuple[int, ...]  # the keys by which Spark knows them
+    until: int  # of trips: the second of a run at which all end
+    fragments: tuple[int, ...]  # their keys in Spark
     shards: tuple[int, ...]
     partitions: int
     ids: str = NUMBERS  # of vehicles
 
     @classmethod
-    def agreed(cls, out: Path, parallel: int, settings: Mapping[str, Any]) -> Layout:
-        """The layout that a job was begun with; a new one, with ``parallel`` fragments and shards, if there is none."""
+    def load_or_create(cls, out: Path, parallel: int, settings: Mapping[str, Any]) -> Layout:
+        """Return the layout that a job was started with, or a new one with ``parallel`` fragments and shards."""
         keys = list(labels(parallel))
         made = {"fragments": keys, "shards": keys, "partitions": parallel}
         return cls._of(job.begin(out, kind_of(settings["outputs"]), STATE_VERSION, settings, lambda: made), out)
 
     @classmethod
     def read(cls, out: Path) -> Layout:
-        """The layout of the job in a folder."""
+        """Return the layout of the job in a folder."""
         return cls._of(Job.read(out), out)
 
     @classmethod
@@ -73,7 +72,7 @@ class Layout:
 
     @property
     def named(self) -> bool:
-        """Whether vehicles are known by text."""
+        """Whether vehicles are identified by text."""
         return self.ids == TEXTS
 
     @property
@@ -88,5 +87,5 @@ class Layout:
 
 
 def check_job(out: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse a folder in which a job with these settings cannot be begun or resumed."""
+    """Reject a folder in which a job with these settings can neither start nor resume."""
     job.check(out, kind_of(settings["outputs"]), STATE_VERSION, settings)

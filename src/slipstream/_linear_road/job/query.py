@@ -1,6 +1,6 @@
 """The toll engine as one Structured Streaming query: stages in Spark's stateful operators, state in its state store.
 
-A batch writes what it changed to the state store and reads nothing; the state cache keeps the rest for the next batch.
+A batch writes its changes to the state store and reads nothing; the state cache keeps the state for the next batch.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from slipstream._archive.reports import ReportTrips
 from slipstream._feeds.intake import Parcel
 from slipstream._io import chunks, outputs
-from slipstream._linear_road.fast_forward import Forward
-from slipstream._linear_road.job.delivery import learn, write_batch
+from slipstream._linear_road.fast_forward import FastForward
+from slipstream._linear_road.job.delivery import learn_names, write_batch
 from slipstream._linear_road.job.layout import Layout
-from slipstream._linear_road.rules import find
+from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.state.accounts import Accounts
-from slipstream._linear_road.state.past_queries import past_of
+from slipstream._linear_road.state.past_queries import open_past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.intake import SILENCE_MS, Intake
 from slipstream._linear_road.tasks.naming import NameStage
@@ -29,7 +29,7 @@ from slipstream._linear_road.tasks.stages import (
     Hop,
     account_stage,
     by_fragment,
-    ends,
+    end_hops,
     rejects_hop,
     toll_stage,
     trip_stage,
@@ -41,11 +41,11 @@ from slipstream._runtime.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from slipstream._linear_road.tasks.watched import Watch
+    from slipstream._linear_road.tasks.publishing import Publication
 
 
 class IntakeStage(Stage[Intake]):
-    """From the parcels of a feed's tasks to the trains of whole seconds of one fragment."""
+    """Turns the parcels of a feed's tasks into trains of whole seconds of one fragment."""
 
     name = "intake"
     maps = ("intake",)
@@ -57,15 +57,15 @@ class IntakeStage(Stage[Intake]):
         self._silence_ms = silence_ms
 
     def fresh(self) -> Intake:
-        """Nothing has arrived."""
+        """Return an intake that has received nothing."""
         return Intake(self._layout.lateness, self._silence_ms)
 
     def load(self, stores: list[Store]) -> Intake:
-        """What had arrived and was not released."""
+        """Load what had arrived but was not released."""
         return Intake.load(self._layout.lateness, self._silence_ms, stores[0])
 
     def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
-        """Parcels in, trains and rejects out; an opening is passed on."""
+        """Take parcels, return trains and rejects; an opening is passed on."""
         if rows[0].what == chunks.OPENING:
             yield Hop(self.key, OPENING, rows[0].seq, 0, 0, 0, b"")
             return
@@ -81,34 +81,34 @@ class IntakeStage(Stage[Intake]):
                 yield Hop(self.key, NAMES, second, int(row.arrived), int(row.seq), 0, bytes(row.chunk))
         yield from rejects_hop(self.key, second, rejects + released.rejects)
         if state.ended:
-            yield from ends((self.key,), second)
+            yield from end_hops((self.key,), second)
 
     def save(self, state: Intake, stores: list[Store]) -> None:
-        """Write what a batch left pending."""
+        """Save what a batch left pending."""
         state.save(stores[0])
 
 
 class TollStage(Stage[TollFragment]):
-    """Cars and segments."""
+    """Keeps cars and segments; answers position reports."""
 
     name = "tolls"
     maps: tuple[str, ...] = ("cars", "visits", "minutes", "notes")
-    keeps_past: ClassVar[bool] = False  # of cars, for readers
+    keeps_past: ClassVar[bool] = False  # whether cars have pasts, for readers
 
     def __init__(self, engine: str, layout: Layout) -> None:
         super().__init__(engine)
         self._layout = layout
 
     def fresh(self) -> TollFragment:
-        """An empty road."""
-        return TollFragment(find(self._layout.rules), keeps_past=self.keeps_past)
+        """Return an empty road."""
+        return TollFragment(find_rules(self._layout.rules), keeps_past=self.keeps_past)
 
     def load(self, stores: list[Store]) -> TollFragment:
-        """The fragment from the store."""
-        return TollFragment.load(find(self._layout.rules), *stores, keeps_past=self.keeps_past)
+        """Load the fragment from the store."""
+        return TollFragment.load(find_rules(self._layout.rules), *stores, keeps_past=self.keeps_past)
 
     def take(self, state: TollFragment, rows: list[Any]) -> Iterator[Hop]:
-        """Trains in, answers and charges out."""
+        """Take trains, return answers and charges."""
         hops = [Hop(*row) for row in rows]
         number = self._layout.fragments.index(self.key)
         if hops[0].what == OPENING:
@@ -116,20 +116,20 @@ class TollStage(Stage[TollFragment]):
         return toll_stage(state, hops, self._layout.shards, number)
 
     def _open(self, state: TollFragment, opening: Hop, number: int) -> Iterator[Hop]:
-        """Begin with the state of a fast-forward, if there is one."""
+        """Start with the state of a fast-forward, if there is one."""
         if opening.payload:
-            forward = Forward.from_json(opening.payload.decode())
+            forward = FastForward.from_json(opening.payload.decode())
             opened = forward.fragment(number, len(self._layout.fragments), keeps_past=self.keeps_past)
             vars(state).update(vars(opened))
         yield opening._replace(key=self._layout.shards[number])
 
     def save(self, state: TollFragment, stores: list[Store]) -> None:
-        """Write what changed."""
+        """Save the changes."""
         state.save(*stores)
 
 
 class TripStage(Stage[ReportTrips]):
-    """Trips; beside tolls, or alone."""
+    """Keeps open trips; runs next to tolls, or alone."""
 
     name = "trips"
     maps = ("trips",)
@@ -139,29 +139,29 @@ class TripStage(Stage[ReportTrips]):
         self._layout = layout
 
     def fresh(self) -> ReportTrips:
-        """Nobody is on a trip."""
+        """Return no open trips."""
         return ReportTrips()
 
     def load(self, stores: list[Store]) -> ReportTrips:
-        """The open trips from the store."""
+        """Load the open trips from the store."""
         return ReportTrips.load(stores[0])
 
     def take(self, state: ReportTrips, rows: list[Any]) -> Iterator[Hop]:
-        """Trains in, trips out; an opening brings nothing."""
+        """Take trains, return trips; an opening is ignored."""
         hops = [Hop(*row) for row in rows]
         if hops[0].what == OPENING:
             return iter(())
         number = self._layout.fragments.index(self.key)
-        beside = self._layout.shards[number % len(self._layout.shards)]
-        return trip_stage(state, hops, beside, alone=not self._layout.makes_answers)
+        shard = self._layout.shards[number % len(self._layout.shards)]
+        return trip_stage(state, hops, shard, alone=not self._layout.makes_answers)
 
     def save(self, state: ReportTrips, stores: list[Store]) -> None:
-        """Write what changed."""
+        """Save the changes."""
         state.save(stores[0])
 
 
 class AccountStage(Stage[Accounts]):
-    """Accounts, and the historical queries."""
+    """Keeps accounts; answers requests, historical queries included."""
 
     name = "accounts"
     maps = ("accounts",)
@@ -173,15 +173,15 @@ class AccountStage(Stage[Accounts]):
         self._second = 0
 
     def fresh(self) -> Accounts:
-        """No accounts."""
-        return Accounts(find(self._layout.rules), past_of(self._run))
+        """Return no accounts."""
+        return Accounts(find_rules(self._layout.rules), open_past(self._run))
 
     def load(self, stores: list[Store]) -> Accounts:
-        """The accounts from the store."""
-        return Accounts.load(find(self._layout.rules), past_of(self._run), stores[0])
+        """Load the accounts from the store."""
+        return Accounts.load(find_rules(self._layout.rules), open_past(self._run), stores[0])
 
     def take(self, state: Accounts, rows: list[Any]) -> Iterator[Hop]:
-        """Charges and requests in, answers out."""
+        """Take charges and requests, return answers."""
         hops = [Hop(*row) for row in rows]
         if hops[0].what == OPENING and hops[0].payload:
             self._open(state, hops[0])
@@ -189,21 +189,21 @@ class AccountStage(Stage[Accounts]):
         return account_stage(state, hops)
 
     def _open(self, state: Accounts, opening: Hop) -> None:
-        """Begin with the state of a fast-forward."""
+        """Start with the state of a fast-forward."""
         shards = self._layout.shards
-        forward = Forward.from_json(opening.payload.decode())
+        forward = FastForward.from_json(opening.payload.decode())
         opened = forward.accounts(shards.index(opening.key), len(shards), state.past)
         vars(state).update(vars(opened))
 
     def save(self, state: Accounts, stores: list[Store]) -> None:
-        """Write what changed."""
+        """Save the changes."""
         state.save(self._second, stores[0])
 
 
 class WriteStage(Stage[Register | None]):
-    """The last of every job: writes what the others made into files, and passes on what the driver must know.
+    """Writes what the other stages produce into files, and passes on what the driver needs to commit them.
 
-    Where vehicles are known by text, it keeps all names.
+    If vehicles are identified by text, it keeps all names.
     """
 
     name = "write"
@@ -216,34 +216,34 @@ class WriteStage(Stage[Register | None]):
         self.maps = ("register",) if layout.named else ()
 
     def fresh(self) -> Register | None:
-        """Nobody is known."""
+        """Return an empty register, if vehicles have names."""
         return Register(self._parts) if self.maps else None
 
     def load(self, stores: list[Store]) -> Register | None:
-        """The names from the store."""
+        """Load the names from the store."""
         return Register.load(self._parts, stores[0]) if self.maps else None
 
     def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.Row]:
-        """Answers, trips and rejects in, files out."""
+        """Take answers, trips and rejects, return the files written."""
         hops = [Hop(*row) for row in rows]
         if state is not None:
-            learn(state, hops)
+            learn_names(state, hops)
         return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start, state))
 
     def save(self, state: Register | None, stores: list[Store]) -> None:
-        """Write the names that are new."""
+        """Save the new names."""
         if state is not None:
             state.save(stores[0])
 
 
 def stages_of(
-    engine: str, layout: Layout, run: str | None, watch: Watch | None, intake: IntakeStage | None = None
+    engine: str, layout: Layout, run: str | None, publication: Publication | None, intake: IntakeStage | None = None
 ) -> list[Stage[Any]]:
-    """The stages of a job, one for each key; of a feed, each fragment begins with its intake.
+    """Return the stages of a job, one per key; for a feed, each fragment starts with its intake.
 
-    With ``watch`` they publish their state.
+    With ``publication`` they publish their state.
     """
-    tolls, accounts = _toll_stages(engine, layout, run, watch)
+    tolls, accounts = _toll_stages(engine, layout, run, publication)
     trips = TripStage(engine, layout)
     if layout.makes_answers and layout.makes_trips:
         fragment: Stage[Any] = Together(engine, [tolls, trips])
@@ -254,24 +254,27 @@ def stages_of(
     return [fragment, accounts] if layout.makes_answers else [fragment]
 
 
-def _toll_stages(engine: str, layout: Layout, run: str | None, watch: Watch | None) -> tuple[Stage[Any], Stage[Any]]:
-    if watch is None:
+def _toll_stages(
+    engine: str, layout: Layout, run: str | None, publication: Publication | None
+) -> tuple[Stage[Any], Stage[Any]]:
+    if publication is None:
         return TollStage(engine, layout), AccountStage(engine, layout, run)
-    from slipstream._linear_road.tasks.watched import WatchedAccountStage, WatchedTollStage
+    from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage
 
-    return WatchedTollStage(watch, engine, layout), WatchedAccountStage(watch, engine, layout, run)
+    tolls = PublishingTollStage(publication, engine, layout)
+    return tolls, PublishingAccountStage(publication, engine, layout, run)
 
 
 def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]], write: WriteStage) -> DataFrame:
-    """The stages behind a source, an operator for each key; with a single partition, one operator for all.
+    """Connect the stages to a source: one operator per key or, with a single partition, one operator in total.
 
-    The last operator also writes: what it passes on are rows of ``outputs.COLUMNS``.
+    The last operator also writes: its rows have ``outputs.COLUMNS``.
     """
     if layout.named:
         stages = [NameStage(engine, layout), *stages]
     *others, last = stages
     if layout.partitions == 1:
-        # one task from the source to the files: Spark exchanges nothing where there is a single partition already
+        # one task from the source to the files: with a single partition, Spark adds no exchange
         rows, others, ending = rows.coalesce(1), [], [*stages, write]
     else:
         ending = [last, write]

@@ -1,4 +1,4 @@
-"""What a job did: counts, rates and delays, from its journal."""
+"""The summary of a job: counts, rates and response times, computed from its journal."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
 from slipstream._cuboid.snapshots.files import FOLDER
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._linear_road.answers import LIMITS, NAMES
-from slipstream._linear_road.job.journal import Batch, journal
+from slipstream._linear_road.job.journal import Batch, read_journal
 from slipstream._linear_road.job.layout import ANSWERS, TRIPS
 from slipstream._linear_road.schedule import Irregular
 
 FILE = "summary.json"
 
-#: what is in it
+#: its keys
 MEANING = {
     "batches": "committed batches",
     "seconds": "the newest second with an answer or in a trip, plus one",
     "wall_seconds": "how long this start took",
     "speed": "1 real time, 0 no clock",
-    "tuples": "tuples taken in",
+    "tuples": "accepted tuples",
     "rejects": "rejected lines and tuples",
     "irregular": "position reports off the benchmark's schedule of one every 30 s: how many, and the first",
     "answers": "answers of each kind",
-    "response_seconds": "with a clock: p50, p99, max and limit of each kind, how many answers were later than that, "
-    "and how many came before their question by that clock, which is a fault",
+    "response_seconds": "with a clock: p50, p99, max and limit of each kind, how many answers exceeded the limit, "
+    "and how many precede their request, which means that clocks are not synchronised",
     "rtc": "with a snapshot: real-time consistency",
-    "trips": "of a job that archives: trips that are over",
-    "archived": "of a job that archives: the position reports in them",
+    "trips": "with an archive: trips that have ended",
+    "archived": "with an archive: position reports in these trips",
 }
 
 
 def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = ANSWERS) -> dict[str, Any]:
-    """Write ``summary.json`` and return what is in it."""
-    batches = journal(out)
+    """Write ``summary.json`` and return its contents."""
+    batches = read_journal(out)
     took = time.time() - began
     summary: dict[str, Any] = {
         "batches": len(batches),
@@ -52,7 +52,7 @@ def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = AN
         "rejects": sum(batch.rejects for batch in batches),
     }
     if outputs != TRIPS:
-        summary |= _tolled(batches, clock)
+        summary |= _summarise_answers(batches, clock)
     if outputs != ANSWERS:
         archived = sum(batch.detail.archived for batch in batches)
         summary |= {"trips": sum(batch.trips for batch in batches), "archived": archived}
@@ -62,23 +62,23 @@ def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = AN
     return summary
 
 
-def _tolled(batches: list[Batch], clock: Clock | None) -> dict[str, Any]:
-    """What there is to say about answers."""
+def _summarise_answers(batches: list[Batch], clock: Clock | None) -> dict[str, Any]:
+    """Return the summary's keys about answers."""
     answers, timed = dict.fromkeys(NAMES, 0), {}
     rows = np.array([row for batch in batches for row in batch.answers], np.int64).reshape(-1, 4)
     for kind, name in enumerate(NAMES):
         mine = rows[rows[:, 0] == kind]
         answers[name] = int(mine[:, 2].sum())
         if clock and clock.runs and mine.size:
-            timed[name] = responses(mine[:, 3] / 1000.0, mine[:, 2], LIMITS[kind])
+            timed[name] = summarise_responses(mine[:, 3] / 1000.0, mine[:, 2], LIMITS[kind])
     irregular = Irregular.total(Irregular(*batch.detail.irregular) for batch in batches).to_dict()
     return {"irregular": irregular, "answers": answers, "response_seconds": timed}
 
 
-def responses(seconds: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], limit: int) -> dict[str, Any]:
-    """What a number of response times come to.
+def summarise_responses(seconds: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], limit: int) -> dict[str, Any]:
+    """Return quantiles of response times, and how many are late or negative.
 
-    >>> responses(np.array([0.5, 6.0]), np.array([99, 1]), 5)
+    >>> summarise_responses(np.array([0.5, 6.0]), np.array([99, 1]), 5)
     {'p50': 0.5, 'p99': 0.5, 'max': 6.0, 'limit': 5, 'late': 1, 'negative': 0}
     """
     p50, p99 = (quantile(seconds, counts, share) for share in (0.5, 0.99))
@@ -90,7 +90,7 @@ def responses(seconds: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], l
 
 
 def quantile(values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], share: float) -> float:
-    """The value that a share of all do not exceed, without writing each out as often as it is there.
+    """Return the smallest value that at least this share of all values do not exceed; ``counts`` are weights.
 
     >>> quantile(np.array([3.0, 1.0, 2.0]), np.array([1, 98, 1]), 0.99)
     2.0

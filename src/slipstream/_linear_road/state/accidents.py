@@ -1,7 +1,7 @@
-"""Accidents, found when a minute is over: two vehicles stopped at one place at a time at which one of them reports.
+"""Find accidents at the end of a minute: two vehicles stopped at one place at a time at which one of them reports.
 
-The CAR kernel notes every report of a stopped car (where it stands) and the next one after it (that it is gone). Put in
-order by car, these notes are intervals during which a car stands at a place.
+The CAR kernel records every report of a stopped car (where it stands) and the next one after it (that it has left).
+Sorted by car, these records are intervals during which a car stands at a place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 @dataclass(frozen=True)
 class Stops:
-    """Notes on stopped cars: which car, when, and the place, or NOWHERE when it has gone."""
+    """Records of stopped cars: which car, when, and the place, or NOWHERE when it has left."""
 
     car: Longs
     time: Ints
@@ -25,11 +25,11 @@ class Stops:
 
     @classmethod
     def none(cls) -> Stops:
-        """No notes."""
+        """Return no records."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
 
     def plus(self, more: Stops) -> Stops:
-        """These and more."""
+        """Return these records followed by ``more``."""
         return Stops(
             np.concatenate([self.car, more.car]),
             np.concatenate([self.time, more.time]),
@@ -37,13 +37,13 @@ class Stops:
         )
 
     def since(self, time: int) -> Stops:
-        """The notes from ``time`` on."""
+        """Return the records from ``time`` on."""
         late = self.time >= time
         return Stops(self.car[late], self.time[late], self.place[late])
 
 
 def cells_with_accident(stops: Stops, since: int, until: int) -> Longs:
-    """Segments (as cells of the fragment) with an accident at some report time in [since, until)."""
+    """Return the segments (as cells of the fragment) with an accident at a report time in [since, until)."""
     if not stops.car.size:
         return np.empty(0, np.int64)
     order = np.lexsort((stops.time, stops.car))
@@ -61,7 +61,7 @@ def cells_with_accident(stops: Stops, since: int, until: int) -> Longs:
 
 @compiled
 def _meet(car: Longs, time: Ints, place: Longs, until: Ints) -> Bools:
-    """Which of the notes, sorted by place, fall into the standing time of another car at that place."""
+    """Mark the records, sorted by place, that fall into the standing time of another car at that place."""
     found = np.zeros(car.size, dtype=np.bool_)
     first = 0
     for i in range(car.size):

@@ -1,6 +1,6 @@
-"""The accounts of some vehicles, wherever they drive: charges go in, balances come out, the past is looked up.
+"""The accounts of some vehicles, wherever they drive: books charges, returns balances, looks up history.
 
-Whole seconds come in, so a balance asked in a second includes all that was charged up to and in that second.
+Input comes in whole seconds, so a balance requested in a second includes everything charged up to that second.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, insert, locate
 from slipstream._cuboid.log import DeltaLog
 from slipstream._cuboid.schema import Plain, Schema
 from slipstream._feeds import tuples
-from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers, table
+from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers, make_answers
 from slipstream._linear_road.rules import Rules
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import Charges
@@ -25,7 +25,7 @@ ACCOUNT = Schema("ACCOUNT", (Plain("charged", "i8"), Plain("credits", "i8")))
 
 @compiled
 def settle(accounts: Parts, vid: Ints, amount: Longs, asks: Ints, half_from: int) -> Longs:
-    """Book charges and answer balances in the order given; an event with ``asks`` set books nothing."""
+    """Book charges and return balances in the given order; an event with ``asks`` set books nothing."""
     balances = np.zeros(vid.size, dtype=np.int64)
     for i in range(vid.size):
         row = locate(accounts, vid[i])
@@ -67,20 +67,20 @@ class Accounts:
             mine = kind[at] == which
             time, arrived, qid, vid = (requests[name][at[mine]] for name in ("time", "arrived", "qid", "vid"))
             if answer == BALANCE:
-                parts.append(table(BALANCE, time, arrived, qid=qid, vid=vid, a=time, b=balances[mine]))
+                parts.append(make_answers(BALANCE, time, arrived, qid=qid, vid=vid, a=time, b=balances[mine]))
             else:
-                parts.append(table(EXPENDITURE, time, arrived, qid=qid, vid=vid, a=balances[mine]))
+                parts.append(make_answers(EXPENDITURE, time, arrived, qid=qid, vid=vid, a=balances[mine]))
         if not of_today:
             parts.append(self._expenditures(requests, np.flatnonzero(kind == tuples.EXPENDITURE)))
         parts.append(self._travel_times(requests, np.flatnonzero(kind == tuples.TRAVEL_TIME)))
         return np.concatenate(parts)
 
     def _settle(self, charges: Charges, time: Ints, vid: Ints) -> Longs:
-        """Balances of the vehicles as of their times, all charges booked on the way."""
+        """Book all charges; return the balances of the vehicles as of their times."""
         times = np.concatenate([charges.time, time])
         asks = np.concatenate([np.zeros(charges.time.size, np.int32), np.ones(time.size, np.int32)])
         amounts = np.concatenate([charges.amount, np.zeros(time.size, np.int64)])
-        # the order of charges in a second must not depend on which fragment they come from
+        # the order of charges within a second must not depend on their fragments
         order = np.lexsort((amounts, asks, times))
         vids, amounts = np.concatenate([charges.vid, vid])[order], amounts[order]
         self.accounts.make_room(charges.vid.size)
@@ -91,32 +91,32 @@ class Accounts:
     def _expenditures(self, requests: dict[str, Ints], at: Longs) -> Answers:
         asked = {name: column[at] for name, column in requests.items()}
         spent = self.past.expenditures(asked["vid"], asked["day"], asked["xway"])
-        return table(EXPENDITURE, asked["time"], asked["arrived"], qid=asked["qid"], vid=asked["vid"], a=spent)
+        return make_answers(EXPENDITURE, asked["time"], asked["arrived"], qid=asked["qid"], vid=asked["vid"], a=spent)
 
     def _travel_times(self, requests: dict[str, Ints], at: Longs) -> Answers:
         asked = {name: column[at] for name, column in requests.items()}
         seconds, tolls = self.past.journeys(asked, self.rules.toll)
-        return table(
+        return make_answers(
             TRAVEL_TIME, asked["time"], asked["arrived"], qid=asked["qid"], vid=asked["vid"], a=seconds, b=tolls
         )
 
     def book(self, charges: Charges) -> None:
-        """Book charges that no request waits for."""
+        """Book charges without answering requests."""
         self._settle(charges, charges.time[:0], charges.vid[:0])
 
     def add_copy(self, other: Accounts, vid_shift: int, number: int, shards: int) -> None:
-        """Add those of another's accounts, vehicles shifted, that belong to shard ``number`` of ``shards``."""
+        """Add another's accounts, vehicles shifted, that belong to shard ``number`` of ``shards``."""
         rows = other.accounts.rows.copy()
         rows["key"] += vid_shift
         self.accounts.put(rows.compress(rows["key"] % shards == number))
 
     def save(self, number: int, store: Store) -> None:
-        """Write what changed since the last save; ``number`` grows from batch to batch."""
+        """Save the changes since the last save; ``number`` increases with every batch."""
         self._log.settle(self.accounts, number, store)
 
     @classmethod
     def load(cls, rules: Rules, past: Past, store: Store) -> Accounts:
-        """The accounts as they were saved last."""
+        """Load the accounts as last saved."""
         loaded = cls(rules, past)
         loaded._log.load(loaded.accounts, store)
         return loaded

@@ -1,8 +1,8 @@
-"""The CAR cuboid and the kernel that takes position reports into it.
+"""The CAR cuboid and the kernel that applies position reports to it.
 
-One pass over the reports of a minute: each finds its car in O(1), is compared with the car's report before, counts in
-the minute's statistics, and may charge a toll and quote the next. Reports of different vehicles do not meet, so their
-order within a second does not matter.
+One pass over the reports of a minute: each finds its car in O(1), is compared with the car's previous report, counts in
+the minute's statistics, and may charge a toll and quote the next one. Reports of different vehicles are independent,
+so their order within a second does not matter.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ NOWHERE = -1
 #: a car silent for more seconds than this is on no trip, and its minute is over
 FORGET_AFTER = 90
 
-#: bits of a key below the expressway: of a car, the vehicle; of a place, direction, lane and position
+#: bits of a key below the expressway: for a car, the vehicle; for a place, direction, lane and position
 CAR_BITS = 31
 PLACE_BITS = 24
 
-#: What is remembered of a car: its last report, how long it stands, what it was quoted, and in which segments it was in
-#: the minute of that report: the current one and the one before, at most one report a second. A car on schedule reports
-#: twice a minute, so these two are all; a third goes to VISITS.
+#: The state of a car: its last report, how long it has been standing, its quote, and its segments in the minute of that
+#: report: the current and the previous one. A car on schedule reports twice a minute, so two segments suffice; others
+#: go to VISITS.
 CAR = Schema(
     "CAR",
     (
@@ -50,12 +50,12 @@ CAR = Schema(
     ),
 )
 
-#: The latest elements that readers see of a car's past
+#: how many elements of a car's past readers see
 PAST = 6
-#: CAR where others look at it: beside what tolling needs, the pasts of speed and segment.
+#: CAR for readers: besides what tolling needs, the pasts of speed and segment
 CAR_WITH_PAST = Schema("CAR", (*CAR.attributes, AST("speed", "u1", PAST), AST("segment", "u1", PAST)))
 
-#: Reports of a car from a segment in a minute, where CAR has no room for them; the key is car and segment.
+#: Reports of a car from a segment in a minute that do not fit into CAR; the key is car and segment.
 VISITS = Schema("VISITS", (Plain("minute", "i4"), Plain("n", "i4"), Plain("sum", "i4")))
 
 
@@ -64,14 +64,14 @@ class Reports(NamedTuple):
 
     time: Ints
     vid: Ints
-    local: Ints  # place of the expressway among those of the fragment
+    local: Ints  # index of the expressway within the fragment
     spd: Bytes
     lane_dir: Bytes
     pos: Ints
 
 
 class Prices(NamedTuple):
-    """What holds in a minute for each segment of the fragment."""
+    """What applies in a minute, for each segment of the fragment."""
 
     lav: Ints
     toll: Longs
@@ -79,29 +79,29 @@ class Prices(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """The statistics of a minute, as they grow."""
+    """The statistics of a minute, updated by every report."""
 
     cars: Ints
-    speeds: Floats  # sum over cars of each one's own mean speed
+    speeds: Floats  # sum over cars of each car's mean speed
 
 
-class Answers(NamedTuple):
-    """What the kernel found: columns to be cut to ``counts`` (entries, charges, stops)."""
+class KernelOutput(NamedTuple):
+    """The output of the kernel: columns to be truncated to ``counts`` (entries, charges, stops)."""
 
     counts: Ints
-    entry: Ints  # the reports that entered a segment, by number
+    entry: Ints  # indices of the reports that entered a segment
     charge_vid: Ints
     charge_time: Ints
     charge: Longs
     stop_car: Longs
     stop_time: Ints
     stop_place: Longs
-    irregular: Longs  # number, then time, vehicle and gap of the first
+    irregular: Longs  # count, then time, vehicle and gap of the first
 
 
-def new_answers(reports: int) -> Answers:
-    """Room for what so many reports may bring."""
-    return Answers(
+def allocate_output(reports: int) -> KernelOutput:
+    """Allocate the output for this many reports."""
+    return KernelOutput(
         np.zeros(3, dtype=np.int32),
         np.empty(reports, dtype=np.int32),
         np.empty(2 * reports, dtype=np.int32),
@@ -116,49 +116,49 @@ def new_answers(reports: int) -> Answers:
 
 @compiled
 def car_key(local: int, vid: int) -> int:
-    """A car is a vehicle on an expressway."""
+    """Return the key of a car: a vehicle on an expressway."""
     return (int(local) << CAR_BITS) | int(vid)
 
 
 def car_keys(local: Ints, vid: Ints) -> Longs:
-    """The keys of many cars."""
+    """Return the keys of many cars."""
     return np.asarray((local.astype(np.int64) << CAR_BITS) | vid)
 
 
 @compiled
 def place_key(local: int, direction: int, lane: int, pos: int) -> int:
-    """A place in a travel lane."""
+    """Return the key of a place in a travel lane."""
     return (int(local) << PLACE_BITS) | (int(direction) << 23) | (int(lane) << 20) | int(pos)
 
 
 @compiled
-def add_charge(answers: Answers, vid: int, t: int, amount: int) -> None:
-    """Note a charge, or a credit as a negative one."""
-    k = answers.counts[1]
-    answers.charge_vid[k], answers.charge_time[k], answers.charge[k] = vid, t, amount
-    answers.counts[1] = k + 1
+def add_charge(output: KernelOutput, vid: int, t: int, amount: int) -> None:
+    """Record a charge, or a credit as a negative charge."""
+    k = output.counts[1]
+    output.charge_vid[k], output.charge_time[k], output.charge[k] = vid, t, amount
+    output.counts[1] = k + 1
 
 
 @compiled
-def add_stop(answers: Answers, car: int, t: int, place: int) -> None:
-    """Note that a car stands at a place, or no longer does."""
-    k = answers.counts[2]
-    answers.stop_car[k], answers.stop_time[k], answers.stop_place[k] = car, t, place
-    answers.counts[2] = k + 1
+def add_stop(output: KernelOutput, car: int, t: int, place: int) -> None:
+    """Record that a car stands at a place, or has left it."""
+    k = output.counts[2]
+    output.stop_car[k], output.stop_time[k], output.stop_place[k] = car, t, place
+    output.counts[2] = k + 1
 
 
 @compiled
-def add_irregular(answers: Answers, vid: int, t: int, gap: int) -> None:
-    """Count a report that is off schedule, and remember the first."""
-    first = answers.irregular
+def add_irregular(output: KernelOutput, vid: int, t: int, gap: int) -> None:
+    """Count a report off schedule, and record the first."""
+    first = output.irregular
     if first[0] == 0:
         first[1], first[2], first[3] = t, vid, gap
     first[0] += 1
 
 
 @compiled
-def turn_to(car: Any, visits: Parts, key: int, cell: int, minute: int) -> None:
-    """Make ``cell`` the car's current segment of this minute, with what it has reported from there so far."""
+def enter_cell(car: Any, visits: Parts, key: int, cell: int, minute: int) -> None:
+    """Make ``cell`` the car's current segment in this minute, with its reports from there so far."""
     if car.cell == cell:
         return
     spare, spare_n, spare_sum = car.last_cell, car.last_n, car.last_sum
@@ -183,7 +183,7 @@ def turn_to(car: Any, visits: Parts, key: int, cell: int, minute: int) -> None:
 
 @compiled
 def count_visit(car: Any, spd: int, minute: Minute, at: int) -> None:
-    """Count a report in the minute's statistics: a car once, with the mean of its own speeds there."""
+    """Count a report in the minute's statistics: each car once, with the mean of its speeds there."""
     before = 0.0
     if car.n:
         before = car.sum / car.n
@@ -204,11 +204,11 @@ def take_reports(
     prices: Prices,
     credit: int,
     known_from: int,
-    answers: Answers,
+    output: KernelOutput,
 ) -> None:
-    """Take the reports of minute ``number``, ordered by time, into the cuboid.
+    """Apply the reports of minute ``number``, ordered by time, to the cuboid.
 
-    From second ``known_from`` on, whoever is on the road has reported before.
+    From second ``known_from`` on, every car on the road has reported before.
     """
     for i in range(reports.vid.size):
         t, vid, local, pos = reports.time[i], reports.vid[i], reports.local[i], reports.pos[i]
@@ -224,31 +224,31 @@ def take_reports(
         car = cars.rows[row]
         gap = t - car.time if not fresh and t - car.time <= FORGET_AFTER else -1
         if lane != 0 and gap != REPORT_EVERY and (gap >= 0 or t >= known_from):
-            add_irregular(answers, vid, t, gap)
+            add_irregular(output, vid, t, gap)
         recent = not fresh and t - car.time <= REPORT_EVERY
-        same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir)
+        same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir, REPORT_EVERY)
         entered = not same_trip or segment != car.pos // MILE
         stood = recent and car.still >= 4 and 1 <= car.lane <= 3
         stands = same_trip and t - car.time == REPORT_EVERY and car.lane == lane and car.pos == pos
         if same_trip and entered and car.quote > 0:
-            add_charge(answers, vid, t, car.quote)
+            add_charge(output, vid, t, car.quote)
         if entered:
             car.quote = prices.toll[at] if lane != 4 else 0
             if lane != 4:
-                answers.entry[answers.counts[0]] = i
-                answers.counts[0] += 1
+                output.entry[output.counts[0]] = i
+                output.counts[0] += 1
         if not same_trip:
             car.credited = 0
         if credit > 0 and lane == 4 and car.credited == 0 and prices.alert[at] != NOWHERE:
-            add_charge(answers, vid, t, -credit)
+            add_charge(output, vid, t, -credit)
             car.credited = 1
         car.still = min(car.still + 1, 255) if stands else 1
         if 1 <= lane <= 3 and car.still >= 4:
-            add_stop(answers, key, t, place_key(local, direction, lane, pos))
+            add_stop(output, key, t, place_key(local, direction, lane, pos))
         elif stood:
-            add_stop(answers, key, t, NOWHERE)
+            add_stop(output, key, t, NOWHERE)
         if fresh or car.time // 60 + 1 != number:
             car.cell, car.last_cell, car.n, car.last_n, car.sum, car.spilled = NOWHERE, NOWHERE, 0, 0, 0, 0
-        turn_to(car, visits, key, direction * SEGMENTS + segment, number)
+        enter_cell(car, visits, key, direction * SEGMENTS + segment, number)
         count_visit(car, reports.spd[i], minute, at)
         car.time, car.pos, car.lane, car.dir = t, pos, lane, direction

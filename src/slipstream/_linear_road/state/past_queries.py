@@ -1,4 +1,4 @@
-"""Answers from ten weeks of history: daily expenditures and travel times, looked up in memory-mapped arrays."""
+"""Historical queries over ten weeks: daily expenditures and travel times, looked up in memory-mapped arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 
 class Past:
-    """What the historical queries ask: the history of a run, as its copies see it; or nothing at all."""
+    """The history of a run, as its copies see it; empty without a run."""
 
     def __init__(self, run: Run | None) -> None:
         self._run = run
@@ -26,11 +26,11 @@ class Past:
         self._vid_stride = max(run.manifest.vid_stride, 1) if run is not None else 1
 
     def __reduce__(self) -> tuple[Callable[[str | None], Past], tuple[str | None]]:
-        """A past travels as the place of its run; what is mapped there stays."""
-        return past_of, (str(self._run.path) if self._run is not None else None,)
+        """Pickle as the path of the run: the mapped arrays are not copied."""
+        return open_past, (str(self._run.path) if self._run is not None else None,)
 
     def expenditures(self, vid: Ints, day: Ints, xway: Ints) -> Longs:
-        """Tolls paid by vehicles on days in the past on expressways; 0 where nothing is known."""
+        """Return the tolls that vehicles paid on past days on expressways; 0 where unknown."""
         answers = np.zeros(vid.size, np.int64)
         if self._history is None or self._history.missing:
             return answers
@@ -42,7 +42,7 @@ class Past:
         return answers
 
     def journeys(self, asked: dict[str, Ints], toll: TollFunction) -> tuple[Longs, Longs]:
-        """Seconds and tolls of journeys; UNKNOWN where there is no history of the expressway."""
+        """Return seconds and tolls of journeys; UNKNOWN if the expressway has no history."""
         seconds = np.full(asked["vid"].size, UNKNOWN, np.int64)
         tolls = seconds.copy()
         stay = asked["sinit"] == asked["send"]
@@ -58,15 +58,15 @@ class Past:
             means = self._history.speeds[int(xway)], self._history.counts[int(xway)]
             speeds, cars, taken, journey = _drive(*means, *fields)
             seconds[mine] = np.floor(taken)
-            # the toll function sees means as they are, not whole numbers
+            # the toll function gets the means unrounded
             price = np.asarray(toll(speeds, cars), dtype=np.float64)  # type: ignore[arg-type]
             tolls[mine] = np.floor(np.bincount(journey, weights=price, minlength=mine.size))
         return seconds, tolls
 
 
 @cache
-def past_of(run: str | None) -> Past:
-    """The past of the run at a path, opened once in a process."""
+def open_past(run: str | None) -> Past:
+    """Return the history of the run at a path, opened once per process."""
     return Past(Run.open(run) if run is not None else None)
 
 
@@ -74,7 +74,10 @@ def past_of(run: str | None) -> Past:
 def _drive(
     speeds: Means, counts: Means, sinit: Ints, send: Ints, dow: Ints, tod: Ints
 ) -> tuple[Floats, Floats, Floats, Ints]:
-    """Drive journeys through the mean traffic; returns speed, count and journey of every segment, and the seconds."""
+    """Simulate journeys through the mean traffic.
+
+    Returns speed, count and journey of every segment, and the seconds of every journey.
+    """
     room = sinit.size * (SEGMENTS - 1)
     speed, count, journey = np.empty(room), np.empty(room), np.empty(room, np.int32)
     taken = np.zeros(sinit.size)

@@ -1,7 +1,8 @@
-"""The engine's state as cuboids that others query while it runs: car, segment, accident, account.
+"""The engine's state as cuboids that can be queried while it runs: car, segment, accident, account.
 
-They are the engine's own tables, written as readers want them when a batch is saved. CAR is the thesis': the latest
-report of a vehicle and the pasts of its speed and segment. SEGMENT and ACCIDENT follow from the minutes' statistics.
+They are the engine's own tables, written in a form for readers when a batch is saved. CAR follows the thesis: the
+latest report of a vehicle and the pasts of its speed and segment. SEGMENT and ACCIDENT are derived from the minutes'
+statistics.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from slipstream._tools.numba_tools import Longs
 _REPORT = (Plain("time", "i4"), Plain("xway", "i4"), Plain("lane", "u1"), Plain("dir", "u1"), Plain("pos", "i4"))
 CAR = Schema("CAR", (*_REPORT, AST("speed", "u1", PAST), AST("segment", "u1", PAST)), key="vid", newest="time")
 
-#: key: 200 * xway + 100 * direction + segment. What holds in the minute, and the minutes before it, the last one first.
+#: key: 200 * xway + 100 * direction + segment. What applies in the minute, and the previous minutes, latest first.
 SEGMENT = Schema(
     "SEGMENT",
     (
@@ -35,7 +36,7 @@ SEGMENT = Schema(
     key="segment_id",
 )
 
-#: key as of a segment; the last minute in which the accident was seen. A row goes when the road is clear.
+#: key as in SEGMENT; the last minute in which the accident was seen. The row is removed when the road is clear.
 ACCIDENT = Schema(
     "ACCIDENT", tuple(Plain(name, "i4") for name in ("xway", "dir", "segment", "minute")), key="segment_id"
 )
@@ -47,11 +48,11 @@ _VID = (1 << CAR_BITS) - 1
 
 
 @dataclass(frozen=True)
-class _SeenCars:
-    """The cars of a fragment as readers see them: those that have reported and are not forgotten, by vehicle.
+class _CarView:
+    """The cars of a fragment as readers see them: by vehicle, without those that have expired.
 
-    A vehicle that changed between expressways of the fragment is seen where it reported last. ``before`` is the horizon
-    of what was published last.
+    A vehicle that changed between expressways of the fragment appears where it reported last. ``before`` is the
+    horizon at the last publication.
     """
 
     toll: TollFragment
@@ -59,7 +60,7 @@ class _SeenCars:
     schema: ClassVar[Schema] = CAR
 
     def rows(self, held: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        """The rows of cars, by vehicle."""
+        """Return the rows of cars, by vehicle."""
         held = held[(held["time"] >= self.toll.horizon) & (held["speed#"] > 0)]
         held = held[np.argsort(held["time"], kind="stable")[::-1]]
         _, latest = np.unique(held[KEY] & _VID, return_index=True)
@@ -72,7 +73,7 @@ class _SeenCars:
         return made
 
     def gone(self, forgotten: Longs) -> Longs:
-        """Vehicles whose last report is from before the horizon: it moves once a minute."""
+        """Return the vehicles whose last report is before the horizon, which moves once a minute."""
         if self.toll.horizon == self.before:
             return np.empty(0, np.int64)
         keys, time = self.toll.cars.rows[KEY], self.toll.cars.rows["time"]
@@ -82,15 +83,15 @@ class _SeenCars:
 
 
 @dataclass
-class Seen:
-    """Up to where readers have seen the road of a fragment."""
+class RoadPublisher:
+    """Publishes the road of a fragment, and remembers what was published last."""
 
     horizon: int = 0
-    derived: tuple[int, int] = (-1, 0)  # the minute and the expressways that segments and accidents are of
+    derived: tuple[int, int] = (-1, 0)  # minute and number of expressways of the published segments and accidents
 
     def publish(self, toll: TollFragment, snapshot: Path, number: int, batch: int) -> None:
-        """Write what readers see of a fragment after ``batch``, once it has been saved."""
-        publish.publish(snapshot, "car", number, batch, toll.cars, _SeenCars(toll, self.horizon))
+        """Publish the changes of a fragment in ``batch``, after it was saved."""
+        publish.publish(snapshot, "car", number, batch, toll.cars, _CarView(toll, self.horizon))
         self.horizon = toll.horizon
         now = (toll.minute, len(toll.xways))
         if now != self.derived and toll.xways:
@@ -100,7 +101,7 @@ class Seen:
 
 
 def _places(schema: Schema, xways: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
-    """Rows for some cells of a fragment's expressways."""
+    """Return rows for some cells of a fragment's expressways."""
     rows = np.zeros(cells.size, schema.dtype)
     rows["xway"] = xways[cells // CELLS]
     rows["dir"], rows["segment"] = cells % CELLS // SEGMENTS, cells % SEGMENTS
@@ -109,7 +110,7 @@ def _places(schema: Schema, xways: npt.NDArray[np.int64], cells: npt.NDArray[np.
 
 
 def segments(toll: TollFragment) -> npt.NDArray[np.void]:
-    """What holds now in every segment, and its last minutes."""
+    """Return what applies now in every segment, and its last minutes."""
     prices = toll.current_prices()
     rows = _places(SEGMENT, np.array(toll.xways, np.int64), np.arange(prices.lav.size))
     rows["minute"], rows["lav"], rows["toll"], rows["alert"] = toll.minute, prices.lav, prices.toll, prices.alert
@@ -125,7 +126,7 @@ def segments(toll: TollFragment) -> npt.NDArray[np.void]:
 
 
 def accidents(toll: TollFragment) -> npt.NDArray[np.void]:
-    """The segments in which an accident was seen in the minutes that count for alerts."""
+    """Return the segments in which an accident was seen in the minutes that count for alerts."""
     last = np.full(len(toll.xways) * CELLS, NOWHERE)
     for back in range(toll.rules.accident_minutes, 0, -1):
         if (then := toll.minutes.get(toll.minute - back)) is not None:

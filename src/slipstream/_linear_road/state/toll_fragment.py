@@ -1,8 +1,8 @@
-"""The toll state of some expressways: cars, the last minutes' statistics, accidents, and the prices they make.
+"""The toll state of some expressways: cars, the last minutes' statistics, accidents, and the resulting prices.
 
-Prices hold for a minute and follow from the minutes before, so they are computed once a minute for all segments at once
-by a rule set's toll function, and the kernel only looks them up. The class knows nothing of Spark: it takes trains,
-answers with columns, and says what to store.
+Prices apply for a minute and follow from the minutes before, so they are computed once a minute for all segments at
+once by a rule set's toll function, and the kernel only looks them up. The class does not depend on Spark: it takes
+trains, returns columns, and writes its changes to a store.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from slipstream._linear_road.state.cars import (
     Minute,
     Prices,
     Reports,
+    allocate_output,
     car_keys,
-    new_answers,
     take_reports,
 )
 from slipstream._runtime.store import Store
@@ -48,7 +48,7 @@ HIGHEST_TOLL = 2**31 - 1
 
 
 class Entries(NamedTuple):
-    """Reports that entered a segment: what each is told."""
+    """Reports that entered a segment, with the notification for each."""
 
     vid: Ints
     time: Ints
@@ -59,7 +59,7 @@ class Entries(NamedTuple):
 
 
 class Charges(NamedTuple):
-    """Tolls charged, and credits as negative ones."""
+    """Tolls charged; credits are negative."""
 
     vid: Ints
     time: Ints
@@ -80,7 +80,7 @@ class Statistics:
 
     @classmethod
     def blank(cls, expressways: int) -> Statistics:
-        """Nothing reported yet."""
+        """Return statistics without reports."""
         cells = expressways * CELLS
         return cls(Minute(np.zeros(cells, np.int32), np.zeros(cells)), np.zeros(cells, np.bool_))
 
@@ -92,12 +92,12 @@ class Statistics:
             self.minute, self.accident = Minute(cars, speeds), np.pad(self.accident, (0, more))
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Encode as bytes."""
         return b"".join(column.tobytes() for column in (*self.minute, self.accident))
 
     @classmethod
     def decode(cls, blob: bytes) -> Statistics:
-        """From bytes."""
+        """Decode from bytes."""
         cells, rest = divmod(len(blob), 4 + 8 + 1)
         if rest:
             raise BadInput("Stored minute statistics are damaged.", hint="Use an earlier checkpoint.")
@@ -118,7 +118,7 @@ class TollFragment:
     stops: Stops = field(default_factory=Stops.none)
     minute: int = 0
     first: int = -1  # the second of the first report, -1 before it
-    irregular: list[Irregular] = field(default_factory=list)  # since they were last asked for
+    irregular: list[Irregular] = field(default_factory=list)  # since they were last taken
     keeps_past: bool = False  # of each car, for readers
     shows_arrivals: bool = False  # to continuous queries
     arrivals: list[Arrivals] = field(default_factory=list)  # since they were last taken
@@ -136,11 +136,11 @@ class TollFragment:
 
     @property
     def horizon(self) -> int:
-        """A car whose last report is from before this second is forgotten."""
+        """The second before which a car's last report has expired."""
         return (self.minute - 1) * 60 - FORGET_AFTER
 
     def take(self, trains: list[Train]) -> tuple[Entries, Charges]:
-        """Process trains of whole seconds, in the order of time."""
+        """Process trains of whole seconds, in time order."""
         parts = [(NO_ENTRIES, NO_CHARGES)]
         trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
         first = 0
@@ -165,20 +165,20 @@ class TollFragment:
     def take_minute(
         self, time: Ints, vid: Ints, xway: Ints, spd: Bytes, lane_dir: Bytes, pos: Ints, arrived: Longs
     ) -> tuple[Entries, Charges]:
-        """Process reports of one minute, whole seconds in the order of time."""
+        """Process the reports of one minute: whole seconds, in time order."""
         local = self._local(xway)
         reports = Reports(time, vid, local, spd, lane_dir, pos)
         self.first = int(time[0]) if self.first < 0 else self.first
         self._roll(int(time[0]) // 60 + 1)
         self._second = int(time[-1])
         prices = self.current_prices()
-        # cars that drive report twice a minute: all are looked at in half a minute
+        # moving cars report twice a minute, so half a minute sweeps all of them
         self.cars.sweep("time", self.horizon if self.keeps_past else int(time[0]) - FORGET_AFTER, vid.size)
         self.cars.make_room(vid.size)
         self.visits.make_room(vid.size)
         if self.keeps_past:
             self._forget_pasts(reports)
-        answers = new_answers(vid.size)
+        output = allocate_output(vid.size)
         take_reports(
             reports,
             self.cars.parts,
@@ -188,22 +188,22 @@ class TollFragment:
             prices,
             self.rules.base_credit,
             self.first + REPORT_EVERY,
-            answers,
+            output,
         )
         if self.keeps_past:
             self._append_pasts(reports, xway)
-        entered, charged, stopped = answers.counts
+        entered, charged, stopped = output.counts
         self.stops = self.stops.plus(
-            Stops(answers.stop_car[:stopped], answers.stop_time[:stopped], answers.stop_place[:stopped])
+            Stops(output.stop_car[:stopped], output.stop_time[:stopped], output.stop_place[:stopped])
         )
-        at = answers.entry[:entered]
+        at = output.entry[:entered]
         cell = local[at] * CELLS + lane_dir[at] // 8 * SEGMENTS + pos[at] // MILE
         entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
-        self.irregular.append(Irregular(*answers.irregular.tolist()))
-        return entries, Charges(answers.charge_vid[:charged], answers.charge_time[:charged], answers.charge[:charged])
+        self.irregular.append(Irregular(*output.irregular.tolist()))
+        return entries, Charges(output.charge_vid[:charged], output.charge_time[:charged], output.charge[:charged])
 
     def _forget_pasts(self, reports: Reports) -> None:
-        """Let the past of a car that was forgotten begin anew, whether or not its row has been swept."""
+        """Clear the pasts of cars that have expired, whether or not their rows have been swept."""
         rows = self.cars.find(car_keys(reports.local, reports.vid))
         rows = rows[rows != EMPTY]
         held = self.cars.parts.rows
@@ -212,7 +212,7 @@ class TollFragment:
             held[past][silent] = held[f"{past}#"][silent] = 0
 
     def _append_pasts(self, reports: Reports, xway: Ints) -> None:
-        """Append reports to the pasts of their cars; queries see each with the past as it is then."""
+        """Append reports to the pasts of their cars; queries see each report with the past at that time."""
         rows, held = self.cars.find(car_keys(reports.local, reports.vid)), self.cars.parts.rows
         pasts = {"speed": reports.spd, "segment": (reports.pos // MILE).astype(np.uint8)}
         if not self.shows_arrivals:
@@ -232,13 +232,13 @@ class TollFragment:
         }
         self.arrivals.append(Arrivals(plains, rings))
 
-    def irregular_reports(self) -> Irregular:
-        """The reports off schedule since the last call."""
+    def take_irregular(self) -> Irregular:
+        """Return the reports off schedule since the last call."""
         found, self.irregular = Irregular.total(self.irregular), []
         return found
 
     def _local(self, xway: Ints) -> Ints:
-        """The place of each report's expressway among those of the fragment, new ones at the end."""
+        """Return the index of each report's expressway within the fragment; new ones are appended."""
         known = np.sort(np.array(self.xways, np.int64))
         at = np.searchsorted(known, xway)
         found = known[np.minimum(at, known.size - 1)] == xway if known.size else np.zeros(xway.size, np.bool_)
@@ -253,7 +253,7 @@ class TollFragment:
         return np.array([self._places[number] for number in known.tolist()], dtype=np.int32)[at]
 
     def _roll(self, minute: int) -> None:
-        """Begin a minute: the one before is complete, its accidents are known, the oldest are forgotten."""
+        """Start a minute: find the accidents of the previous one and drop minutes that no longer count."""
         if minute == self.minute:
             return
         if self.minute:
@@ -262,21 +262,21 @@ class TollFragment:
             self.minutes[self.minute].accident[hit] = True
         self.stops = self.stops.since((minute - 1) * 60 - 31)
         horizon = minute - max(SPEED_MINUTES, self.rules.accident_minutes)
-        self.minutes = {number: kept for number, kept in self.minutes.items() if number >= horizon}
+        self.minutes = {number: minute for number, minute in self.minutes.items() if number >= horizon}
         self.minutes[minute] = Statistics.blank(len(self.xways))
-        # the minute before has just got its accidents
+        # the accidents of the previous minute were added just now
         self._unsaved |= {self.minute, minute}
         self.minute, self._prices = minute, None
         self.visits.clear()
 
     def current_prices(self) -> Prices:
-        """What holds in the current minute."""
+        """Return what applies in the current minute."""
         if self._prices is None:
             self._prices = self._compute_prices()
         return self._prices
 
     def _compute_prices(self) -> Prices:
-        """Lav, toll and alert of all segments in the current minute."""
+        """Compute Lav, toll and alert of all segments in the current minute."""
         cells = len(self.xways) * CELLS
         blank = Statistics.blank(len(self.xways))
         total, known = np.zeros(cells), np.zeros(cells, np.int64)
@@ -285,20 +285,20 @@ class TollFragment:
             seen = cars > 0
             total[seen] += speeds[seen] / cars[seen]
             known += seen
-        # sums of thirds and the like miss whole numbers by a hair
+        # sums of thirds and the like may fall just below whole numbers
         lav = np.where(known > 0, np.floor(total / np.maximum(known, 1) + 1e-9), -1).astype(np.int64)
         before = self.minutes.get(self.minute - 1, blank).minute.cars.astype(np.int64)
         alert = self._alerts(cells)
         toll = np.where(alert == NOWHERE, self.rules.toll(lav, before), 0).astype(np.int64)
         if toll.size and not 0 <= toll.min() <= toll.max() <= HIGHEST_TOLL:
             raise BadInput(
-                f"Rules {self.rules.name}: a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
-                hint=f"A toll function must give 0 to {HIGHEST_TOLL:,}.",
+                f"Rules {self.rules.name} returned a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
+                hint=f"A toll function must return 0 to {HIGHEST_TOLL:,}.",
             )
         return Prices(lav.astype(np.int32), toll, alert)
 
     def _alerts(self, cells: int) -> Ints:
-        """The nearest segment with an accident, of the five from each segment on, or NOWHERE."""
+        """Return the nearest segment with an accident among the next five from each segment, or NOWHERE."""
         blank = np.zeros(cells, np.bool_)
         recent = blank.copy()
         for back in range(1, self.rules.accident_minutes + 1):
@@ -315,8 +315,8 @@ class TollFragment:
 
     # --- starting in the middle of a run --------------------
 
-    def forget(self, second: int) -> None:
-        """Be what this is at the start of a minute that begins with ``second``: all before it is over."""
+    def advance_to(self, second: int) -> None:
+        """Advance to the start of the minute that begins with ``second``, and drop cars that have expired."""
         self._roll(second // 60 + 1)
         self.cars.keep(self.cars.rows["time"] >= second - FORGET_AFTER)
         self._second = second - 1
@@ -337,14 +337,14 @@ class TollFragment:
         stops = other.stops
         places = np.where(stops.place == NOWHERE, NOWHERE, stops.place + (local << PLACE_BITS))
         self.stops = self.stops.plus(Stops(stops.car + (local << CAR_BITS) + vid_shift, stops.time, places))
-        rows = _with_fields_of(self.cars.schema, other.cars.rows)
+        rows = _copy_as(self.cars.schema, other.cars.rows)
         rows[KEY] += (local << CAR_BITS) + vid_shift
         self.cars.put(rows)
 
-    # --- what is stored --------------------
+    # --- storage --------------------
 
     def save(self, cars: Store, visits: Store, minutes: Store, notes: Store) -> None:
-        """Write what changed since the last save."""
+        """Save the changes since the last save."""
         self._log.write_by(self.cars, "time", self._second, cars)
         self._log.expire(self.horizon, cars)
         self._visits_log.expire((self.minute - 1) * 60, visits)
@@ -363,7 +363,7 @@ class TollFragment:
     def load(
         cls, rules: Rules, cars: Store, visits: Store, minutes: Store, notes: Store, *, keeps_past: bool = False
     ) -> TollFragment:
-        """The fragment as it was saved last."""
+        """Load the fragment as last saved."""
         fragment = cls(rules, keeps_past=keeps_past)
         fragment._log.load(fragment.cars, cars)
         fragment._visits_log.load(fragment.visits, visits)
@@ -381,8 +381,8 @@ class TollFragment:
         return fragment
 
 
-def _with_fields_of(schema: Schema, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """A copy of rows; fields that they do not have are zeros."""
+def _copy_as(schema: Schema, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Copy rows into another schema; missing fields are zero."""
     if rows.dtype == schema.dtype:
         return rows.copy()
     made = np.zeros(rows.size, schema.dtype)

@@ -1,1 +1,1 @@
-"""What Spark's tasks run: intake, the stages of the toll engine, names of vehicles."""
+"""What runs in Spark's tasks: intake, the stages of the toll engine, names of vehicles."""

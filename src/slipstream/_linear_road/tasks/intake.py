@@ -1,14 +1,15 @@
-"""Intake: from parcels of tuples, in any order, to whole seconds in order; every fragment of the state has its own.
+"""Intake: turns parcels of tuples in any order into whole seconds in order; every fragment of the state has its own.
 
 A tuple may be late by up to ``lateness`` seconds behind the newest tuple of its own lane. A second is whole, and is
 released, when no lane can still bring an acceptable tuple of it. Duplicates and conflicting reports of a second are
-found at that moment; a released second never changes, and neither does anything computed from it. The words in parcels
-are the same for all fragments, so all of them release the same seconds in the same batch, without asking each other.
+found at that moment; a released second never changes, and neither does anything computed from it. The progress of
+lanes in parcels is the same for all fragments, so all of them release the same seconds in the same batch, without
+coordination.
 
-A lane that has gone silent does not hold the others: once it has been read to its end and the other lanes have moved
-on by ``silence`` milliseconds of arrival time, they are released without it. What it then brings from a second that
-has been released is late. Only arrival stamps decide, never the clock of a worker, so a batch that is processed again
-releases and rejects the same tuples.
+A silent lane does not block the others: once it has been read to its end and the other lanes have advanced by
+``silence`` milliseconds of arrival time, they are released without it. If it then delivers a tuple of a released
+second, that tuple is late. Only arrival times decide, never the clock of a worker, so a repeated batch releases and
+rejects the same tuples.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Longs
 
 MOST_LATENESS = 60
-#: how long the other lanes wait for one that is silent, in milliseconds of arrival time
+#: how long other lanes wait for a silent one, in milliseconds of arrival time
 SILENCE_MS = 5_000
 
 _LANE = np.dtype([("lane", "<i4"), ("newest", "<i8"), ("arrived", "<i8"), ("behind", "?")])
@@ -34,11 +35,11 @@ _LANE = np.dtype([("lane", "<i4"), ("newest", "<i8"), ("arrived", "<i8"), ("behi
 
 @dataclass
 class Lane:
-    """How far a lane has come."""
+    """The progress of a lane."""
 
     newest: int = -1
-    arrived: int = 0  # its last chunk, in milliseconds
-    behind: bool = False  # more of it was there to be read
+    arrived: int = 0  # arrival of its last chunk, in milliseconds
+    behind: bool = False  # whether more of it was available
 
 
 @dataclass
@@ -54,21 +55,21 @@ class Pending:
         return int(self.tuples["time"].min())
 
     def split(self, horizon: int) -> tuple[Pending, Pending]:
-        """Those before a second, and the others."""
+        """Return the tuples before a second, and the rest."""
         before = self.tuples["time"] < horizon
         return self.filter(before), self.filter(~before)
 
     def filter(self, which: Bools) -> Pending:
-        """Some of them."""
+        """Return the tuples that ``which`` selects."""
         return Pending(kept(self.tuples, which), self.arrived[which])
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Encode as bytes."""
         return self.arrived.tobytes() + b"".join(self.tuples[name].tobytes() for name in FIELDS)
 
     @classmethod
     def decode(cls, blob: bytes) -> Pending:
-        """From bytes."""
+        """Decode from bytes."""
         count, rest = divmod(len(blob), 8 + 4 * len(FIELDS))
         if rest:
             raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
@@ -80,8 +81,8 @@ class Pending:
 class Intake:
     """What has arrived for a fragment and is not released yet.
 
-    A batch stores the tuples it leaves pending as one entry, and removes the entries of which nothing is pending any
-    more: what waits from earlier batches is not written again.
+    A batch stores the tuples it leaves pending as one entry, and removes the entries without pending tuples. Tuples
+    that wait from earlier batches are not written again.
     """
 
     lateness: int
@@ -94,7 +95,7 @@ class Intake:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lateness <= MOST_LATENESS:
-            raise BadArgument(f"--lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
+            raise BadArgument(f"--lateness {self.lateness} is out of range.", hint=f"Use 0 to {MOST_LATENESS} seconds.")
 
     @property
     def latest(self) -> int:
@@ -103,11 +104,11 @@ class Intake:
 
     @property
     def ended(self) -> bool:
-        """Whether no lane will bring anything more."""
+        """Whether all lanes have ended."""
         return bool(self.lanes) and all(lane.newest >= DONE for lane in self.lanes.values())
 
     def take(self, parcels: Iterable[Parcel]) -> list[Reject]:
-        """Accept the tuples of a batch; those too late are rejected."""
+        """Accept the tuples of a batch; return those that are too late as rejects."""
         given = list(parcels)
         if not given:
             return []
@@ -128,13 +129,13 @@ class Intake:
         return [(line, "late") for line in lines(kept(tuples, late))]
 
     def _advance(self, words: Words) -> Longs:
-        """Take the words of a batch, sorted; returns how far the lane had come before each of them."""
+        """Apply the progress of lanes in a batch, sorted; return each lane's progress before each entry."""
         before = np.empty(words.size, np.int64)
         new = []
         last = (-1, -1)
         for place, (number, seq, newest, arrived, behind, _) in enumerate(words.tolist()):
             if (number, seq) == last:
-                # said again, by another of those who number vehicles: about the same chunk
+                # repeated by another naming stage: the same chunk
                 before[place] = before[place - 1]
                 continue
             last = (number, seq)
@@ -147,18 +148,18 @@ class Intake:
             lane.arrived = max(lane.arrived, arrived)
         moment = max((lane.arrived for lane in self.lanes.values()), default=0)
         for number in new:
-            # silence is counted from the moment a lane is known
+            # silence counts from the moment a lane is known
             self.lanes[number].arrived = self.lanes[number].arrived or moment
         return before
 
     def _reached(self) -> int:
-        """The second before which no lane can bring anything more."""
+        """Return the second before which no lane can deliver an acceptable tuple."""
         moment = max((lane.arrived for lane in self.lanes.values()), default=0)
         awaited = [lane.newest for lane in self.lanes.values() if lane.behind or moment - lane.arrived <= self.silence]
         return min(awaited, default=-1) - self.lateness
 
     def release(self) -> Released:
-        """The tuples of all whole seconds, in order, without duplicates and conflicts; and those as rejects."""
+        """Return the tuples of all whole seconds, in order; duplicates and conflicts become rejects."""
         self.horizon = max(self.horizon, self._reached())
         ready = []
         for number, waiting in list(self.pending.items()):
@@ -175,7 +176,7 @@ class Intake:
         return sift({name: column[order] for name, column in tuples.items()}, arrived[order])
 
     def save(self, store: Store) -> None:
-        """Write what a batch left pending, and how far lanes have come."""
+        """Save what a batch left pending, and the progress of lanes."""
         for number in self._stored - self.pending.keys():
             store.remove(number)
         for number in self.pending.keys() - self._stored:
@@ -187,7 +188,7 @@ class Intake:
 
     @classmethod
     def load(cls, lateness: int, silence: int, store: Store) -> Intake:
-        """The intake as it was saved."""
+        """Load the intake as saved."""
         entries = dict(store.items())
         head = entries.pop(0, b"")
         if len(head) < 16 or (len(head) - 16) % _LANE.itemsize:
@@ -196,7 +197,7 @@ class Intake:
         lanes = {number: Lane(*values) for number, *values in np.frombuffer(head, _LANE, offset=16).tolist()}
         loaded = cls(lateness, silence, horizon, lanes, _stored=set(entries), _next=following)
         for number in sorted(entries):
-            # an entry is written once: some of it may have been released since
+            # an entry is written once: part of it may have been released since
             _, rest = Pending.decode(entries[number]).split(horizon)
             if rest.arrived.size:
                 loaded.pending[number] = rest

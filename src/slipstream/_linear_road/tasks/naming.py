@@ -1,9 +1,9 @@
-"""Vehicles that are known by text: numbered on their way in, named again on their way out.
+"""Vehicles identified by text: numbered on input, named again on output.
 
     parcels with names --> names, by hash of the name --> parcels with numbers --> intake ... --> files
 
-The stages between know a vehicle by its number. Those who number vehicles tell everybody who writes files about the
-names that are new, in the same batch, so a number can be turned back into its text wherever it comes out.
+The stages in between identify a vehicle by its number. The stages that assign numbers send new names to all stages that
+write files, in the same batch, so that every one of these can turn a number back into its text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from slipstream._runtime.store import Store
 
 
 class NameStage(Stage[Names]):
-    """Numbers the vehicles of a feed that are known by text: those whose names hash to one part."""
+    """Assigns numbers to vehicles identified by text: those whose names hash to one part."""
 
     name = "names"
     maps = ("names",)
@@ -34,19 +34,19 @@ class NameStage(Stage[Names]):
         self._fragments = layout.fragments
 
     def fresh(self) -> Names:
-        """Nobody has a number."""
+        """Return no names."""
         return Names()
 
     def load(self, stores: list[Store]) -> Names:
-        """The names from the store."""
+        """Load the names from the store."""
         return Names.load(stores[0])
 
     def take(self, state: Names, rows: list[Any]) -> Iterator[chunks.Row]:
-        """Parcels with names in; parcels with numbers, and the names that are new, out to all fragments."""
+        """Take parcels with names; return parcels with numbers, and the new names for all fragments."""
         before = len(state.texts)
         parcels = [NamedParcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK]
         if parcels:
-            numbered = parcels_by_fragment(self._numbered(state, parcels), len(self._fragments))
+            numbered = parcels_by_fragment(self._assign_numbers(state, parcels), len(self._fragments))
             for key, parcel in zip(self._fragments, numbered, strict=True):
                 yield chunks.Row(key, 0, chunks.CHUNK, 0, parcel.encode())
         if len(state.texts) > before:
@@ -56,7 +56,7 @@ class NameStage(Stage[Names]):
             if row.what != chunks.CHUNK:
                 yield chunks.Row(self.key, int(row.seq), int(row.what), int(row.arrived), bytes(row.chunk or b""))
 
-    def _numbered(self, state: Names, parcels: list[NamedParcel]) -> Parcel:
+    def _assign_numbers(self, state: Names, parcels: list[NamedParcel]) -> Parcel:
         parts = len(self._fragments)
         tuples, known = together([(one.parcel.tuples, one.names) for one in parcels])
         numbers = self._fragments.index(self.key) + parts * state.number(known, MOST // parts)
@@ -64,5 +64,5 @@ class NameStage(Stage[Names]):
         return Parcel(words, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})
 
     def save(self, state: Names, stores: list[Store]) -> None:
-        """Write the names that are new."""
+        """Save the new names."""
         state.save(stores[0])

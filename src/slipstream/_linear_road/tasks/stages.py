@@ -1,11 +1,11 @@
-"""The stages of the toll engine and what travels between them; no Spark here.
+"""The stages of the toll engine and the rows they exchange, without Spark.
 
     trains --> tolls, by fragment (expressway modulo fragments) --> accounts, by shard (vehicle modulo shards) --> files
                trips, by fragment
 
-Everything travels in rows of one form, ``Hop``, so that one query carries trains, answers, charges, requests, trips and
-rejects side by side. A stage takes whole seconds and passes on whole seconds. When a tuple arrived travels with it to
-its answer: in milliseconds, rounded down to a tenth of a second, so that no response time is understated.
+All rows have one form, ``Hop``, so that one query carries trains, answers, charges, requests, trips and rejects. A
+stage takes whole seconds and passes on whole seconds. The arrival time of a tuple is passed on to its answer: in
+milliseconds, rounded down to a tenth of a second, so that no response time is understated.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from slipstream._feeds.intake import Reject
 from slipstream._feeds.parse import Columns
 from slipstream._io.chunks import ARRIVALS_MS, as_stream, from_stream
 from slipstream._io.report_packing import fragment_of, reject_lines
-from slipstream._linear_road.answers import ALERT, ANSWER, TOLL, Answers, table
+from slipstream._linear_road.answers import ALERT, ANSWER, TOLL, Answers, make_answers
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.cars import NOWHERE
 from slipstream._linear_road.state.toll_fragment import Charges, Entries, TollFragment
 from slipstream._tools.numba_tools import Ints, Longs
 
-TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END, FOUND, NAMES = range(11)
-#: of rejects, in ``requests``: their lines are tuples, with the number of a vehicle that is known by text
+TRAIN, ANSWERS, CHARGES, REQUESTS, REJECTS, OPENING, COUNTED, TRIPS, END, MATCHES, NAMES = range(11)
+#: of rejects, in ``requests``: their lines are tuples, with the number of a vehicle identified by text
 NUMBERED = 1
 
-#: in what a query found: its name
+#: metadata key of matches: the name of the query
 _QUERY = b"query"
 
 #: the Spark columns of a hop
 COLUMNS = "key int, what int, second int, arrived long, reports int, requests int, payload binary"
 
 
-#: The keys by which Spark knows the fragments or shards, in their order. Any numbers do; ``layout`` chooses them so
-#: that Spark's hash spreads them evenly over partitions.
+#: The keys of the fragments or shards in Spark, in order. Any numbers would do; ``layout`` chooses them so that Spark's
+#: hash distributes them evenly over partitions.
 Labels = tuple[int, ...]
 
 
@@ -52,9 +52,9 @@ class Hop(NamedTuple):
     key: int  # fragment or shard
     what: int
     second: int
-    arrived: int  # of trains: in milliseconds; of names: the part that gave them
+    arrived: int  # of trains: in milliseconds; of names: the part that assigned their numbers
     reports: int  # of names: the first one's number in its part
-    requests: int  # of trips and names: how many they are
+    requests: int  # of trips and names: their count
     payload: bytes
 
 
@@ -64,7 +64,7 @@ ARROW = pa.schema([(name, _WIDE.get(name, pa.int32())) for name in Hop._fields])
 
 
 def to_arrow(hops: list[Hop]) -> pa.RecordBatch:
-    """Hops as Spark reads and writes them."""
+    """Convert hops to Spark's form."""
     return pa.record_batch(list(map(list, zip(*hops, strict=True))), schema=ARROW)
 
 
@@ -73,9 +73,9 @@ REQUEST = np.dtype([*((name, "<i4") for name in ("time", *trains.REQUEST_FIELDS)
 
 
 def by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None) -> Iterator[Hop]:
-    """Trains of whole seconds, one for each second, fragment and arrival: reports by expressway, requests by vehicle.
+    """Return trains of whole seconds, one per second, fragment and arrival: reports by expressway, requests by vehicle.
 
-    Unless told when they ``arrived``, tuples arrived at the turn of their second.
+    Without ``arrived``, tuples count as arrived at the start of their second.
     """
     if not tuples["type"].size:
         return
@@ -90,7 +90,7 @@ def by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None
 
 
 def trains_of(hops: Iterable[Hop]) -> list[trains.Train]:
-    """The trains among some hops, decoded."""
+    """Decode the trains among some hops."""
     return [
         trains.decode(hop.second, hop.reports, hop.requests, hop.payload, hop.arrived)
         for hop in hops
@@ -99,46 +99,46 @@ def trains_of(hops: Iterable[Hop]) -> list[trains.Train]:
 
 
 def rejects_hop(key: int, second: int, rejects: list[Reject]) -> Iterator[Hop]:
-    """Rejected tuples on their way to the files."""
+    """Encode rejected tuples."""
     if rejects:
         yield Hop(key, REJECTS, second, 0, len(rejects), NUMBERED, reject_lines(rejects))
 
 
 def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number: int = 0) -> Iterator[Hop]:
-    """Take trains into fragment ``number``; pass on notifications and alerts, charges and requests."""
+    """Apply trains to fragment ``number``; return notifications and alerts, charges and requests."""
     hops = list(hops)
-    beside = shards[number % len(shards)]
+    shard = shards[number % len(shards)]
     arrived = trains_of(hops)
     last = max(hop.second for hop in hops)
     entries, charges = state.take(arrived)
-    answers = as_answers(entries)
+    answers = answer_entries(entries)
     if answers.size:
-        yield Hop(beside, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    yield from _counted(hops, beside, state.irregular_reports())
+        yield Hop(shard, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
+    yield from _count_tuples(hops, shard, state.take_irregular())
     booked = np.empty(charges.vid.size, CHARGE)
     booked["vid"], booked["time"], booked["amount"] = charges.vid, charges.time, charges.amount
     yield from _by_shard(CHARGES, booked, last, shards)
     yield from _by_shard(REQUESTS, _requests(arrived), last, shards)
     for hop in hops:
         if hop.what == NAMES:
-            # all fragments hear of all names: one of them tells the shards
-            yield from (hop._replace(key=shard) for shard in shards if number == 0)
+            # every fragment receives all names: one of them passes them on
+            yield from (hop._replace(key=key) for key in shards if number == 0)
         elif hop.what != TRAIN:
-            yield hop._replace(key=beside)
+            yield hop._replace(key=shard)
 
 
-def _counted(hops: list[Hop], key: int, irregular: Irregular) -> Iterator[Hop]:
-    """How many tuples came in trains, for the journal."""
-    came = [hop for hop in hops if hop.what == TRAIN]
-    if came:
-        reports, requests = (sum(getattr(hop, name) for hop in came) for name in _SIZES)
+def _count_tuples(hops: list[Hop], key: int, irregular: Irregular) -> Iterator[Hop]:
+    """Count the tuples in trains, for the journal."""
+    carried = [hop for hop in hops if hop.what == TRAIN]
+    if carried:
+        reports, requests = (sum(getattr(hop, name) for hop in carried) for name in _SIZES)
         yield Hop(key, COUNTED, max(hop.second for hop in hops), 0, reports, requests, irregular.to_bytes())
 
 
 def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool = False) -> Iterator[Hop]:
-    """Take trains into the open trips; pass on those that are over, to ``key``.
+    """Apply trains to the open trips; return those that have ended, for ``key``.
 
-    Only a stage that is ``alone`` passes on what else there is to be written: beside tolls, they do.
+    Only a stage that runs ``alone`` passes on counts, rejects and names: otherwise the toll stage does.
     """
     hops = list(hops)
     last = max(hop.second for hop in hops)
@@ -146,38 +146,38 @@ def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool
     for piece in over.pieces():
         yield Hop(key, TRIPS, last, 0, piece.time.size, piece.vid.size, piece.to_bytes())
     if alone:
-        yield from _counted(hops, key, Irregular())
+        yield from _count_tuples(hops, key, Irregular())
         yield from (hop for hop in hops if hop.what in (REJECTS, NAMES))
 
 
-def found_hop(key: int, second: int, query: str, rows: pa.Table) -> Hop:
-    """What a continuous query found, on its way to the files."""
+def encode_matches(key: int, second: int, query: str, rows: pa.Table) -> Hop:
+    """Encode what a continuous query found."""
     named = rows.replace_schema_metadata({_QUERY: query})
-    return Hop(key, FOUND, second, 0, rows.num_rows, 0, as_stream(named))
+    return Hop(key, MATCHES, second, 0, rows.num_rows, 0, as_stream(named))
 
 
-def found_in(hop: Hop) -> tuple[str, pa.Table]:
-    """The query, and what it found."""
+def decode_matches(hop: Hop) -> tuple[str, pa.Table]:
+    """Return the name of a query and what it found."""
     rows = from_stream(hop.payload)
     return rows.schema.metadata[_QUERY].decode(), rows.replace_schema_metadata(None)
 
 
-def ends(fragments: Labels, second: int) -> Iterator[Hop]:
-    """The word to all fragments that their input has ended."""
+def end_hops(fragments: Labels, second: int) -> Iterator[Hop]:
+    """Tell all fragments that their input has ended."""
     return (Hop(fragment, END, second, 0, 0, 0, b"") for fragment in fragments)
 
 
-def as_answers(entries: Entries) -> Answers:
-    """Toll notifications, and the alerts among them."""
+def answer_entries(entries: Entries) -> Answers:
+    """Return toll notifications, followed by alerts."""
     alerted = entries.alert != NOWHERE
-    tolls = table(TOLL, entries.time, entries.arrived, vid=entries.vid, a=entries.lav, b=entries.toll)
+    tolls = make_answers(TOLL, entries.time, entries.arrived, vid=entries.vid, a=entries.lav, b=entries.toll)
     warned = Entries(*(column[alerted] for column in entries))
-    alerts = table(ALERT, warned.time, warned.arrived, vid=warned.vid, a=warned.alert)
+    alerts = make_answers(ALERT, warned.time, warned.arrived, vid=warned.vid, a=warned.alert)
     return np.concatenate([tolls, alerts])
 
 
 def _requests(arrived: list[trains.Train]) -> npt.NDArray[np.void]:
-    """The requests of all trains."""
+    """Return the requests of all trains."""
     counts = [train.requests["vid"].size for train in arrived]
     asked = np.empty(sum(counts), REQUEST)
     asked["time"] = np.repeat(np.array([train.second for train in arrived], np.int32), counts)
@@ -195,7 +195,7 @@ def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: Labels
 
 
 def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
-    """Book charges and answer requests; pass on all answers as one, and what else is to be written as it is."""
+    """Book charges and answer requests; return all answers in one hop, and everything else to be written as it is."""
     hops = list(hops)
     booked = _gather(hops, CHARGES, CHARGE)
     asked = _gather(hops, REQUESTS, REQUEST)
@@ -205,7 +205,7 @@ def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
     last = max(hop.second for hop in hops)
     if answers.size:
         yield Hop(hops[0].key, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS, FOUND, NAMES))
+    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS, MATCHES, NAMES))
 
 
 def _gather(hops: list[Hop], what: int, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:

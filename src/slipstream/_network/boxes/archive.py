@@ -21,11 +21,13 @@ from slipstream._archive.silences import SilenceRule
 from slipstream._archive.trajectories import MOVING, moving_points
 from slipstream._cuboid.schema import KEY
 from slipstream._errors import BadInput
+from slipstream._feeds.trip import EXIT_LANE
 from slipstream._io.formats.decoding import TYPES
 from slipstream._network.algebra import Network, Node, Schema
 from slipstream._network.boxes.operators import KeyedTable, Operator, State, register, require
 from slipstream._network.boxes.window_functions import nulls
 from slipstream._network.flow import Train
+from slipstream._network.types import plain_type
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Longs
 
@@ -67,8 +69,12 @@ class KeptTrips:
 class Archive(Operator):
     """Cuts a stream into trips, one id at a time: a silence of more than ``gap`` seconds ends a trip.
 
+    Where tuples have a ``direction``, a change of it ends a trip, too; where they have a ``lane``, so does entering
+    again after the exit lane (4). Where they have a ``road``, a vehicle has trips on each road of its own. With all
+    three, and a gap of 30 seconds, trips are those of Linear Road.
+
     Tuples may be out of order by ``lateness`` seconds (``gap``, unless given), as long as those of one id are in
-    order; others leave by the port ``rejects``, with the reason: ``null`` (id, time or place), ``time`` (there is no
+    order; others leave by the port ``rejects``, with the reason: ``null`` (a column above), ``time`` (there is no
     such day), ``late``, or ``order`` (not after the tuple before it).
     """
 
@@ -80,6 +86,9 @@ class Archive(Operator):
     y: str
     gap: float
     lateness: float | None = None
+    road: str = ""
+    direction: str = ""
+    lane: str = ""
 
     @property
     def rule(self) -> SilenceRule:
@@ -89,9 +98,11 @@ class Archive(Operator):
 
     def outputs(self, tuples: Schema) -> Mapping[str, Schema]:
         """Points of trips, and tuples that are in none."""
-        require(tuples, self.id, "integer", "text")
+        require(tuples, self.id, "bigint", "string")
         for column in (self.time, self.x, self.y):
-            require(tuples, column, "integer", "float")
+            require(tuples, column, "bigint", "double")
+        for column in self._whole:
+            require(tuples, column, "bigint")
         if not self.gap > 0 or self.rule.lateness < 0:
             raise BadInput("archive: gap and lateness are seconds.", hint="gap is more than 0, lateness not less.")
         for column, taken in ((self.id, _POINT), (_REASON, tuples)):
@@ -100,9 +111,11 @@ class Archive(Operator):
         return {"trips": {self.id: tuples[self.id], **_POINT}, "rejects": {**tuples, _REASON: "text"}}
 
     def fresh(self, tuples: Schema) -> State:
-        """Open trips, the number of trips so far, and the last tuple; texts as numbers."""
+        """Open trips, the number of trips so far, and the last tuple; movers as numbers."""
         stream = {"trips": ("integer", 0), "arrival": ("integer", 0), "arrived": ("integer", 0)}
-        ids = {"ids": KeyedTable({self.id: "text"}, {})} if tuples[self.id] == "text" else {}
+        mover = {column: tuples[column] for column in (self.id, self.road) if column}
+        is_numbered = self.road or plain_type(tuples[self.id]) == "text"
+        ids = {"ids": KeyedTable(mover, {})} if is_numbered else {}
         return {"open": KeptTrips(self.rule), "stream": KeyedTable({}, stream), **ids}
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
@@ -135,18 +148,27 @@ class Archive(Operator):
         like = Train(np.full(count, stream["arrived"][0]), np.zeros(count, np.int64), order, {})
         return {"trips": self._train(state, ended, like)}
 
+    @property
+    def _whole(self) -> tuple[str, ...]:
+        """The columns of whole numbers that decide with the time where a trip ends."""
+        return tuple(column for column in (self.road, self.direction, self.lane) if column)
+
     def _unusable(self, tuples: Train) -> Bools:
-        """Where the id, the time or the place is missing; a place that is not finite is none."""
-        found = nulls(tuples[self.id])
+        """Where something is missing; a place that is not finite is none."""
+        found: Bools = np.logical_or.reduce([nulls(tuples[column]) for column in (self.id, *self._whole)])
         for column in (self.time, self.x, self.y):
             values = tuples[column]
             found = found | nulls(values) | (~np.isfinite(values) if values.dtype.kind == "f" else False)
-        return found
+        return np.asarray(found)
 
     def _points(self, state: State, tuples: Train, micros: Longs) -> Rows:
         points = np.zeros(len(tuples), self.rule.point.dtype)
         points[KEY] = state["ids"].codes(tuples.columns) if "ids" in state else tuples[self.id]
         points["time"], points["x"], points["y"] = micros, tuples[self.x], tuples[self.y]
+        if self.direction:
+            points["dir"] = tuples[self.direction]
+        if self.lane:
+            points["lane"] = np.where(tuples[self.lane] == EXIT_LANE, EXIT_LANE, 0)
         return points
 
     def _note(self, state: State, tuples: Train) -> None:

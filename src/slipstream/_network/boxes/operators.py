@@ -48,6 +48,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._network.flow import LIST, Train, sorted_train, tied
 from slipstream._network.state.groups import Groups
 from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
+from slipstream._network.types import plain_type, spark_type
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs, compiled
 
@@ -169,15 +170,6 @@ class RowTable:
     def restore(self) -> None:
         """Number on from rows that were loaded."""
         self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
-
-
-def plain_type(type_: str) -> str:
-    """A type as networks call it; Spark's names will do.
-
-    >>> plain_type("bigint"), plain_type("integer")
-    ('integer', 'integer')
-    """
-    return {"bigint": INTEGER, "double": FLOAT, "string": TEXT}.get(type_, type_)
 
 
 def _kind(type_: str) -> str:
@@ -320,16 +312,18 @@ class Operator:
 def require(schema: Schema, column: str, *types: str) -> None:
     """Refuse a schema without a column, or where it is of another type; types not known yet pass.
 
-    >>> require({"vid": "text"}, "vid", "integer")
+    >>> require({"vid": "string"}, "vid", "bigint")
     Traceback (most recent call last):
         ...
-    slipstream._errors.BadInput: column 'vid' is text.
-    It must be: integer.
+    slipstream._errors.BadInput: column 'vid' is string.
+    It must be: bigint.
     """
     if column not in schema:
         raise BadInput(f"no column {column!r}.", hint=f"The input has: {', '.join(schema)}.")
-    if types and schema[column] not in (*map(plain_type, types), UNKNOWN):
-        raise BadInput(f"column {column!r} is {schema[column]}.", hint=f"It must be: {', '.join(types)}.")
+    kinds = [plain_type(type_) for type_ in types]
+    if types and plain_type(schema[column]) not in (*kinds, UNKNOWN):
+        wanted = ", ".join(map(spark_type, kinds))
+        raise BadInput(f"column {column!r} is {spark_type(schema[column])}.", hint=f"It must be: {wanted}.")
 
 
 _registered: dict[str, type[Operator]] = {}
@@ -414,16 +408,23 @@ def run(
     steps += [operator.finish(state, width)] if last else []
     released: dict[str, list[Train]] = {output: [] for output in operator.ports}
     for output, train in (pair for found in steps for pair in found.items()):
-        schema = schemas[operator.port(output)]
-        released[output].append(_checked(operator, output, train, schema, level))
+        released[output].append(_checked(operator, output, train, schemas[operator.port(output)]))
     return [
-        Train.concat(trains) if trains else Train.nothing(schema, width)
+        _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
     ]
 
 
-def _checked(operator: Operator, output: str, train: Train, schema: Schema, level: int) -> Train:
-    """A train as the boxes behind an operator expect it."""
+def _placed(train: Train, level: int) -> Train:
+    """Tuples in order, those with one key one after the other: what ``finish`` gives comes after what ``step`` gave."""
+    train = sorted_train(train)
+    order = train.order.copy()
+    order[:, level] += tied(train.order)
+    return Train(train.ts, train.shed, order, train.columns)
+
+
+def _checked(operator: Operator, output: str, train: Train, schema: Schema) -> Train:
+    """A train with the columns that the boxes behind an operator expect."""
     columns = {}
     for name, type_ in schema.items():
         values = train.columns.get(name)
@@ -434,10 +435,7 @@ def _checked(operator: Operator, output: str, train: Train, schema: Schema, leve
                 hint="step must return what outputs promises.",
             )
         columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
-    train = sorted_train(train.with_columns(columns))
-    order = train.order.copy()
-    order[:, level] += tied(train.order)
-    return Train(train.ts, train.shed, order, train.columns)
+    return train.with_columns(columns)
 
 
 def parameters(operator: Operator) -> dict[str, Any]:

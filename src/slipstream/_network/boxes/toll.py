@@ -25,12 +25,13 @@ from slipstream._feeds.names import ranks, usable
 from slipstream._feeds.parse import GOOD, judge, reason_of
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
+from slipstream._linear_road import rules as rule_sets
 from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers
 from slipstream._linear_road.rules import RULES, Rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.cars import NOWHERE
-from slipstream._linear_road.state.past_queries import past_of
-from slipstream._linear_road.state.published import CUBOIDS, Seen
+from slipstream._linear_road.state.past_queries import open_past
+from slipstream._linear_road.state.published import CUBOIDS, RoadPublisher
 from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
@@ -74,7 +75,7 @@ class TollState:
     accounts: Accounts
     is_published: bool = False
     names: Names | None = None
-    seen: Seen = field(default_factory=Seen)
+    seen: RoadPublisher = field(default_factory=RoadPublisher)
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -123,8 +124,10 @@ class Toll(Operator):
 
     def __post_init__(self) -> None:
         # a user's own function (module:function) would be loaded because a file names it
-        if not isinstance(self.rules, Rules) and self.rules not in RULES:
-            raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(RULES)}.")
+        if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
+            object.__setattr__(self, "rules", own)  # workers do not know what is registered here
+        if isinstance(self.rules, str) and self.rules not in RULES:
+            raise BadInput(f"no rules {self.rules!r}.", hint=f"There is: {', '.join(rule_sets.known())}.")
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
 
@@ -153,7 +156,7 @@ class Toll(Operator):
             "waiting": RowTable((*FIELDS, TS)),
             "road": TollState(
                 TollFragment(rules, keeps_past=self.publish),
-                Accounts(rules, past_of(self.past or None)),
+                Accounts(rules, open_past(self.past or None)),
                 self.publish,
                 Names() if tuples[VID] == "text" else None,
             ),
@@ -294,7 +297,7 @@ def _tolled(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
         if last > first:
             parts.append(toll.take_minute(*(column[first:last] for column in columns)))
     entries, charges = zip(*parts, strict=True)
-    toll.irregular_reports()
+    toll.take_irregular()
     return (
         Entries(*map(np.concatenate, zip(*entries, strict=True))),
         Charges(*map(np.concatenate, zip(*charges, strict=True))),

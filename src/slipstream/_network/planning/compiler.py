@@ -164,7 +164,7 @@ def _stored(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> 
     """The stored tables, as files that tasks map into memory."""
     found = {}
     for table in checked.network.tables:
-        arrow = _table(checked, tables, table.name).orderBy(*table.schema).toArrow()
+        arrow = _table(checked, tables, table.name).orderBy(*(f"`{column}`" for column in table.schema)).toArrow()
         found[table.name] = {name: encoded(arrow[name], type_) for name, type_ in table.schema.items()}
     return store(folder, found)
 
@@ -177,4 +177,4 @@ def _table(checked: Checked, tables: Mapping[str, DataFrame], name: str) -> Data
     missing = [column for column in schema if column not in frame.columns]
     if missing:
         raise BadInput(f"table {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
-    return frame.selectExpr(*(f"cast({c} as {TYPES[t]}) as {c}" for c, t in schema.items()))
+    return frame.selectExpr(*(f"cast(`{c}` as {TYPES[t]}) as `{c}`" for c, t in schema.items()))

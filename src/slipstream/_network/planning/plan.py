@@ -37,7 +37,7 @@ from slipstream._network.boxes.operators import Operator
 from slipstream._network.boxes.resample import ResampleKernel
 from slipstream._network.boxes.running import RunningKernel
 from slipstream._network.boxes.window_functions import Function
-from slipstream._network.schemas import Checked, beside, joined
+from slipstream._network.schemas import Checked, beside, joined, own_type
 from slipstream._network.sql import expressions
 
 #: to one place: a place in the order key has room for so many (``kernels.PLACES``)
@@ -121,9 +121,10 @@ class Plan:
         for place in range(len(way.arcs) - 1, 0, -1):
             box = boxes[way.arcs[place].origin]
             if isinstance(box, Map):
-                name = box.columns[name].strip()
-                if name not in self.checked.schemas[way.arcs[place - 1]]:
+                column = expressions.bare(box.columns[name].strip())
+                if column is None or column not in self.checked.schemas[way.arcs[place - 1]]:
                     return None
+                name = column
         return name
 
     @property
@@ -207,8 +208,8 @@ class _Planner:
     ) -> Delivery:
         """``columns``: name -> expression, None when it is the column of that name."""
         schema = self._checked.schemas[arc]
-        texts = {name: name if text is None else text for name, text in columns.items()}
-        types = {name: schema.get(text) or self._type(text, schema) for name, text in texts.items()}
+        texts = {name: expressions.column(name) if text is None else text for name, text in columns.items()}
+        types = {name: own_type(text, schema) or self._type(text, schema) for name, text in texts.items()}
         return Delivery(Layout(self._next_id(), texts, types), level, self._paths(arc), name, group_by)
 
     def _type(self, text: str, schema: Schema) -> str:
@@ -238,7 +239,7 @@ class _Planner:
         return replace(delivery, side=side)
 
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
-        payload = {f"p_{name}": name for name in origin.columns}
+        payload = {f"p_{name}": expressions.column(name) for name in origin.columns}
         columns: dict[str, str | None] = {**_ordered(box.order), **payload}
         side = self._side(node, 0, columns, box.order.group_by)
         kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
@@ -265,7 +266,9 @@ class _Planner:
         bound, arguments = _bound(box.functions)
         side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
         # the clock closes windows of all groups, wherever they are
-        clock = replace(self._side(node, 1, {ON: box.order.on}, ()), everywhere=bool(box.order.group_by))
+        clock = replace(
+            self._side(node, 1, {ON: expressions.column(box.order.on)}, ()), everywhere=bool(box.order.group_by)
+        )
         groups = _groups(box.order)
         kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
         return Runner(node, kernel, (side, clock), origin, (*groups, "start", *(f.name for f in bound)), leading=1)
@@ -275,9 +278,9 @@ class _Planner:
         sides = []
         for side in (0, 1):
             sources = beside(box, *self._checked.inputs(node))
-            mine = {f"p{side}_{out}": column for out, (where, column) in sources.items() if where == side}
+            mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in sources.items() if where == side}
             payload[side].extend(mine)
-            keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.on)}
+            keys: dict[str, str | None] = {f"g{i}": expressions.column(name) for i, name in enumerate(box.on)}
             sides.append(self._side(node, side, {**keys, **mine}, box.on))
         names = tuple(f"g{i}" for i in range(len(box.on)))
         types = (_types(sides[0]), _types(sides[1]))
@@ -286,8 +289,8 @@ class _Planner:
 
     def _running(self, node: Node, box: Running, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        payload = {f"p_{name}": name for name in self._checked.inputs(node)[0]}
-        keys: dict[str, str | None] = {f"g{i}": name for i, name in enumerate(box.group_by)}
+        payload = {f"p_{name}": expressions.column(name) for name in self._checked.inputs(node)[0]}
+        keys: dict[str, str | None] = {f"g{i}": expressions.column(name) for i, name in enumerate(box.group_by)}
         side = self._side(node, 0, {**keys, **arguments, **payload}, box.group_by)
         kernel = RunningKernel(_types(side), tuple(keys), tuple(payload), bound)
         return Runner(node, kernel, (side,), origin, (*payload, *(f.name for f in bound)))
@@ -301,9 +304,9 @@ class _Planner:
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
         for side, order in enumerate((box.left, box.right)):
-            mine = {f"p{side}_{out}": column for out, (where, column) in names.items() if where == side}
+            mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in names.items() if where == side}
             payload[side].extend(mine)
-            keys = {f"k{i}": pair[side] for i, pair in enumerate(equal)}
+            keys = {f"k{i}": expressions.column(pair[side]) for i, pair in enumerate(equal)}
             columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
             sides.append(self._side(node, side, columns, order.group_by))
         kernel = JoinKernel(
@@ -389,8 +392,8 @@ def _groups(order: Order) -> tuple[str, ...]:
 
 def _ordered(order: Order) -> dict[str, str | None]:
     """The columns every ordered input brings: the order attribute and its groups, by the kernels' names."""
-    columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else order.on}
-    return columns | dict(zip(_groups(order), order.group_by, strict=True))
+    columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else expressions.column(order.on)}
+    return columns | dict(zip(_groups(order), map(expressions.column, order.group_by), strict=True))
 
 
 def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:

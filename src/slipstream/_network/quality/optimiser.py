@@ -33,7 +33,7 @@ from slipstream._network.algebra import (
 )
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.quality.statistics import Statistics
-from slipstream._network.schemas import Checked, joined
+from slipstream._network.schemas import Checked, joined, own_type
 from slipstream._network.sql import expressions
 
 Rule = Callable[[Checked, Statistics], "tuple[Network, str] | None"]
@@ -77,7 +77,7 @@ def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | 
     """A filter on columns that a map only passes on goes before it."""
     for node, map_, filter_, test in _private_pairs(checked.network, Map, Filter):
         source = checked.inputs(node)[0]
-        plain = {name: text for name, text in map_.columns.items() if text in source}
+        plain = {name: text for name, text in map_.columns.items() if own_type(text, source)}
         (predicate,) = test.predicates
         if _uses(predicate) <= plain.keys():
             moved = replace(filter_, box=Filter((expressions.substituted(predicate, plain),)))
@@ -117,8 +117,8 @@ def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
         uses = [name for text in outer.values() for name in expressions.mentions(text)]
-        if all(uses.count(name) <= 1 or text in source for name, text in inner.items()):
-            texts = {name: text if text in source else f"({text})" for name, text in inner.items()}
+        if all(uses.count(name) <= 1 or own_type(text, source) for name, text in inner.items()):
+            texts = {name: text if own_type(text, source) else f"({text})" for name, text in inner.items()}
             one = {name: expressions.substituted(text, texts) for name, text in outer.items()}
             if all(map(expressions.fits, one.values())):
                 return _merged(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
@@ -208,7 +208,9 @@ def _projected(network: Network, node: Node, side: int, columns: list[str]) -> t
     """A map before one side of a box that passes on some columns."""
     name = f"{node.name}_needs" + (f"_{side}" if len(node.inputs) > 1 else "")
     inputs = tuple(Arc(name) if i == side else arc for i, arc in enumerate(node.inputs))
-    projection = Node(name, Map({column: column for column in columns}), (node.inputs[side],), node.group)
+    projection = Node(
+        name, Map({column: expressions.column(column) for column in columns}), (node.inputs[side],), node.group
+    )
     network = network.with_nodes({node.name: replace(node, inputs=inputs)})
     return replace(network, nodes=(*network.nodes, projection)), f"{node.name} carries only {', '.join(columns)}"
 

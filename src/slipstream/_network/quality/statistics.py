@@ -24,6 +24,7 @@ from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import joined
 from slipstream._network.state.groups import Columns
+from slipstream._network.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,7 +126,7 @@ class _Meter:
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
         lender: Any = checked.network.node(node.inputs[0].origin).box if box.borrows else None
         self._states[node.name] = (
-            self._states[node.inputs[0].origin] if box.borrows else box.fresh(*checked.inputs(node))
+            self._states[node.inputs[0].origin] if box.borrows else box.fresh(*map(spark_schema, checked.inputs(node)))
         )
         begin = time.perf_counter()
         released = run(box, self._states[node.name], inputs, schemas, 1, lender)
@@ -161,7 +162,7 @@ class _Meter:
                 rest = rest.where(f"not coalesce({predicate}, false)")
             return outputs | {Arc(node.name, len(box.predicates)): rest}
         if isinstance(box, Map):
-            return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as {n}" for n, t in box.columns.items()))}
+            return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as `{n}`" for n, t in box.columns.items()))}
         if isinstance(box, Join):
             return {Arc(node.name): self._looked_up(node, box, frame)}
         merged = frame
@@ -176,14 +177,14 @@ class _Meter:
         table, how = self._tables[node.inputs[stored].origin].alias(names[1]), "left" if box.outer else "inner"
         met = frame.alias(names[0]).join(table, _expr(box.predicate), how)
         columns = (
-            f"{('left', 'right')[side]}.{column} as {out}"
+            f"{('left', 'right')[side]}.`{column}` as `{out}`"
             for out, (side, column) in joined(*self._checked.inputs(node)).items()
         )
         return met.selectExpr("_seq", "_ts", *columns)
 
     def _frame(self, arc: Arc) -> DataFrame:
         types = {"_seq": "bigint", "_ts": "bigint"} | {n: TYPES[t] for n, t in self._checked.schemas[arc].items()}
-        ddl = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        ddl = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
         return self._spark.createDataFrame(self._arcs[arc], ddl)
 
     def _stateful(self, runner: Runner) -> Figures:
@@ -203,7 +204,7 @@ class _Meter:
         inputs: list[Columns] = []
         taken = 0
         for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
-            wanted = (f"{text} as {name}" for name, text in side.layout.columns.items())
+            wanted = (f"{text} as `{name}`" for name, text in side.layout.columns.items())
             columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows

@@ -36,8 +36,8 @@ def query_errors(network: Network, folder: Path | None = None, again: str = "") 
 def _failure(network: Network, folder: Path | None, error: Exception, again: str) -> SlipstreamError:
     found = session.for_people(error, again, folder and folder / "checkpoint")
     if isinstance(found, BadInput):
-        return BadInput(f"network {network.name} stopped: {found.message}", hint=found.hint)
-    if found is not None and not found.message.startswith(session.TASK_FAILED):
+        return found.within(f"network {network.name} stopped")
+    if found is not None and found.code != session.TASK_FAILED:
         return found
     causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
     if not causes:

@@ -25,22 +25,22 @@ def results(spark: SparkSession, folder: Path, output: str, schema: Schema) -> D
     if output not in outputs.names(folder):
         return spark.createDataFrame([], ddl(schema))
     rows = outputs.frame(spark, folder, output)
-    return rows.orderBy(*keys_of(rows.columns)).select(*schema)
+    return rows.orderBy(*keys_of(rows.columns)).select(*(f"`{name}`" for name in schema))
 
 
 def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
     """What a history holds, in order, with its own columns."""
     if not trains:
         return spark.createDataFrame([], ddl(schema))
-    return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*schema)
+    return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*(f"`{name}`" for name in schema))
 
 
-def newest_results(folder: Path, output: str, last: int) -> list[dict[str, Any]]:
-    """The newest tuples of an output, in order."""
+def newest_results(folder: Path, output: str, last: int, *, until: int | None = None) -> list[dict[str, Any]]:
+    """The newest tuples of an output, in order; those of batches after ``until`` do not count."""
     if output not in outputs.names(folder):
         return []
     keys = keys_of(outputs.visible(folder, output).schema.names)
-    rows = outputs.newest(folder, output, last, keys)
+    rows = outputs.newest(folder, output, last, keys, until=until)
     return list(own(rows.drop_columns(outputs.BATCH)).to_pylist())
 
 
@@ -65,7 +65,7 @@ def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:
 
 def ddl(schema: Schema) -> str:
     """A schema as Spark writes it."""
-    return ", ".join(f"{name} {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
+    return ", ".join(f"`{name}` {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
 
 
 def keys_of(columns: list[str]) -> list[str]:

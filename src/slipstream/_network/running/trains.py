@@ -67,6 +67,6 @@ def last_arrival(train: Path) -> int:
 def open_trains(spark: SparkSession, folder: Path, schema: Schema, *, per_batch: int = 1) -> DataFrame:
     """The trains of a folder as a stream, ``per_batch`` of them a micro-batch."""
     types = {SEQ: "bigint", TS: "bigint", SHED: "bigint"} | {name: TYPES[type_] for name, type_ in schema.items()}
-    reader = spark.readStream.schema(", ".join(f"{name} {type_}" for name, type_ in types.items()))
+    reader = spark.readStream.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items()))
     options = {"maxFilesPerTrigger": str(per_batch), "pathGlobFilter": "train-*.parquet"}
     return reader.options(**options).parquet(str(folder))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -55,16 +56,50 @@ def calls(text: str) -> set[str]:
     return allowed.called(text) - allowed.FUNCTIONS
 
 
-def is_column(name: str) -> bool:
-    """Whether SQL takes a name as that of a column.
+@lru_cache(maxsize=4096)
+def is_column(text: str) -> bool:
+    """Return whether a text is the name of a column in SQL, without quotes.
 
-    >>> is_column("speed"), is_column("case")
-    (True, False)
+    >>> is_column("speed"), is_column("case"), is_column("top speed")
+    (True, False, False)
     """
     try:
-        return columns(name) == [("", name)]
+        return text.isidentifier() and columns(text) == [("", text)]
     except BadInput:
         return False
+
+
+@lru_cache(maxsize=4096)
+def can_name(name: str) -> bool:
+    """Return whether a column may have a name: any that SQL takes in backquotes.
+
+    >>> can_name("speed"), can_name("top speed (km/h)"), can_name("case"), can_name("`"), can_name("")
+    (True, True, True, False, False)
+    """
+    try:
+        return columns(f"`{name}`") == [("", name)]
+    except BadInput:
+        return False
+
+
+def column(name: str) -> str:
+    """Return a column as SQL writes it: in backquotes if it must be.
+
+    >>> column("speed"), column("top speed")
+    ('speed', '`top speed`')
+    """
+    return name if is_column(name) else f"`{name}`"
+
+
+def bare(text: str) -> str | None:
+    """Return the column that an expression consists of; None if it is more than a column.
+
+    >>> bare("speed"), bare("`top speed`"), bare("speed + 1"), bare("true")
+    ('speed', 'top speed', None, None)
+    """
+    if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1]:
+        return text[1:-1]
+    return text if is_column(text) else None
 
 
 def mentions(text: str) -> list[str]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from slipstream._io.formats.decoding import TYPES as ARROW_TYPES
 from slipstream._network.algebra import TYPES
 from slipstream._network.boxes.window_functions import arrow_array, encoded
-from slipstream._network.sql.translation import TUPLE, Program
+from slipstream._network.sql.translation import TUPLE, Program, answer_to
 from slipstream._network.tasks.parcels import (
     ARROW,
     COLUMNS,
@@ -125,7 +125,7 @@ class _Answer:
         number, program = _program(self.superbox, parcel)
         found = answers[f"_{number}"].combine_chunks()
         for place, (text, _, type_) in enumerate(program.texts):
-            parcel.train.columns[text] = encoded(pa.chunked_array([found.field(f"r{place}")]), type_)
+            parcel.train.columns[answer_to(text)] = encoded(pa.chunked_array([found.field(f"r{place}")]), type_)
         prefix = self.superbox.translations.prefixes[parcel.address]
         further = self.superbox.carry(self.stage, Cargo(computed={prefix: parcel.train}))
         keys = labels(self.superbox.parallel)

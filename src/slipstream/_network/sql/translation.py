@@ -170,8 +170,13 @@ class Translations:
 
 
 def asked_by(node: Node, predicate: str) -> str:
-    """The column in which Spark's answer to a predicate comes: it holds for this box alone."""
+    """What Spark's answer to a predicate is called: it holds for this box alone."""
     return f"{node.name}: {predicate}"
+
+
+def answer_to(text: str) -> str:
+    """The column in which Spark's answer to an expression comes; no column of the user's has such a name."""
+    return f"`{text}"
 
 
 def _in_tuple(text: str) -> str:

@@ -6,6 +6,7 @@ time; as files it is opened once in a process, and pages that nobody looks at ar
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -29,7 +30,7 @@ class StoredTable(Mapping[str, Array]):
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
-        self._names = self._folder.joinpath("columns").read_text().split()
+        self._names: list[str] = json.loads(self._folder.joinpath("columns").read_text(encoding="utf-8"))
         self._columns: dict[str, Array] = {}
         #: what look-ups made of it, for the next batch
         self.indexes: dict[Any, Any] = {}
@@ -42,7 +43,7 @@ class StoredTable(Mapping[str, Array]):
         if name not in self._columns:
             if name not in self._names:
                 raise KeyError(name)
-            self._columns[name] = _read(self._folder / name)
+            self._columns[name] = _read(self._folder / str(self._names.index(name)))
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -66,9 +67,9 @@ def store(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, 
         # a name of its own, so that no process takes it for one that it has opened before
         place = folder / TABLES / f"{name}-{uuid4().hex[:8]}"
         place.mkdir(parents=True)
-        for column, values in columns.items():
-            _write(place / column, values)
-        place.joinpath("columns").write_text(" ".join(columns))
+        for number, values in enumerate(columns.values()):  # names of columns need not be names of files
+            _write(place / str(number), values)
+        place.joinpath("columns").write_text(json.dumps(list(columns)), encoding="utf-8")
         found[name] = opened(str(place))
     return found
 

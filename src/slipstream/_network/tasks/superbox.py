@@ -24,9 +24,10 @@ from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Wa
 from slipstream._network.planning.stages import stages_of
 from slipstream._network.schemas import joined
 from slipstream._network.sql import expressions
-from slipstream._network.sql.translation import Prefix, Translations, asked_by
+from slipstream._network.sql.translation import Prefix, Translations, answer_to, asked_by
 from slipstream._network.state.groups import hashes
 from slipstream._network.state.stored import StoredTable
+from slipstream._network.types import spark_schema
 from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]
@@ -37,7 +38,7 @@ PATHS = PLACES
 #: the address of tuples of which Spark computes something
 SPARK = 0
 #: of pairs of an outer look-up that Spark is still to check: which tuple it was, and which row, -1 for none
-_TUPLE, _ROW = "tuple of the pair", "row of the pair"
+_TUPLE, _ROW = answer_to("tuple of the pair"), answer_to("row of the pair")
 
 
 class Parcel(NamedTuple):
@@ -113,7 +114,7 @@ class Superbox:
         return states
 
     def _state(self, node: Node, box: Operator) -> OperatorState:
-        state = OperatorState(box.fresh(*self.plan.checked.inputs(node)))
+        state = OperatorState(box.fresh(*map(spark_schema, self.plan.checked.inputs(node))))
         takers = (other.box for other in self.plan.checked.network.consumers(node.name))
         if not any(isinstance(taker, Operator) and taker.borrows for taker in takers):
             box.unshared(state.parts)
@@ -236,17 +237,16 @@ class Superbox:
     def _filter(self, train: Train, node: Node, before: Arc, port: int) -> Train:
         assert isinstance(node.box, Filter)
         for place, predicate in enumerate(node.box.predicates[: port + 1]):
-            asked = asked_by(node, predicate)
+            asked = answer_to(asked_by(node, predicate))
             found = train.columns[asked] if asked in train.columns else self._column(train, predicate, before)
             train = train.take((found == 1) == (place == port))
         return train
 
     def _column(self, train: Train, text: str, arc: Arc) -> Array:
-        return (
-            train.columns[text]
-            if text in train.columns
-            else self.translations.expression(text, arc).over(train.columns, len(train))
-        )
+        for name in (expressions.bare(text), answer_to(text)):
+            if name in train.columns:
+                return train.columns[name]
+        return self.translations.expression(text, arc).over(train.columns, len(train))
 
     def _left(self, train: Train, place: tuple[str, int, bool]) -> Train:
         """What load shedding leaves of a train at a place."""
@@ -372,7 +372,7 @@ class Superbox:
 
 def _met(train: Train, box: Join) -> Bools:
     """Which pairs a join lets through, now that Spark has checked its predicate."""
-    met = np.asarray(train.columns[box.predicate] == 1)
+    met = np.asarray(train.columns[answer_to(box.predicate)] == 1)
     if not box.outer:
         return met
     met &= train.columns[_ROW] >= 0
