@@ -99,8 +99,8 @@ def test_questions_are_answered_and_mistakes_pointed_at(slipstream: Slipstream, 
 def test_results_and_figures_are_of_committed_batches(slipstream: Slipstream, out: Path, tmp_path: Path) -> None:
     lines = slipstream("cuboid", "results", out, "rising").out.splitlines()
     assert [json.loads(line) for line in lines] == [
-        {"stock_id": 1, "tick": 3.0, "batch": 1},
-        {"stock_id": 1, "tick": 4.0, "batch": 1},
+        {"_batch": 1, "stock_id": 1, "tick": 3.0},
+        {"_batch": 1, "stock_id": 1, "tick": 4.0},
     ]
     assert "there are: rising" in slipstream("cuboid", "results", out, "falling").err
     measured = slipstream("cuboid", "metrics", out, "--png", tmp_path / "qos.png", "--json").json

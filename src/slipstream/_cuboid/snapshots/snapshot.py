@@ -410,6 +410,6 @@ class Snapshot:
 
 def _own(rows: pa.Table) -> pa.Table:
     """Rows in the order of the tuples that they were found at, without the columns that give this order."""
-    hidden = [name for name in rows.column_names if name.startswith("_")]
+    hidden = [name for name in rows.column_names if name.startswith("_") and name != BATCH]
     order = [name for name in hidden if name.startswith("_q")]
     return rows.sort_by([(name, "ascending") for name in (BATCH, *order)]).drop_columns(hidden)

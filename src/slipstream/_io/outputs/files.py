@@ -19,7 +19,7 @@ from slipstream._tools.failpoints import failpoint
 #: the folder of the tables, in that of a job
 FOLDER = "outputs"
 #: the column that every output has: the number of the batch that a row belongs to
-BATCH = "batch"
+BATCH = "_batch"
 #: the Spark columns of :class:`Row`
 COLUMNS = "output string, file string, rows long, bytes long, note string"
 #: Delta Lake has no unsigned integers
@@ -130,7 +130,7 @@ def stored(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which rows of ``schema`` are stored.
 
     >>> stored(pa.schema([("speed", pa.uint8())]))
-    batch: int64
+    _batch: int64
     speed: int16
     """
     if taken := [name for name in schema.names if name.lower() == BATCH]:
