@@ -17,6 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from slipstream._errors import BadInput, SlipstreamError, locate
+from slipstream._io.outputs import BATCH
 from slipstream._network import functions
 from slipstream._network.algebra import (
     TUP,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("integer", "float")
 #: columns that tuples have on their way
-_RESERVED = {"_seq", "_ts", "_shed", "_tuple"}
+_RESERVED = {"_seq", "_ts", "_shed", "_tuple", BATCH}
 #: the code of an error about a column that is not there
 UNKNOWN_COLUMN = "unknown-column"
 Read = TypeVar("Read")
