@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psutil
 
 from slipstream._bench.rating import memory_of
-from slipstream._tools.background import Ended, beside
+from slipstream._tools.background import Ended, background_task
 
 GIB = 2**30
 
@@ -35,7 +35,7 @@ class Measured:
 def measured() -> Iterator[Measured]:
     """Measure the block: time, and memory (shared memory once) of this process and all below it."""
     result = Measured()
-    with beside(lambda ended: _watch(result, ended)):
+    with background_task(lambda ended: _watch(result, ended)):
         start = time.perf_counter()
         try:
             yield result

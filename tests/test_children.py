@@ -36,18 +36,19 @@ time.sleep(600)
 #: a command of ours that starts another and waits, in the way that is its third argument
 PARENT = """
 import subprocess, sys, time
-from slipstream import children, session
+from slipstream._spark import session
+from slipstream._tools import child_processes
 session.interrupt_on_signals()
 command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
 if sys.argv[3] == "adopted":
-    with children.adopting():
+    with child_processes.adopting():
         subprocess.Popen(command)
     time.sleep(600)
 elif sys.argv[3] == "nested":
-    with children.running([sys.executable, "-c", sys.argv[4], *sys.argv[1:3], "left"]) as child:
+    with child_processes.running([sys.executable, "-c", sys.argv[4], *sys.argv[1:3], "left"]) as child:
         child.wait()
 elif sys.argv[3] == "left":
-    children.start(command)
+    child_processes.start(command)
     time.sleep(600)
 """
 
@@ -128,7 +129,7 @@ def test_only_what_we_start_carries_the_mark() -> None:
 
 HEEDING = """
 import signal, sys, time
-from slipstream import session
+from slipstream._spark import session
 session.interrupt_on_signals()
 try:
     print("ready", flush=True)

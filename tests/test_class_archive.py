@@ -64,7 +64,7 @@ def test_prepare_writes_an_archive_that_spark_maps(cache: Path) -> None:
     assert "already there" in second.stderr
     assert [place.suffix for place in cache.iterdir()] == [".jsa"]
     looks = (
-        "from slipstream import session; spark = session.build(quick=True);"
+        "from slipstream._spark import session; spark = session.build(quick=True);"
         "pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid();"
         "print('.jsa' in open(f'/proc/{pid}/maps').read().replace('classes.jsa', ''))"
     )

@@ -190,13 +190,13 @@ def test_a_topic_gets_every_tuple_in_order(run: Run, broker: str) -> None:
 
 
 def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream._io.kafka.PATIENCE", 1)
+    monkeypatch.setattr("slipstream._io.kafka.TIMEOUT_S", 1)
     with pytest.raises(Unavailable, match="the broker does not respond"):
         open_destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
 
 
 def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream._io.kafka.PATIENCE", 2)
+    monkeypatch.setattr("slipstream._io.kafka.TIMEOUT_S", 2)
     to = open_destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
     to.deliver(0, b"first\n")
     stop("kafka")

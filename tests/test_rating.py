@@ -13,7 +13,7 @@ from slipstream._bench.rating import Rating, ResponseSummary, Search, Trial, Win
 from slipstream._bench.rating_report import write_rating
 from slipstream._feeds.run import Run
 from slipstream._runtime.metrics import FILE, BatchMetrics
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 WINDOW = Window(9600, 10_800)
 
@@ -77,7 +77,7 @@ def test_the_page_has_all_that_a_reader_asks_for(tmp_path: Path) -> None:
     out = tmp_path / "machine-20-1200s"
     out.mkdir()
     batch = BatchMetrics(3, 0.0, since=9600, until=9601, commit_ms=700, phases_ms={}, state_bytes=1, run="a")
-    (out / FILE).write_bytes(as_line(asdict(batch)))
+    (out / FILE).write_bytes(encode_line(asdict(batch)))
     rating = Rating(
         "machine", 20, 2, 10.0, WINDOW, "run", str(out), (tried,), True, 0.7, 0.3, "Driven so.", "a machine", {"x": "1"}
     )

@@ -44,7 +44,7 @@ def spark_error(text: str) -> Exception:
     [
         (spark_error("java.io.IOException: No space left on device\n\tat x"), "The disk is full."),
         (spark_error("OSError: [Errno 30] Read-only file system: 'x'"), "The disk is read-only."),
-        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "Spark's JVM has gone away."),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "Spark's JVM has stopped."),
         (OSError(errno.ENOSPC, "No space left on device", "tolls/summary.json"), "tolls/summary.json: No space"),
         (spark_error("job aborted\nValueError: no"), "A Spark task failed: ValueError: no"),
     ],
@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_is_named(text: str) -> None:
     found = told(spark_error(f"Query failed.\n{text}\n\tat x"))
     assert isinstance(found, BadInput)
     assert str(OUT) in found.message
-    assert "from a copy" in found.hint
+    assert "from a backup" in found.hint
 
 
 def test_an_error_of_ours_comes_through_spark_with_its_data(spark: SparkSession) -> None:
@@ -115,8 +115,8 @@ def speechless() -> Exception:
     ("error", "message", "hint"),
     [
         (spark_error("java.lang.OutOfMemoryError: Java heap space"), "run out of memory", "SLIPSTREAM_DRIVER_MEMORY"),
-        (spark_error("py4j.reflection.TypeUtil does not exist in the JVM"), "JVM has gone away", "Nothing was kept"),
-        (speechless(), "JVM has gone away", "Nothing was kept"),
+        (spark_error("py4j.reflection.TypeUtil does not exist in the JVM"), "JVM has stopped", "Nothing was kept"),
+        (speechless(), "JVM has stopped", "Nothing was kept"),
     ],
 )
 def test_no_command_shows_a_traceback_of_spark(
@@ -140,7 +140,7 @@ own = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.sql.shuffle.partiti
 theirs = SparkSession.builder.master("local[1]").config(map=own).getOrCreate()
 settings = sorted(map(tuple, theirs.sql("SET").collect()))
 
-from slipstream import session
+from slipstream._spark import session
 spark = session.build("ours")
 assert spark is theirs
 assert sorted(map(tuple, spark.sql("SET").collect())) == settings
@@ -209,12 +209,12 @@ def test_a_mistake_of_the_user_has_nothing_to_do_with_sparks_log(
 
 def test_sparks_temporary_files_are_in_the_private_folder_unless_somebody_says_where() -> None:
     private = str(temporary.folder())
-    plain = session._in_private_folder(session.settings(), session.LOCAL)
+    plain = session._with_private_folder(session.settings(), session.LOCAL)
     assert f'"-Djava.io.tmpdir={private}"' in plain[session.JAVA_OPTIONS]
     assert "log4j2" in plain[session.JAVA_OPTIONS]
     assert plain["spark.sql.warehouse.dir"].startswith(private)
     given = {session.JAVA_OPTIONS: "-Djava.io.tmpdir=/big", "spark.sql.warehouse.dir": "/tables"}
-    assert session._in_private_folder(given, "spark://elsewhere:7077") == given
+    assert session._with_private_folder(given, "spark://elsewhere:7077") == given
 
 
 def test_workers_import_what_is_installed_not_sparks_archives(spark: SparkSession) -> None:

@@ -15,7 +15,7 @@ import pytest
 from slipstream._errors import Unavailable
 from slipstream._tools import temporary
 
-OWNER = "from slipstream import temporary; import time; print(temporary.folder(), flush=True); time.sleep(600)"
+OWNER = "from slipstream._tools import temporary; import time; print(temporary.folder(), flush=True); time.sleep(600)"
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_what_others_own_is_neither_used_nor_removed(tmp_path: Path) -> None:
     temporary.sweep(tmp_path)
     assert theirs.exists()
     with pytest.raises(Unavailable, match="not a private folder"):
-        temporary.join(tmp_path, "slipstream-name")
+        temporary.join_shared(tmp_path, "slipstream-name")
 
 
 @pytest.mark.parametrize("kind", ["link", "open", "file"])
@@ -93,12 +93,12 @@ def test_a_place_that_somebody_else_prepared_is_refused(kind: str, tmp_path: Pat
     else:
         place.touch()
     with pytest.raises(Unavailable, match="not a private folder"):
-        temporary.join(tmp_path, "slipstream-name")
+        temporary.join_shared(tmp_path, "slipstream-name")
 
 
 def test_a_shared_folder_is_there_while_one_who_uses_it_lives(tmp_path: Path) -> None:
     def work(root: Path) -> None:
-        temporary.join(root, "slipstream-name")
+        temporary.join_shared(root, "slipstream-name")
         time.sleep(600)
 
     worker = multiprocessing.get_context("fork").Process(target=work, args=(tmp_path,))
@@ -107,7 +107,7 @@ def test_a_shared_folder_is_there_while_one_who_uses_it_lives(tmp_path: Path) ->
     while not (place / temporary.LOCK).exists():
         assert worker.is_alive()
         time.sleep(0.01)
-    assert temporary.join(tmp_path, "slipstream-name") == place
+    assert temporary.join_shared(tmp_path, "slipstream-name") == place
     os.close(temporary._held.pop(place))
     # the worker may have made the lock file and not hold it yet
     while place.exists() and not _is_held(place):
@@ -128,7 +128,7 @@ def _is_held(place: Path) -> bool:
 def test_a_forked_process_leaves_the_folder_of_its_parent_alone(tmp_path: Path) -> None:
     def fork() -> None:
         assert temporary._mine == []
-        temporary._leave()
+        temporary._remove_own_folders()
 
     place = temporary.folder()
     worker = multiprocessing.get_context("fork").Process(target=fork)
@@ -149,11 +149,11 @@ def test_a_folder_that_is_removed_between_making_and_holding_is_not_held(tmp_pat
 def test_the_log_of_a_failure_stays_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     place = temporary.folder()
     log = place / "spark.log"
-    assert temporary.keep(log) is None
+    assert temporary.keep_log(log) is None
     log.touch()
-    assert temporary.keep(log) is None
+    assert temporary.keep_log(log) is None
     log.write_text("what Spark said\n")
-    kept = temporary.keep(log)
+    kept = temporary.keep_log(log)
     assert kept is not None
     (place / "blocks").mkdir()
     temporary.release(place)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from slipstream._berlinmod.dataset import FORMAT, Dataset
-from slipstream._cuboid.log import expanded
+from slipstream._cuboid.log import decompress_rows
 from slipstream._cuboid.snapshots import files
 from slipstream._errors import BadInput
 from slipstream._linear_road.job.layout import STATE_VERSION
@@ -98,4 +98,4 @@ def test_the_layout_of_tolling_state_goes_with_its_version() -> None:
 
 def test_squeezed_rows_written_long_ago_are_read() -> None:
     stored = bytes.fromhex("0c0000000000000028b52ffd200c61000000040801050902060a03070b")
-    assert expanded(stored, 4) == bytes(range(12))
+    assert decompress_rows(stored, 4) == bytes(range(12))

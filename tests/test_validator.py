@@ -28,7 +28,7 @@ from slipstream._errors import BadArgument, BadInput, CheckFailed
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import export_text, import_text
 from slipstream._runtime.metrics import FILE, BatchMetrics
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 Output = tuple[int, ...]
 STRIDE = 1000
@@ -238,7 +238,7 @@ def test_all_forms_of_output_and_answers_within_their_tolerance_pass(
     write_report(verdict, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().count("data:image/png") == 3
     batch = BatchMetrics(0, 0.0, since=0, until=9, commit_ms=700, phases_ms={}, state_bytes=1, run="a")
-    (paths[0] / FILE).write_bytes(as_line(asdict(batch)))
+    (paths[0] / FILE).write_bytes(encode_line(asdict(batch)))
     write_report(verdict, tmp_path / "report.html")
     assert "Real-time consistency" in (tmp_path / "report.html").read_text()
 

@@ -45,7 +45,7 @@ def _tuples() -> tuple[str, ...]:
     requests = ", ".join(f"`{name}`" for name in trains.REQUEST_FIELDS)
     return (
         "## The tuple\n",
-        "Fifteen 32-bit integers, -1 where a field does not apply; as text, a line with commas between them.\n",
+        "Fifteen 32-bit integers, -1 where a field does not apply; as text, one comma-separated line per tuple.\n",
         table(("field", "meaning", "least", "most", "carried by"), rows),
         "What happens to a tuple outside these ranges: [Linear Road's rules](linear-road.md#what-is-rejected).\n",
         "### Trains\n",

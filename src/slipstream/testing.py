@@ -27,22 +27,22 @@ from slipstream._api import types
 from slipstream._api.jobs import Job
 from slipstream._api.streams import origins, tables
 from slipstream._errors import BadArgument, CheckFailed
-from slipstream._io.chunks import CHUNK, LAST, as_stream
+from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.outputs.destinations import Destination
 from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._network.algebra import Schema
-from slipstream._network.boxes.archive import archives, trips_of
+from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import arrow_array, encoded
-from slipstream._network.flow import sorted_train
+from slipstream._network.boxes.window_functions import arrow_array, encode_column
+from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import SEQ, TS
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, one_key
+from slipstream._runtime.memory import Host, under_one_key
 from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
@@ -149,7 +149,7 @@ class MemoryHost:
     def __init__(self, job: Job, *, clock: ManualClock | None = None) -> None:
         self._network, self._own = job.network, job._own
         self._superbox = _superbox(job)
-        self._host = Host([SuperboxStage("memory", self._superbox, None, 1)], divide=one_key)
+        self._host = Host([SuperboxStage("memory", self._superbox, None, 1)], divide=under_one_key)
         self._clock = clock or ManualClock()
         self._number = 0  # of the next tuple
         self._sources = [source.name for source in self._network.sources]
@@ -224,7 +224,7 @@ class MemoryHost:
         self._number += table.num_rows
         times = np.full(table.num_rows, round(self._clock.now * 1e6), np.int64)
         table = table.add_column(0, SEQ, pa.array(numbers)).add_column(1, TS, pa.array(times))
-        return Row(0, self._sources.index(name), self._number, CHUNK, 0, as_stream(table))
+        return Row(0, self._sources.index(name), self._number, CHUNK, 0, to_arrow_stream(table))
 
     def _last(self, name: str) -> list[Row]:
         if name in self._ended:
@@ -244,15 +244,15 @@ class MemoryHost:
         """What the stage passes on: a table for each output, in order."""
         made = self._superbox.plan
         names = {delivery.layout.id: name for name, delivery in made.outputs.items()}
-        trips = archives(self._network)
+        trips = archive_boxes(self._network)
         found = {}
         for frame in passed:
             for row in (Row(*one) for one in frame[list(Row._fields)].itertuples(index=False, name=None)):
                 for parcel in Load.from_bytes(row.chunk, len(made.keys)).parcels if row.what == DELIVERED else ():
-                    name, train = names[parcel.address], sorted_train(parcel.train)
+                    name, train = names[parcel.address], sort_train(parcel.train)
                     layout = made.outputs[name].layout.types
                     arrays = {column: arrow_array(train.columns[column], type_) for column, type_ in layout.items()}
-                    found[name] = trips_of(trips[name], arrays) if name in trips else pa.table(arrays)
+                    found[name] = to_trips(trips[name], arrays) if name in trips else pa.table(arrays)
         none = {name: pa.table({}) for name in self.outputs}
         return none | found
 
@@ -278,7 +278,7 @@ def _arrays(rows: Any, schema: Mapping[str, str]) -> dict[str, Any]:
     """A stored table as boxes see it, sorted by all columns."""
     table = rows if isinstance(rows, pa.Table) else rows.toArrow()
     ordered = table.sort_by([(name, "ascending") for name in schema])
-    return {name: encoded(ordered[name], type_) for name, type_ in schema.items()}
+    return {name: encode_column(ordered[name], type_) for name, type_ in schema.items()}
 
 
 def _user_feed(origin: Any) -> UserFeed | None:

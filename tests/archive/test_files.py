@@ -80,7 +80,7 @@ def test_old_trips_are_compacted_and_stay_visible_once(
         assert visible(tmp_path) == expected(BATCHES)
     outputs.compact(tmp_path)
     assert visible(tmp_path) == expected(BATCHES)
-    assert len(outputs.visible(tmp_path, FOLDER).files) == 1
+    assert len(outputs.visible_files(tmp_path, FOLDER).files) == 1
 
 
 def test_trips_of_another_origin_count_as_they_are(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class Counting(MemoryStore):
         return sum(self._rows(delta) for delta in self.values())
 
     def _rows(self, delta: bytes) -> int:
-        return len(log.expanded(delta, ReportRule.point.dtype.itemsize)) // ReportRule.point.dtype.itemsize
+        return len(log.decompress_rows(delta, ReportRule.point.dtype.itemsize)) // ReportRule.point.dtype.itemsize
 
 
 def test_trips_travel_in_pieces_and_become_moving_points() -> None:

@@ -21,7 +21,7 @@ from oracles.streams import busy_stream
 from slipstream._chaos.comparison import Committed, check_the_check, difference
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.text import import_text
-from slipstream._io.outputs import Batch, committed
+from slipstream._io.outputs import Batch, journal
 
 BATCHES = 3
 
@@ -54,7 +54,7 @@ def failing(append: Callable[[Path, Batch], None]) -> Callable[[Path, Batch], No
 def interrupted(subject: Subject, out: Path, slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> Committed:
     """What a job has put out that failed in the middle of a commit, and was started again."""
     with monkeypatch.context() as patch:
-        patch.setattr(committed, "append", failing(committed.append))
+        patch.setattr(journal, "append", failing(journal.append))
         failed = slipstream(*subject.arguments(out))
     assert failed.code != 0
     assert "Traceback" not in failed.err
@@ -87,15 +87,15 @@ def test_a_journal_that_was_cut_short_is_mended_and_one_that_lost_batches_refuse
     subject, slipstream, out = SUBJECTS[kind](run, tmp_path, BATCHES), Slipstream(capsys), tmp_path / "out"
     expected = carried_out(subject, tmp_path / "undisturbed", slipstream)
     with monkeypatch.context() as patch:
-        patch.setattr(committed, "append", failing(committed.append))
+        patch.setattr(journal, "append", failing(journal.append))
         assert slipstream(*subject.arguments(out)).code != 0
-    journal = out / "batches.jsonl"
-    with journal.open("ab") as file:
+    lines = out / "batches.jsonl"
+    with lines.open("ab") as file:
         file.write(b'{"batch": 1, "comm')
     found = carried_out(subject, out, slipstream)
     assert difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
-    whole = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(whole[0])
+    whole = lines.read_bytes().splitlines(keepends=True)
+    lines.write_bytes(whole[0])
     (out / "status.json").unlink()
     refused = slipstream(*subject.arguments(out))
     assert refused.code == 3

@@ -32,7 +32,7 @@ from slipstream._chaos.engine import Engine
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
-from slipstream._io.outputs import journal
+from slipstream._io.outputs import read_journal
 from slipstream._linear_road.job.layout import ANSWERS, Layout
 from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
 
@@ -186,7 +186,7 @@ def test_the_broker_dies_while_a_job_reads(kind: str, broker: str, run: Run, tmp
 
 
 def took_something(out: Path) -> bool:
-    return any(batch.tuples for batch in journal(out))
+    return any(batch.tuples for batch in read_journal(out))
 
 
 def has_something(file: Path) -> bool:

@@ -21,7 +21,7 @@ from slipstream._city.history import export_csv, make_history, toll_rows
 from slipstream._city.past import demand, profile, segment_day, speed_with_cars, stream
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._feeds.history import History, Index, day_of_week
-from slipstream._feeds.run import ExpresswayWriter, Manifest, Run, staged
+from slipstream._feeds.run import ExpresswayWriter, Manifest, Run, staged_run
 from slipstream._feeds.text import import_text
 from slipstream._feeds.tuples import SCHEMA
 
@@ -34,7 +34,7 @@ XWAY = 3
 def fabricated(out: Path, xways: range, vehicles_each: int, *, gap: int = 1) -> Run:
     """A run with one report per vehicle and nothing else; ``gap`` > 1 leaves numbers unused."""
     expressways = []
-    with staged(out) as stage:
+    with staged_run(out) as stage:
         for place, xway in enumerate(xways):
             writer = ExpresswayWriter(stage, xway, SCHEMA)
             vids = gap * np.arange(place * vehicles_each, (place + 1) * vehicles_each, dtype=np.int32)
@@ -242,7 +242,7 @@ def test_an_array_of_another_shape_is_refused(copy: Run) -> None:
     index = History.open(copy).index
     assert index is not None
     np.save(copy.path / "history" / "arrays/tolls.npy", np.zeros(3))
-    checks = index.checks | {"arrays/tolls.npy": making.check_of(copy.path / "history" / "arrays/tolls.npy")}
+    checks = index.checks | {"arrays/tolls.npy": making.digest_file(copy.path / "history" / "arrays/tolls.npy")}
     changed = dataclasses.replace(index, checks=checks)
     assert isinstance(changed, Index)
     (copy.path / "history" / "history.json").write_text(changed.to_json())

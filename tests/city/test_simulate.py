@@ -183,10 +183,10 @@ def test_a_damaged_run_is_not_opened(spark: SparkSession, tmp_path: Path) -> Non
     file = out / made.manifest.expressways[0].file
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BadInput, match="missing or cut short"):
+    with pytest.raises(BadInput, match="missing or truncated"):
         Run.open(out)
     file.unlink()
-    with pytest.raises(BadInput, match="missing or cut short"):
+    with pytest.raises(BadInput, match="missing or truncated"):
         Run.open(out)
     (out / "manifest.json").write_text("{")
     with pytest.raises(BadInput, match="line 1: not JSON"):

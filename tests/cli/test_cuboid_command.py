@@ -16,14 +16,14 @@ from commands import Slipstream
 from slipstream._cli.cuboid import _print_rows
 from slipstream._cuboid import declare
 from slipstream._cuboid.consistency import Moment, figures
-from slipstream._cuboid.fragment_state import QUERY, Keeper, as_table, no_rows
+from slipstream._cuboid.fragment_state import QUERY, FragmentState, as_table, no_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import files
 from slipstream._io import outputs
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._runtime.store import MemoryStore
 from slipstream._spark import session
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 SCRIPT = declare.parse(
     "CREATE CUBOID stock (stock_id INT KEY, price AST(3)); CREATE PATTERN up AS (1, 2, 3);"
@@ -37,7 +37,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
     files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
     query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
-    keeper, store = Keeper(SCRIPT.cuboids["stock"]), MemoryStore()
+    keeper, store = FragmentState(SCRIPT.cuboids["stock"]), MemoryStore()
     committed = outputs.Outputs(out, "test", {"rising": no_rows(query).schema})
     for batch in range(3):
         keys = np.array([1, 2, 1], np.int64)
@@ -49,7 +49,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
         with (out / FILE).open("ab") as log:
-            log.write(as_line(asdict(measured)))
+            log.write(encode_line(asdict(measured)))
         if batch < 2:
             committed.commit(batch, [outputs.write(out, "rising", found, batch)])
     return out
@@ -102,7 +102,7 @@ def test_results_and_figures_are_of_committed_batches(slipstream: Slipstream, ou
         {"_batch": 1, "stock_id": 1, "tick": 3.0},
         {"_batch": 1, "stock_id": 1, "tick": 4.0},
     ]
-    assert "there are: rising" in slipstream("cuboid", "results", out, "falling").err
+    assert "queries: rising" in slipstream("cuboid", "results", out, "falling").err
     measured = slipstream("cuboid", "metrics", out, "--png", tmp_path / "qos.png", "--json").json
     assert (measured["batches"], measured["tuples"], measured["stable"]) == (2, 6, True)
     assert measured["arrival_rate_per_s"] == round(6 / 14, 1)
@@ -133,9 +133,9 @@ def test_ticks_are_made_from_a_seed(slipstream: Slipstream, tmp_path: Path) -> N
 
 def test_a_run_that_cannot_be_is_told_before_spark_starts(slipstream: Slipstream, tmp_path: Path) -> None:
     for schema, message in (
-        ("CREATE CUBOID s (a INT)", "no attribute is the key"),
+        ("CREATE CUBOID s (a INT)", "no key; declare one"),
         ("CREATE PATTERN p AS (1, 2)", "declares 0 cuboids"),
-        ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "has a name"),
+        ("CREATE CUBOID s (a INT KEY, b AST(2)); SELECT a FROM s", "needs a name"),
     ):
         told = slipstream("cuboid", "run", "--input", tmp_path, "--schema", schema, "--out", tmp_path / "out")
         assert told.code == 2
@@ -172,7 +172,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
             "column 'stock_id' is string; the cuboid declares a number. Declare the key as text",
         ),
         ("good.csv", STOCK, "bad.csv", "bad.csv: not a folder"),
-        ("good.csv", STOCK, out, "holds another cuboid"),
+        ("good.csv", STOCK, out, "has another cuboid"),
         ("good.csv", f"{STOCK}; CREATE QUERY q AS SELECT prise FROM stock", "new", "no attribute 'prise'"),
         ("good.csv", f"{STOCK}; CREATE QUERY q AS SELECT count(*) FROM stock", "new", "q"),
         ("good.csv", f"{STOCK}; CREATE QUERY rejects AS SELECT price FROM stock", "new", "cannot be named rejects"),
@@ -266,7 +266,7 @@ def test_after_a_failure_the_hint_is_true(
     assert failed.code == 4
     error = json.loads(failed.err.splitlines()[-1])["error"]
     assert (error["code"], error["message"]) == ("disk-full", "The disk is full.")
-    assert error["hint"].startswith("What was committed is kept, and the same command resumes")
+    assert error["hint"].startswith("Committed output is safe, and the same command resumes")
     assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [2.5]
     assert slipstream(*command).json["rows"] == 2
     assert slipstream("cuboid", "get", tmp_path / "out", "stock[1].price[:]").json == [3.5, 2.5]

@@ -44,6 +44,6 @@ def test_a_damaged_run_ends_with_one_message(slipstream: Slipstream, tmp_path: P
     (run.path / run.manifest.expressways[0].file).write_bytes(b"PAR1")
     ended = slipstream("history", run.path)
     assert ended.code == 3
-    assert "expressway-00000.parquet: missing or cut short" in ended.err
+    assert "expressway-00000.parquet: missing or truncated" in ended.err
     assert "Traceback" not in ended.err
     assert slipstream("history", tmp_path / "nothing").code == 2

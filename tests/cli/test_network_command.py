@@ -31,15 +31,15 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MISTAKES = [
-    ("pos: integer}", "pos: timestamp}", "no type 'timestamp'"),
+    ("pos: integer}", "pos: timestamp}", "unknown type 'timestamp'"),
     ("boxes:", "boxs:", "no field 'boxs'"),
     ("network: border", "network: [border", "line 2"),
     ("filter: [pos >= 30]", "filtre: [pos >= 30]", "Give one of: filter"),
-    ("pos >= 30", "poss >= 30", "column 'poss' is not there"),
+    ("pos >= 30", "poss >= 30", "column 'poss' does not exist"),
     ("pos >= 30", "pos >=", "is not an SQL expression"),
-    ("from: crowd}", "from: crowds}", "'crowds' is not there"),
-    ("count(*)", "mode(pos)", "window function 'mode' is not there"),
-    ("{on: time, slack: 1}", "{on: tim, slack: 1}", "order column 'tim' is not there"),
+    ("from: crowd}", "from: crowds}", "'crowds' does not exist"),
+    ("count(*)", "mode(pos)", "window function 'mode' does not exist"),
+    ("{on: time, slack: 1}", "{on: tim, slack: 1}", "order column 'tim' does not exist"),
     ("size: 1", "size: 0", "must be above 0"),
     ("    from: enough", "    from: enough.7", "enough has no output 7"),
 ]
@@ -78,7 +78,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "no such file", ("run", BORDER, *new, "--input", "soldiers=none.csv")),
         (3, "bad.csv, line 3, column time", ("run", BORDER, *new, "--input", f"soldiers={tmp_path / 'bad.csv'}")),
         (2, "exists and is not an empty folder", ("run", BORDER, "--out", tmp_path / "there", *good)),
-        (2, "no network runs here", ("run", BORDER, "--out", tmp_path / "there")),
+        (2, "not the folder of a network", ("run", BORDER, "--out", tmp_path / "there")),
         (2, "no arc 'under' to tap", ("run", BORDER, *new, *good, "--tap", "under")),
         (2, "has no table 'firms'", ("run", BORDER, *new, *good, "--table", "firms=x.csv")),
         (2, "--shed needs --rate", ("run", BORDER, *new, *good, "--shed")),
@@ -92,7 +92,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "3")),
         (2, "no such file", ("describe", BORDER, "--input", "soldiers=none.csv")),
         (2, "its folder is not there", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
-        (2, "no network runs here", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
+        (2, "not the folder of a network", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
     ):
         refused = slipstream("network", *arguments)
         assert (refused.code, refused.out) == (code, ""), refused.err
@@ -146,7 +146,7 @@ def test_stages_are_described_with_their_keys(spark, slipstream: Slipstream) -> 
 def test_a_network_that_has_begun_keeps_its_partitions(slipstream: Slipstream, tmp_path: Path) -> None:
     Execution.lay_out(tmp_path / "run", files.load(BORDER))
     refused = slipstream("network", "run", BORDER, "--out", tmp_path / "run", "--parallel", 3)
-    assert (refused.code, "was begun with 1" in " ".join(refused.err.split())) == (2, True)
+    assert (refused.code, "was started with 1" in " ".join(refused.err.split())) == (2, True)
 
 
 SPEEDS = """

@@ -18,7 +18,7 @@ from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.stages import Hop, account_stage, toll_stage
 from slipstream._runtime import metrics
-from slipstream._tools.logs import add_lines
+from slipstream._tools.logs import append_lines
 
 #: milliseconds after the end of a second at which its answers become visible
 DELAY_MS = 800
@@ -47,7 +47,7 @@ class Recording:
         deliver(delivery(self._out, text=False, clock=pace), self._batch, list(hops))
         took = round((time.time() - began) * 1000)
         measured = metrics.BatchMetrics(self._batch, began, self._second, end, took, {}, 0, "recording")
-        add_lines(self._out / metrics.FILE, [asdict(measured)])
+        append_lines(self._out / metrics.FILE, [asdict(measured)])
         self._second, self._batch = end, self._batch + 1
         return self
 

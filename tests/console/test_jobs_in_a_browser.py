@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream._cuboid import declare, example_series
-from slipstream._cuboid.sources import reading
+from slipstream._cuboid.sources import cuboid_feed
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._network import files
 from slipstream._network.running.driving import drive
-from slipstream._network.running.filling import fill, network_of
+from slipstream._network.running.filling import build_network, fill
 from slipstream._network.running.run_folder import ALL, Execution
 
 STOCKS = """CREATE CUBOID stock (stock_id INT KEY, price FLOAT AST(8));
@@ -50,8 +50,8 @@ def jobs(spark: SparkSession, workspace: Path, tmp_path_factory: pytest.TempPath
     toll_run(spark, run, folder / "both", Settings(batch_seconds=60, outputs="answers and trips", text=False))
     script = declare.parse(STOCKS)
     example_series.write(folder / "ticks", 40, seed=2, files=1)
-    stocks = reading(str(folder / "ticks"), script.cuboids["stock"])
-    fill(spark, stocks, network_of(script), folder / "stocks", fragments=2)
+    stocks = cuboid_feed(str(folder / "ticks"), script.cuboids["stock"])
+    fill(spark, stocks, build_network(script), folder / "stocks", fragments=2)
     made = Execution.prepare(folder / "cars", files.loads(CARS), {"feed": folder / "city"}, train=2000)
     drive(spark, made, trains=ALL)
     return folder
@@ -85,10 +85,10 @@ def look_at(page: Page, folder: Path, expected: tuple[str, ...]) -> None:
     page.get_by_role("navigation", name="Jobs").get_by_role("button", name=folder.name).click()
     job = page.get_by_role("region", name=f"Job {folder.name}")
     expect(job.get_by_role("status")).to_have_text("Finished")
-    journal = outputs.journal(folder)
+    journal = outputs.read_journal(folder)
     expect(job.locator(".figure", has_text="batches")).to_contain_text(f"{len(journal):,}")
     expect(job.locator(".figure", has_text="tuples")).to_contain_text(f"{sum(line.tuples for line in journal):,}")
-    for name in outputs.names(folder):
+    for name in outputs.output_names(folder):
         rows = outputs.read(folder, name).num_rows
         expect(job.get_by_role("radio", name=f"{name} {rows:,}", exact=True)).to_be_visible()
     for name in expected:

@@ -137,7 +137,7 @@ def test_a_running_job_is_paused_stepped_resumed_and_stopped(page: TestClient, t
     assert page.post("/api/jobs/want", json=body).json()["state"] == "paused"
     for want, word in (("step", "1"), ("run", "run"), ("stop", "stop")):
         assert page.post("/api/jobs/want", json={"job": "cars", "want": want}).status_code == 200
-        assert job.control(tmp_path / "cars").wanted == word
+        assert job.control(tmp_path / "cars").requested == word
     assert page.post("/api/jobs/want", json={"job": "cars", "want": "dance"}).status_code == 422
 
 

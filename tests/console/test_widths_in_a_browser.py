@@ -17,7 +17,7 @@ from console.serving import served
 from slipstream._archive.files import describe
 from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._runtime import metrics
-from slipstream._tools.logs import add_lines, whole_lines
+from slipstream._tools.logs import append_lines, read_lines
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 SCREENS = {"phone": (390, 844), "tablet": (1024, 768), "desk": (1440, 900)}
@@ -111,9 +111,9 @@ def behind(tolled: Path, speed: float, seconds: float) -> None:
     """Let an engine's folder say that it ran at a speed and needed so many seconds for each batch."""
     clock = tolled / "checkpoint" / "clock.json"
     clock.write_text(json.dumps(json.loads(clock.read_text()) | {"speed": speed}))
-    measured = whole_lines(tolled / metrics.FILE)
+    measured = read_lines(tolled / metrics.FILE)
     (tolled / metrics.FILE).unlink()
-    add_lines(tolled / metrics.FILE, [line | {"commit_ms": seconds * 1000} for line in measured])
+    append_lines(tolled / metrics.FILE, [line | {"commit_ms": seconds * 1000} for line in measured])
 
 
 @pytest.mark.long

@@ -19,21 +19,21 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid import consistency, declare, example_series
 from slipstream._cuboid.fragment import Changes, Fragment
-from slipstream._cuboid.fragment_state import Keeper, as_table, no_rows
-from slipstream._cuboid.query.one_off import ask, ask_spark
-from slipstream._cuboid.query.relations import take_in
+from slipstream._cuboid.fragment_state import FragmentState, as_table, no_rows
+from slipstream._cuboid.query.one_off import run_query, run_query_in_spark
+from slipstream._cuboid.query.relations import append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import reading
+from slipstream._cuboid.sources import cuboid_feed
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR as TOLLED
 from slipstream._linear_road.state.published import CAR
-from slipstream._network.running.filling import fill, network_of
+from slipstream._network.running.filling import build_network, fill
 from slipstream._runtime import shared_arrays
 from slipstream._spark import session
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,10 +78,10 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fragment = Fragment(CAR, CARS // FRAGMENTS)
         keys = np.arange(number, CARS, FRAGMENTS, dtype=np.int64)
         for _ in range(2):
-            take_in(fragment, keys, reports(rng, keys.size), show=False)
+            append_rows(fragment, keys, reports(rng, keys.size), show=False)
         fragment.delta()
         publish.publish(out / "snapshot", "car", number, 0, fragment)
-    (out / "batches.jsonl").write_bytes(as_line({"batch": 0}))
+    (out / "batches.jsonl").write_bytes(encode_line({"batch": 0}))
     return out
 
 
@@ -105,11 +105,11 @@ def write_on(out: Path, ended: Any) -> None:
     while not ended.wait(0.5):
         for number, fragment in enumerate(fragments):
             keys = rng.integers(0, CARS // FRAGMENTS, 25_000) * FRAGMENTS + number
-            take_in(fragment, keys, reports(rng, keys.size), show=False)
+            append_rows(fragment, keys, reports(rng, keys.size), show=False)
             fragment.delta()
             publish.publish(out / "snapshot", "car", number, batch, fragment)
         with (out / "batches.jsonl").open("ab") as journal:
-            journal.write(as_line({"batch": batch}))
+            journal.write(encode_line({"batch": batch}))
         batch += 1
 
 
@@ -117,9 +117,9 @@ def scans(spark: SparkSession, snapshot: Snapshot) -> dict[str, Callable[[], Any
     fastest = "SELECT count(*), avg(speed[0]) FROM car"
     return {
         "scan of one column": lambda: snapshot["car"].scan(["time"]),
-        "count, average latest speed": lambda: ask(snapshot, fastest),
-        "by expressway": lambda: ask(snapshot, "SELECT xway, count(*), avg(speed[0]) FROM car GROUP BY xway"),
-        "count, average, a Spark task per fragment": lambda: ask_spark(spark, snapshot, fastest),
+        "count, average latest speed": lambda: run_query(snapshot, fastest),
+        "by expressway": lambda: run_query(snapshot, "SELECT xway, count(*), avg(speed[0]) FROM car GROUP BY xway"),
+        "count, average, a Spark task per fragment": lambda: run_query_in_spark(spark, snapshot, fastest),
     }
 
 
@@ -174,7 +174,7 @@ def read_now_and_then(out: Path, ended: Any) -> None:
         found = snapshot["car"].scan(["key", "time"])
         if found["key"].size:
             snapshot["car"].read(rng.choice(found["key"], 100_000), ["time", "speed"])
-            ask(snapshot, "SELECT xway, count(*), avg(speed[0]) FROM car GROUP BY xway")
+            run_query(snapshot, "SELECT xway, count(*), avg(speed[0]) FROM car GROUP BY xway")
 
 
 def test_the_stream_with_and_without_readers(spark: SparkSession, run: Run, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     schema = script.cuboids["stock"]
     query = Query.parse(script.queries["members"], script.cuboids, script.patterns)
     made = example_series.make(300_000, seed=1)
-    keeper, each = Keeper(schema), 70_000
+    keeper, each = FragmentState(schema), 70_000
     no_rows(query)  # compiled
     start = time.process_time()
     members = 0
@@ -234,8 +234,8 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     print(f"\nseven stocks in memory: {made['price'].size / cpu:,.0f} tuples a core second, {members:,} members")
     example_series.write(tmp_path / "ticks", 300_000, seed=1, files=6)
     start = time.perf_counter()
-    feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
-    done = fill(spark, replace(feed, most_files=1), network_of(script), tmp_path / "out")
+    feed = cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
+    done = fill(spark, replace(feed, most_files=1), build_network(script), tmp_path / "out")
     seconds = time.perf_counter() - start
     print(f"  from CSV through Spark, durable and published: {done['elements'] / seconds:,.0f} tuples/s; {machine()}")
 
@@ -244,7 +244,7 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
     """Keys come by and by, as vehicles do; beside it, what it takes to put all of them into an index at once."""
     keys = np.random.default_rng(3).permutation(2 * CARS).astype(np.int64)
     pauses = []
-    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.home(Path(home)):
+    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.arrays_in(Path(home)):
         accounts = Fragment(ACCOUNT)
         accounts.upsert(keys[:CARS])
         for first in range(CARS, keys.size, 5000):
@@ -262,7 +262,7 @@ def test_how_long_a_growing_fragment_keeps_its_stream_waiting(tmp_path: Path) ->
 def test_how_long_forgetting_keeps_a_stream_waiting() -> None:
     """Every second a thirtieth of all cars report, and some are replaced by others; beside it, all old ones at once."""
     each, replaced, pauses = CARS // 30, CARS // 3000, []
-    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.home(Path(home)):
+    with tempfile.TemporaryDirectory(dir=shared_arrays.root()) as home, shared_arrays.arrays_in(Path(home)):
         driving = Fragment(TOLLED)
         for second in range(300):
             group, lap = second % 30, second // 30

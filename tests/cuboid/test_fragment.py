@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._cuboid.fragment import EMPTY, Fragment, index_all
-from slipstream._cuboid.log import DeltaLog, expanded
+from slipstream._cuboid.log import DeltaLog, decompress_rows
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._errors import BadArgument, BadInput
 from slipstream._runtime import shared_arrays
@@ -79,7 +79,7 @@ def test_a_log_with_blocks_gives_the_fragment_back_and_stays_small(
             if number in restarts:
                 cars, log = again, other
         most = max((len(rows) for rows in batches), default=0) + block
-        kept = sum(len(expanded(blob, row)) for blob in store.values())
+        kept = sum(len(decompress_rows(blob, row)) for blob in store.values())
         assert restarts or kept <= (3 * len(cars) + 3 * most) * row
 
 
@@ -121,7 +121,7 @@ def test_every_key_is_found_while_the_next_index_is_prepared(
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         stack.enter_context(patch("slipstream._cuboid.fragment._LARGE", 1))
         if shared:
-            stack.enter_context(shared_arrays.home(Path(folder)))
+            stack.enter_context(shared_arrays.arrays_in(Path(folder)))
         cars, plain = Fragment(CAR), dict[int, int]()
         for number, (new, gone, moves) in enumerate(batches):
             keys = [(number * 1000 + key) * 7919 for key in range(new)]
@@ -173,8 +173,8 @@ def test_a_sweep_forgets_what_is_old_and_nothing_else(batches: list[tuple[int, i
 
 
 def test_an_area_grows_in_place_and_is_seen_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with shared_arrays.home(tmp_path):
-        area = shared_arrays.Area(np.dtype(np.int64), 1000)
+    with shared_arrays.arrays_in(tmp_path):
+        area = shared_arrays.SharedArray(np.dtype(np.int64), 1000)
         area.array[:] = 7
         before, other = area.array, pickle.loads(pickle.dumps(area))
         area.grow(5000)
@@ -207,4 +207,4 @@ def test_wrong_names_and_damaged_state_are_told() -> None:
         cars.apply(b"123")
     for blob in (b"", b"123", bytes(8) + b"456", b"\xff" * 40):
         with pytest.raises(BadInput, match="damaged"):
-            expanded(blob, 7)
+            decompress_rows(blob, 7)

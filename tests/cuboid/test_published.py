@@ -24,7 +24,7 @@ from slipstream._linear_road.tasks import publishing
 from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
 from slipstream._linear_road.tasks.stages import MATCHES, Hop, by_fragment, decode_matches
 from slipstream._runtime.store import MemoryStore
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (
@@ -79,7 +79,7 @@ class Engine:
         if commit:
             self.found += [row for hop in hops if hop.what == MATCHES for row in decode_matches(hop)[1].to_pylist()]
             with (self.out / JOURNAL).open("ab") as journal:
-                journal.write(as_line({"batch": self.batch}))
+                journal.write(encode_line({"batch": self.batch}))
         else:
             self.batch -= 1
 

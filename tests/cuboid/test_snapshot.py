@@ -21,7 +21,7 @@ from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")), key="vid")
 STOCK = Schema("STOCK", (AST("price", "f8", 3),))
@@ -56,7 +56,7 @@ class Stream:
 
     def commit(self, batch: int) -> None:
         with (self.out / "batches.jsonl").open("ab") as journal:
-            journal.write(as_line({"batch": batch}))
+            journal.write(encode_line({"batch": batch}))
 
 
 batches = st.lists(

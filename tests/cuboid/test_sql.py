@@ -19,7 +19,7 @@ from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, Rows, take_in
+from slipstream._cuboid.query.relations import Arrivals, Rows, append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.query.stream_functions import Pattern, atomic, correlation
 from slipstream._errors import BadArgument
@@ -129,7 +129,7 @@ def fragments(rows: list[tuple[int, ...]], parts: int) -> tuple[list[Fragment], 
 
 def arrive(fragment: Fragment, table: Any) -> Arrivals:
     columns = {name: table[:, place].astype(CAR.dtype[name].base) for place, name in enumerate(CAR.names, 1)}
-    shown = take_in(fragment, table[:, 0].astype(np.int64), columns, show=True)
+    shown = append_rows(fragment, table[:, 0].astype(np.int64), columns, show=True)
     assert shown is not None
     return shown
 
@@ -246,7 +246,7 @@ MISTAKES = [
     ("SELECT vid FROM car WHERE correlation(heat, up) > 1", "correlation", "pattern up has 4 elements, heat keeps 3"),
     ("SELECT vid FROM car WHERE correlation(speed) > 1", "correlation", "takes 2 arguments"),
     ("SELECT vid, count(*) FROM car", "vid", "neither grouped by nor in an aggregate"),
-    ("SELECT vid FROM car WHERE count(*) > 1", "count", "cannot stand here"),
+    ("SELECT vid FROM car WHERE count(*) > 1", "count", "is not allowed here"),
     ("SELECT vid FROM car WHERE vid", "vid", "a number, a condition is needed"),
     ("SELECT vid FROM car WHERE vid = 'x'", "'x'", "CAR holds numbers, and its key is one"),
     ("SELECT w FROM car", "w", "cannot be selected"),
@@ -254,7 +254,7 @@ MISTAKES = [
     ("SELECT DISTINCT vid FROM car", "SELECT", "DISTINCT is not part"),
     ("SELECT CASE WHEN vid = 1 THEN 2 END FROM car", "vid", "not part of Streamonas-SQL|no function"),
     ("SELECT vid FROM car WHERE", "WHERE", "missing"),
-    ("CREATE CUBOID c (a INT)", "\\)", "no attribute is the key"),
+    ("CREATE CUBOID c (a INT)", "\\)", "no key; declare one"),
     ("CREATE CUBOID c (a INT KEY, b TEXT)", "TEXT", "only the key can be"),
     ("CREATE CUBOID c (a INT KEY, b AST(0))", "0", "1 to 10,000"),
     ("CREATE CUBOID c (a DOUBLE KEY)", "KEY", "must be an integer or text"),
@@ -291,7 +291,7 @@ def test_people_add_functions() -> None:
         query = pickle.loads(pickle.dumps(Query.parse("SELECT vid, spread(speed) FROM car", {"car": CAR}).text))
         found = as_rows(Query.parse(query, {"car": CAR}).rows(Rows.of(made[0])))
         assert found == [(vid, max(car.speed) - min(car.speed)) for vid, car in plain.items()]
-        with pytest.raises(BadArgument, match="a function already"):
+        with pytest.raises(BadArgument, match="a built-in function"):
             atomic("avg")
     finally:
         stream_functions._ADDED.pop("spread")
@@ -323,7 +323,7 @@ def test_correlation_does_not_drift_nor_lose_digits() -> None:
     price = declare.parse("CREATE CUBOID s (id INT KEY, price AST(5))").cuboids["s"]
     fragment = Fragment(price)
     for part in np.split(values, 4):
-        shown = take_in(fragment, np.zeros(part.size, np.int64), {"price": part}, show=True)
+        shown = append_rows(fragment, np.zeros(part.size, np.int64), {"price": part}, show=True)
         assert shown is not None
     pattern = (9.0, 3.0, 6.0, 3.0, 9.0)
     found = correlation(shown.rings["price"], Pattern("w", pattern))

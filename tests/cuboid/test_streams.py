@@ -15,9 +15,9 @@ from cuboid.plain import members
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid import consistency, declare, example_series
-from slipstream._cuboid.query.one_off import ask, ask_spark
+from slipstream._cuboid.query.one_off import run_query, run_query_in_spark
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import reading
+from slipstream._cuboid.sources import cuboid_feed
 from slipstream._errors import BadArgument
 from slipstream._feeds.text import export_text
 from slipstream._feeds.tuples import MILE
@@ -26,8 +26,8 @@ from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.cars import FORGET_AFTER
 from slipstream._linear_road.tables import answers_frame
 from slipstream._network.planning.compiler import compile_network
-from slipstream._network.running.filling import begun, declared, fill, network_of, tuples_of
-from slipstream._network.running.run_folder import newest
+from slipstream._network.running.filling import build_network, fill, open_existing, read_run, single_cuboid
+from slipstream._network.running.run_folder import newest_tuples
 from slipstream._network.schemas import check
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory
     with (folder / "ticks" / "ticks-00002.csv").open("a") as file:
         file.write("9,,1.5\n9,3000000000000,x\n")
     script = declare.parse(STOCKS)
-    feed = replace(reading(str(folder / "ticks"), script.cuboids["stock"]), most_files=1)
-    fill(spark, feed, network_of(script), folder / "stocks", fragments=2)
+    feed = replace(cuboid_feed(str(folder / "ticks"), script.cuboids["stock"]), most_files=1)
+    fill(spark, feed, build_network(script), folder / "stocks", fragments=2)
     toll_run(spark, run, folder / "tolls", Settings(batch_seconds=100, snapshot=True, queries=CARS, text=False))
     return folder / "stocks", folder / "tolls"
 
@@ -141,7 +141,7 @@ def test_the_drivers_in_the_cluster_are_numpys(both: tuple[Path, Path], reports:
     expected = {(vid, round(r, 9)) for vid, _, r in members(speeds, (9, 3, 6, 3, 9), 0.9)}
     found = Snapshot.open(both[1]).results("drivers").to_pylist()
     assert {(row["vid"], round(row["r"], 9)) for row in found} == expected
-    (last,) = newest(both[1], "drivers", 1)
+    (last,) = newest_tuples(both[1], "drivers", 1)
     assert (last["vid"], round(last["r"], 9)) in expected, "an output as any other"
 
 
@@ -162,7 +162,7 @@ def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple
         "SELECT xway, dir, count(*) AS n, min(avg(speed)) FROM car GROUP BY xway, dir ORDER BY 1, 2",
         "SELECT vid, speed FROM car WHERE slope(speed) > 0 ORDER BY vid LIMIT 5",
     ):
-        alone, split = ask(snapshot, question), ask_spark(spark, snapshot, question)
+        alone, split = run_query(snapshot, question), run_query_in_spark(spark, snapshot, question)
         assert alone.keys() == split.keys()
         for name in alone:
             np.testing.assert_array_equal(alone[name], split[name])
@@ -177,8 +177,8 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     """New files after the end; continuous results as a DataFrame of their own; fragments by range."""
     script = declare.parse(STOCKS)
     example_series.write(tmp_path / "ticks", 40, seed=2, files=1)
-    network = network_of(script, ranges=(3, 5))
-    feed = reading(str(tmp_path / "ticks"), script.cuboids["stock"])
+    network = build_network(script, ranges=(3, 5))
+    feed = cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
     assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 40
     example_series.write(tmp_path / "more", 40, seed=3, files=1)
     (tmp_path / "more" / "ticks-00000.csv").rename(tmp_path / "ticks" / "ticks-00001.csv")
@@ -186,7 +186,7 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 80, "nothing new"
     cuboids = [Snapshot.open(tmp_path / "out", fragments=[number])["stock"] for number in range(3)]
     assert [sorted(part.scan(["key"])["key"].tolist()) for part in cuboids] == [[0, 1, 2], [3, 4], [5, 6]]
-    moves = network_of(declare.parse(STOCKS + "CREATE QUERY moves AS SELECT stock_id, delta(price) AS d FROM stock"))
+    moves = build_network(declare.parse(STOCKS + "CREATE QUERY moves AS SELECT stock_id, delta(price) AS d FROM stock"))
     columns = "time bigint, stock_id bigint, price double"
     rows = spark.readStream.schema(columns).option("header", True).csv(str(tmp_path / "ticks"))
     found = compile_network(check(moves, spark), {"stream": rows}, parallel=2).output("moves").select("stock_id", "d")
@@ -203,8 +203,8 @@ def test_a_run_fills_a_cuboid(spark: SparkSession, run: Run, reports: list[dict[
         "CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(4), pos INT);"
         "CREATE QUERY stopped AS SELECT vid, pos FROM car WHERE max(speed) = 0"
     )
-    tuples = tuples_of(str(run.path), declared(script)[1], {"speed": "spd"})
-    done = fill(spark, tuples, network_of(script), tmp_path / "out", fragments=2)
+    tuples = read_run(str(run.path), single_cuboid(script)[1], {"speed": "spd"})
+    done = fill(spark, tuples, build_network(script), tmp_path / "out", fragments=2)
     assert (done["rows"], done["rejected"], done["elements"]) == (len(reports), 0, len(reports))
     past: dict[int, deque[int]] = {}
     stopped = []
@@ -217,7 +217,7 @@ def test_a_run_fills_a_cuboid(spark: SparkSession, run: Run, reports: list[dict[
     assert {vid: cars[vid].speed[:] for vid in past} == {vid: list(mine) for vid, mine in past.items()}
     found = outputs.read(tmp_path / "out", "stopped").to_pylist()
     assert sorted((row["vid"], row["pos"]) for row in found) == sorted(stopped)
-    assert fill(spark, tuples, network_of(script), tmp_path / "out", fragments=2) == done, "nothing new"
+    assert fill(spark, tuples, build_network(script), tmp_path / "out", fragments=2) == done, "nothing new"
 
 
 def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: tuple[Path, Path], run: Run) -> None:
@@ -237,5 +237,5 @@ def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: 
 
 
 def start_filling(source: Path, script: declare.Script, out: Path) -> None:
-    reading(str(source), declared(script)[1])
-    begun(out, network_of(script))
+    cuboid_feed(str(source), single_cuboid(script)[1])
+    open_existing(out, build_network(script))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles.linear_road import parse as plain_parse
 from slipstream._errors import BadInput
 from slipstream._feeds import trains
-from slipstream._feeds.parse import PARSERS, lines, parse_json, parse_text, parse_trains
+from slipstream._feeds.parse import PARSERS, format_lines, parse_json, parse_text, parse_trains
 from slipstream._feeds.tuples import FIELDS
 
 numbers = st.one_of(
@@ -35,7 +35,7 @@ def test_text_is_judged_like_the_oracle_judges_it(feed: list[str]) -> None:
     judged = [(line.rstrip("\r"), *plain_parse(line.rstrip("\r"))) for line in feed]
     assert [(line.decode(), reason) for line, reason in parsed.rejects] == [(t, r) for t, _, r in judged if r]
     accepted = [",".join(map(str, tup)) for _, tup, _ in judged if tup]
-    assert [line.decode() for line in lines(parsed.tuples)] == accepted
+    assert [line.decode() for line in format_lines(parsed.tuples)] == accepted
 
 
 @given(st.lists(good, max_size=20))
@@ -44,11 +44,11 @@ def test_json_and_trains_carry_what_text_carries(feed: list[str]) -> None:
     rows = [dict(zip(FIELDS, map(int, line.split(",")), strict=True)) for line in feed]
     from_json = parse_json("\n".join(map(json.dumps, rows)).encode())
     assert not from_json.rejects
-    assert lines(from_json.tuples) == lines(from_text)
+    assert format_lines(from_json.tuples) == format_lines(from_text)
     framed = b""
     for second in np.unique(from_text["time"]):
         framed += trains.frame({name: column[from_text["time"] == second] for name, column in from_text.items()})
-    assert sorted(lines(parse_trains(framed).tuples)) == sorted(lines(from_text))
+    assert sorted(format_lines(parse_trains(framed).tuples)) == sorted(format_lines(from_text))
 
 
 @given(st.binary(max_size=60))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from slipstream._errors import BadInput
 from slipstream._feeds import text as text_module
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import complain, export_text, import_text
+from slipstream._feeds.text import describe_error, export_text, import_text
 
 LINE = b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 
@@ -92,7 +92,7 @@ def test_leading_zeros_and_windows_line_ends_are_read_and_written_plainly(tmp_pa
         (LINE + LINE.replace(b"107", b"+7"), r"line 2: field 3 \(vid\) is '\+7'"),
         (LINE + LINE.replace(b"107", b""), r"line 2: field 3 \(vid\) is ''"),
         (LINE + LINE.replace(b"107", b"1e3"), r"line 2: field 3 \(vid\) is '1e3'"),
-        (LINE + LINE.replace(b"107", b"3000000000"), "line 2: .*more than 32 bits hold"),
+        (LINE + LINE.replace(b"107", b"3000000000"), "line 2: .*exceeds 32 bits"),
         (b"\xef\xbb\xbf" + LINE, r"line 1: field 1 \(type\)"),
         (LINE.replace(b"\n", b"\r") * 2, "line 1: 29 fields"),
         (b"\x00\xff" * 50, "line 1: 1 field,"),
@@ -144,5 +144,5 @@ def test_a_multiplied_run_is_exported_with_shifted_numbers(tmp_path: Path) -> No
 
 
 def test_complaints_name_the_field() -> None:
-    assert complain(LINE.strip()) == ""
-    assert "field 15 (day)" in complain(LINE.strip()[:-2] + b"?")
+    assert describe_error(LINE.strip()) == ""
+    assert "field 15 (day)" in describe_error(LINE.strip()[:-2] + b"?")

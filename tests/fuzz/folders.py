@@ -15,13 +15,13 @@ from fuzz.lines import ROWS, _text
 from slipstream._berlinmod.dataset import Dataset, write_manifest
 from slipstream._berlinmod.dataset import DatasetManifest as DataManifest
 from slipstream._cuboid.fragment import Fragment
-from slipstream._cuboid.log import expanded, squeezed
+from slipstream._cuboid.log import compress_rows, decompress_rows
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.history import History, Index, check_of
-from slipstream._feeds.intake import closing, parcel
+from slipstream._feeds.history import History, Index, digest_file
+from slipstream._feeds.intake import end_lanes, make_parcel
 from slipstream._feeds.parse import parse_text
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
@@ -53,7 +53,7 @@ class Runs:
         np.save(array, np.zeros((self.run.manifest.vid_stride, 69), np.uint16))
         self.array = array.read_bytes()
         xways = tuple(e.xway for e in self.run.manifest.expressways)
-        checks = {"arrays/tolls.npy": check_of(array)}
+        checks = {"arrays/tolls.npy": digest_file(array)}
         index = Index(1, xways, self.run.manifest.vid_stride, 2, {"tolls": 3}, checks)
         self.index = index.to_json().encode()
         (history / "history.json").write_bytes(self.index)
@@ -75,7 +75,7 @@ class Runs:
         manifest.to_json()
         sum(run.manifest.counts.values())
         for stored in range(run.stored):
-            run.shifted(run.minute(stored, 0), 1 if run.copies > 1 else 0)
+            run.shift(run.minute(stored, 0), 1 if run.copies > 1 else 0)
         return ACCEPTED
 
     def with_tuples(self, data: bytes) -> str:
@@ -142,9 +142,9 @@ class Engine:
         files.write_image(self._out / "0.image", fragment)
         files.write_delta(self._out / "0.delta", [np.zeros(2, CAR.dtype).tobytes()], np.array([5], np.int64))
         self.image, self.delta = ((self._out / name).read_bytes() for name in ("0.image", "0.delta"))
-        self.rows = squeezed(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
+        self.rows = compress_rows(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
         intake, store = Intake(60), MemoryStore()
-        intake.take([parcel(parse_text(_text(ROWS)).tuples)])
+        intake.take([make_parcel(parse_text(_text(ROWS)).tuples)])
         intake.save(store)
         self.intake = store[0]
         self.pending = store[1]
@@ -212,7 +212,7 @@ class Engine:
     def with_rows(self, data: bytes) -> str:
         """Rows in the state store."""
         fragment = Fragment(CAR)
-        fragment.apply(expanded(data, CAR.dtype.itemsize))
+        fragment.apply(decompress_rows(data, CAR.dtype.itemsize))
         return ACCEPTED
 
     def with_intake(self, data: bytes) -> str:
@@ -225,7 +225,7 @@ class Engine:
 
     def _with_entries(self, entries: dict[int, bytes]) -> str:
         intake = Intake.load(60, 5_000, MemoryStore(entries))
-        intake.take([parcel(parse_text(_text(ROWS)).tuples), closing()])
+        intake.take([make_parcel(parse_text(_text(ROWS)).tuples), end_lanes()])
         intake.release()
         return ACCEPTED
 
@@ -257,7 +257,7 @@ class Jobs:
         """The journal: batches in order, or damaged."""
         (self._out / outputs.JOURNAL).write_bytes(data)
         try:
-            found = outputs.journal(self._out)
+            found = outputs.read_journal(self._out)
             assert [batch.batch for batch in found] == list(range(len(found)))
             assert all(type(rows) is int for batch in found for rows in batch.outputs.values())
             last = outputs.last_batch(self._out)
@@ -270,7 +270,7 @@ class Jobs:
         """The log of a table: what is accepted can be read."""
         self._log.write_bytes(data)
         assert outputs.read(self._out, "found").num_rows <= 6
-        outputs.newest(self._out, "found", 3)
+        outputs.read_newest(self._out, "found", 3)
         return ACCEPTED
 
 

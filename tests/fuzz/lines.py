@@ -17,7 +17,7 @@ import numpy as np
 
 from fuzz.campaign import ACCEPTED, REJECTED, Reader
 from slipstream._feeds import trains
-from slipstream._feeds.intake import closing, parcel
+from slipstream._feeds.intake import end_lanes, make_parcel
 from slipstream._feeds.parse import PARSERS, Parsed
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import export_text, import_text
@@ -87,7 +87,7 @@ def _judged(parsed: Parsed, expected: list[tuple[int, ...]], lines: int) -> str:
     assert len(accepted) + len(parsed.rejects) == lines, f"{lines} in, {len(accepted)} and {len(parsed.rejects)} out"
     assert all(reason for _, reason in parsed.rejects), "a reject without a reason"
     intake = Intake(60)
-    rejects = intake.take([parcel(parsed.tuples), closing()])
+    rejects = intake.take([make_parcel(parsed.tuples), end_lanes()])
     out, arrived, more = intake.release()
     assert len(arrived) == len(_rows(out)), "a tuple without its arrival"
     assert set(_rows(out)) <= set(accepted), "the intake made a tuple up"
@@ -189,7 +189,7 @@ def _present_twice(run: Run) -> None:
         for minute in run.minutes:
             table = run.minute(stored, minute)
             for name in ("vid", "xway", "qid"):
-                before, after = (t.column(name).to_numpy().astype(np.int64) for t in (table, twice.shifted(table, 1)))
+                before, after = (t.column(name).to_numpy().astype(np.int64) for t in (table, twice.shift(table, 1)))
                 assert (after >= before).all(), f"{name} wrapped around"
 
 

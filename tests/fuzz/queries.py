@@ -16,14 +16,14 @@ from fuzz.campaign import ACCEPTED, Reader
 from slipstream._cli.common.functions import load_functions
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import Fragment
-from slipstream._cuboid.query.relations import Rows, take_in
+from slipstream._cuboid.query.relations import Rows, append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._errors import BadInput
 from slipstream._network import files, functions, schemas
 from slipstream._network.algebra import Aggregate, Builder, Order
 from slipstream._network.running.recordings import read_table
 from slipstream._network.sql import expressions
-from slipstream._sql.allowed import FUNCTIONS, called
+from slipstream._sql.allowed import FUNCTIONS, called_functions
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = {"sid": "integer", "time": "integer", "pos": "float", "name": "text", "armed": "boolean"}
@@ -98,11 +98,11 @@ def read_expression(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     names = {name for _, name in expressions.columns(text)}
     own = functions.scalars()
-    assert called(text) <= FUNCTIONS | own, "a function that is not listed"
-    assert expressions.calls(text) <= own
+    assert called_functions(text) <= FUNCTIONS | own, "a function that is not listed"
+    assert expressions.user_calls(text) <= own
     assert set(expressions.mentions(text)) == names
     expressions.equalities(text)
-    expressions.renamed(text, lambda _, name: f"x_{name}")
+    expressions.rename_columns(text, lambda _, name: f"x_{name}")
     expressions.is_column(text)
     return ACCEPTED
 
@@ -110,9 +110,9 @@ def read_expression(data: bytes) -> str:
 def read_call(data: bytes) -> str:
     """A window function in a box: what its arguments call is listed, whatever it is called itself."""
     text = data.decode("utf-8", "replace")
-    call = expressions.call(text)
+    call = expressions.parse_call(text)
     for argument in call.arguments:
-        assert called(argument) <= FUNCTIONS | functions.scalars(), "a function that is not listed"
+        assert called_functions(argument) <= FUNCTIONS | functions.scalars(), "a function that is not listed"
     return ACCEPTED
 
 
@@ -136,7 +136,7 @@ def _cars() -> tuple[declare.Script, Fragment]:
     keys = np.array([1, 2, 3, 1, 2, 1], np.int64)
     values = np.arange(6)
     columns = {name: values.astype(script.cuboids["car"].dtype[name].base) for name in ("speed", "heat", "lane", "pos")}
-    take_in(fragment, keys, columns, show=False)
+    append_rows(fragment, keys, columns, show=False)
     return script, fragment
 
 

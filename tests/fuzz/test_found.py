@@ -213,7 +213,7 @@ def test_an_image_whose_index_leads_nowhere_is_refused(readers: dict[str, Reader
 def test_a_run_whose_numbers_do_not_fit_twice_cannot_be_multiplied(tmp_path: Path) -> None:
     (tmp_path / "feed.dat").write_text(f"2,1,{2**31 - 1},-1,-1,-1,-1,-1,-1,1,-1,-1,-1,-1,-1\n")
     run = import_text(tmp_path / "feed.dat", tmp_path / "run")
-    with pytest.raises(BadArgument, match="vehicles would be above 32 bits"):
+    with pytest.raises(BadArgument, match="vehicles would exceed 32 bits"):
         run.multiplied(2)
 
 
@@ -224,7 +224,7 @@ def test_a_footer_that_was_changed_is_refused_before_it_is_read(tmp_path: Path) 
     whole = bytearray(file.read_bytes())
     whole[-60] ^= 1
     file.write_bytes(whole)
-    with pytest.raises(BadInput, match="missing or cut short"):
+    with pytest.raises(BadInput, match="missing or truncated"):
         type(run).open(run.path)
 
 
@@ -254,7 +254,7 @@ def test_a_journal_that_lost_batches_is_refused(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(BadInput, match="4 were committed"):
         check_journal(tmp_path)
-    with pytest.raises(BadInput, match="before 4"):
+    with pytest.raises(BadInput, match="but batch 4 follows"):
         deliver(delivery(tmp_path), 4)
     (tmp_path / JOURNAL).write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
     with pytest.raises(BadInput, match="line 1 is batch 1"):
@@ -263,12 +263,12 @@ def test_a_journal_that_lost_batches_is_refused(tmp_path: Path) -> None:
 
 def test_a_text_file_shorter_than_what_was_committed_is_not_filled_up(tmp_path: Path) -> None:
     (tmp_path / "output.csv").write_bytes(b"0,1\n")
-    with pytest.raises(BadInput, match="4 bytes, 9 were committed"):
+    with pytest.raises(BadInput, match="4 bytes, but 9 were committed"):
         append(tmp_path / "output.csv", 9, [b"x"])
 
 
 def test_a_text_file_cut_short_after_the_end_of_a_run_is_refused(tmp_path: Path) -> None:
     """Nothing is appended any more, so only a look at the start tells."""
     (tmp_path / "output.csv").write_bytes(b"0,1\n")
-    with pytest.raises(BadInput, match="4 bytes, 9 were committed"):
+    with pytest.raises(BadInput, match="4 bytes, but 9 were committed"):
         check_texts(tmp_path, Detail(newest=1, text_bytes=9))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument
-from slipstream._io.chunks import as_stream
+from slipstream._io.chunks import to_arrow_stream
 from slipstream._io.formats.decoding import Decoding, parse_columns
 from slipstream._io.kafka import read_settings
 
@@ -120,7 +120,9 @@ def test_tables(tmp_path: Any) -> None:
     table = pa.table({"id": ["a"], "n": pa.array([1], pa.int16())})
     other = pa.table({"id": ["a"]})
     schema = {"id": "text", "n": "integer"}
-    found = Decoding("arrow", schema).decode(as_stream(table) + as_stream(other) + as_stream(table) + b"junk")
+    found = Decoding("arrow", schema).decode(
+        to_arrow_stream(table) + to_arrow_stream(other) + to_arrow_stream(table) + b"junk"
+    )
     assert found.tuples.to_pylist() == 2 * [{"id": "a", "n": 1}]
     assert found.rejects["reason"].to_pylist() == ["arrow", "arrow"]
     pq.write_table(table, tmp_path / "t.parquet")

@@ -23,8 +23,8 @@ from delivering import JOB, SCHEMAS, rows_of
 from services import service
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io.outputs import text
-from slipstream._io.outputs.destinations import check_brokers, check_columns, check_free, check_inside, parse
-from slipstream._io.outputs.json_lines import json_lines
+from slipstream._io.outputs.destinations import check_brokers, check_columns, check_inside, check_unused, parse
+from slipstream._io.outputs.json_lines import to_json_lines
 from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 BATCHES = 4
@@ -64,7 +64,7 @@ def test_a_text_file_that_lost_committed_rows_is_refused(tmp_path: Path) -> None
     to = {"alerts": ["text:alerts.csv"]}
     delivering.deliver(tmp_path, BATCHES, to)
     (tmp_path / "alerts.csv").write_text("")
-    with pytest.raises(BadInput, match=r"0 bytes, [0-9]+ were committed"):
+    with pytest.raises(BadInput, match=r"0 bytes, but [0-9]+ were committed"):
         delivering.deliver(tmp_path, BATCHES, to)
 
 
@@ -175,24 +175,24 @@ def test_text_keeps_its_place_and_a_network_file_cannot_write_elsewhere(tmp_path
 def test_files_that_are_there_or_wanted_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "full.csv").write_text("something")
     for to, message in (
-        ({"a": ["text:full.csv"]}, "exists already"),
-        ({"a": ["text:new.csv"], "b": ["text:new.csv"]}, "gets the outputs a and b"),
+        ({"a": ["text:full.csv"]}, "already exists"),
+        ({"a": ["text:new.csv"], "b": ["text:new.csv"]}, "used for both outputs a and b"),
         ({"a": [f"text:{tmp_path}/nowhere/new.csv"]}, "no such folder"),
     ):
         with pytest.raises(BadArgument, match=message):
-            check_free(tmp_path, to)
-    check_free(tmp_path, {"a": ["text:new.csv"], "b": ["console"]})
+            check_unused(tmp_path, to)
+    check_unused(tmp_path, {"a": ["text:new.csv"], "b": ["console"]})
 
 
 def test_a_broker_that_is_not_there_is_reported_before_anything_runs() -> None:
-    with pytest.raises(Unavailable, match="no broker answers"):
+    with pytest.raises(Unavailable, match="cannot reach a broker"):
         check_brokers({"a": ["kafka:127.0.0.1:1/alerts"]})
 
 
 def test_csv_has_no_place_for_nested_columns() -> None:
     schemas = {**SCHEMAS, "trips": pa.schema([("Trip", pa.list_(pa.int64()))])}
     check_columns({"alerts": ["text:a.csv"], "trips": ["console"]}, schemas)
-    with pytest.raises(BadArgument, match=r"no place for trips\.Trip"):
+    with pytest.raises(BadArgument, match=r"cannot represent trips\.Trip"):
         check_columns({"trips": ["text:a.csv"]}, schemas)
 
 
@@ -201,7 +201,7 @@ def test_the_key_of_a_topic_is_a_column() -> None:
     check_columns({"alerts": ["kafka:127.0.0.1:1/alerts?key=id", "kafka:127.0.0.1:1/alerts?key=id,speed"]}, schemas)
     with pytest.raises(BadArgument, match="alerts has no column 'car'"):
         check_columns({"alerts": ["kafka:127.0.0.1:1/alerts?key=car"]}, schemas)
-    with pytest.raises(BadArgument, match="which column is the key"):
+    with pytest.raises(BadArgument, match="no column is given for the key"):
         parse("kafka:127.0.0.1:1/alerts?key=")
 
 
@@ -224,15 +224,15 @@ def test_the_key_of_a_topic_is_a_column() -> None:
 )
 def test_json_lines_say_what_the_rows_do(rows: list[dict[str, Any]]) -> None:
     types = {"i": pa.int64(), "f": pa.float64(), "b": pa.bool_(), "t": pa.string(), "n": pa.list_(pa.int64())}
-    found = json_lines(pa.Table.from_pylist(rows, pa.schema(list(types.items()))))
+    found = to_json_lines(pa.Table.from_pylist(rows, pa.schema(list(types.items()))))
     assert not any(b"\n" in line for line in found)
     assert [json.loads(line) for line in found] == rows
 
 
 def test_numbers_that_json_lacks_are_null() -> None:
-    assert json_lines(pa.table({"f": [float("inf"), float("nan")]})) == [b'{"f": null}'] * 2
+    assert to_json_lines(pa.table({"f": [float("inf"), float("nan")]})) == [b'{"f": null}'] * 2
 
 
 def test_csv_has_its_header_once() -> None:
     rows = pa.table({"id": [1], "road": ["a,b"]})
-    assert text.csv_of(rows, header=True) + text.csv_of(rows, header=False) == b'"id","road"\n1,"a,b"\n1,"a,b"\n'
+    assert text.to_csv(rows, header=True) + text.to_csv(rows, header=False) == b'"id","road"\n1,"a,b"\n1,"a,b"\n'

@@ -35,12 +35,12 @@ from services import service
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.trains import frame
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.chunks import CHUNK, ChunkReader, from_stream
+from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
 from slipstream._io.formats.encodings import MESSAGES
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import topic as topics
-from slipstream._io.reports import has_text_ids, reading
-from slipstream._io.sources import Definition, Feed, feed_of
+from slipstream._io.reports import has_text_ids, report_feed
+from slipstream._io.sources import Definition, Feed, make_feed
 
 #: ten vehicles that report for four minutes, and ask for their balances
 ROWS = [
@@ -211,9 +211,9 @@ class Given:
         if tolled:
             untyped = self.kind in ("socket", "topic") and self.encoding not in MESSAGES
             columns = {"vid": "vid:text"} if self.named and untyped else {}
-            return reading(self.where, self.encoding, columns=columns, **more)
+            return report_feed(self.where, self.encoding, columns=columns, **more)
         schema = {**SCHEMA, "vid": "text"} if self.named else SCHEMA
-        return feed_of(self.where, schema, encoding=self.encoding, **more)
+        return make_feed(self.where, schema, encoding=self.encoding, **more)
 
     def read(self, feed: Feed, packing: Any = None) -> list[list[Any]]:
         """The rows that the tasks of each batch give to Spark."""
@@ -255,7 +255,7 @@ def check_tuples(given: Given) -> None:
     """The tuples are those that were sent: ``network run`` and ``cuboid run`` read alike."""
     feed = given.feed(tolled=False)
     rows = [row for batch in given.read(feed) for row in batch]
-    found = [one for row in rows if row.what == CHUNK for one in from_stream(row.chunk).to_pylist()]
+    found = [one for row in rows if row.what == CHUNK for one in from_arrow_stream(row.chunk).to_pylist()]
     assert found == [{name: row[name] for name in SCHEMA} for row in given.rows]
 
 
@@ -305,7 +305,7 @@ def test_a_socket_carries_lines_and_trains(encoding: str, tmp_path: Path) -> Non
     (tmp_path / "schema").write_bytes(avsc(False).encode() if encoding == "avro" else proto(False)[0])
     definition = Definition(tmp_path / "schema") if encoding == "protobuf" else None
     with pytest.raises(BadArgument, match=f"a socket cannot carry {encoding}"):
-        feed_of("tcp:127.0.0.1:1", SCHEMA, encoding=encoding, definition=definition)
+        make_feed("tcp:127.0.0.1:1", SCHEMA, encoding=encoding, definition=definition)
 
 
 def test_ids_that_look_like_numbers_are_numbers_unless_told_otherwise(tmp_path: Path) -> None:
@@ -318,12 +318,13 @@ def test_ids_that_look_like_numbers_are_numbers_unless_told_otherwise(tmp_path: 
         ("e.json", "not JSON\n", False),
     ]:
         (tmp_path / name).write_text(lines)
-        assert has_text_ids(reading(str(tmp_path / name), name[2:], columns={"time": "time"})) == text, name
-    assert has_text_ids(reading(str(tmp_path / "a.csv"), "csv", columns={"vid": "vid:text"}))
+        assert has_text_ids(report_feed(str(tmp_path / name), name[2:], columns={"time": "time"})) == text, name
+    assert has_text_ids(report_feed(str(tmp_path / "a.csv"), "csv", columns={"vid": "vid:text"}))
 
 
 @pytest.mark.parametrize(
-    ("marks", "message"), [(None, "the topic is gone"), ({0: (0, 3)}, "ends before message 3, 7 were read")]
+    ("marks", "message"),
+    [(None, "the topic no longer exists"), ({0: (0, 3)}, "ends before message 3, but 7 were read")],
 )
 def test_a_topic_that_disappears_or_is_made_anew_stops_the_job(
     marks: topics.Marks | None, message: str, monkeypatch: pytest.MonkeyPatch
@@ -332,7 +333,7 @@ def test_a_topic_that_disappears_or_is_made_anew_stops_the_job(
     reader = topics.TopicReader(topics.Subscription(Topic("127.0.0.1:1", "cars"), True, "json"))
     monkeypatch.setattr(topics, "watermarks", lambda _: marks)
     with pytest.raises(BadInput, match=message):
-        reader.reach({"openings": 0, "ended": False, "at": {"0": 7}, "behind": []})
+        reader.next_offset({"openings": 0, "ended": False, "at": {"0": 7}, "behind": []})
 
 
 @pytest.mark.long
@@ -352,5 +353,5 @@ def test_a_topic_that_is_deleted_stops_the_job(broker: str) -> None:
         for _ in range(200):
             place = reader.latestOffset(place, None)
 
-    with pytest.raises(BadInput, match="the topic is gone"):
+    with pytest.raises(BadInput, match="the topic no longer exists"):
         read_on()

@@ -77,7 +77,7 @@ def test_tasks_read_every_line_once_and_know_their_order(
         reader = LineReader(Lines(str(folder), follow=False, tasks=tasks))
         start = reader.initialOffset()
         end = reader.latestOffset(start, None)
-        parts = [list(reader.chunks(part)) for part in reader.pieces(start, end)]  # type: ignore[arg-type]
+        parts = [list(reader.read_chunks(part)) for part in reader.plan_tasks(start, end)]  # type: ignore[arg-type]
     assert len(parts) <= max(tasks, 1)
     chunks = sorted(chunk for part in parts for chunk in part if chunk.what == CHUNK)
     assert b"".join(chunk.data for chunk in chunks).decode() == "".join(
@@ -96,7 +96,7 @@ def test_a_file_that_would_never_be_read_is_told(tmp_path: Path) -> None:
     assert reader.latestOffset(offset, None) == offset, "what has been read may be removed"
     (tmp_path / "b").write_text("1\n")
     (tmp_path / "a").write_text("0\n")
-    with pytest.raises(BadInput, match="/a: came when c had been read"):
+    with pytest.raises(BadInput, match="/a: arrived after c had been read"):
         reader.latestOffset(offset, None)
 
 

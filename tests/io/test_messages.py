@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from registry_server import Server, registry
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.formats.decoding import Decoding
-from slipstream._io.formats.messages import framed, read_definition
-from slipstream._io.formats.registry import Registry, wrapped
-from slipstream._io.sources import Definition, Feed, feed_of
+from slipstream._io.formats.messages import frame_messages, read_definition
+from slipstream._io.formats.registry import Registry, wrap
+from slipstream._io.sources import Definition, Feed, make_feed
 
 CAR = {"id": "text", "time": "integer", "speed": "float", "moving": "boolean"}
 AVSC = {
@@ -118,18 +118,18 @@ def avro_messages() -> Decoding:
 def test_avro_and_protobuf_say_what_json_says(rows: list[dict[str, Any]]) -> None:
     expected = plainly(rows)
     by_avro = Decoding("avro", CAR, COLUMNS, definition=json.dumps(AVSC), framed=True)
-    assert by_avro.decode(framed(map(avro, rows))).tuples.to_pylist() == expected
+    assert by_avro.decode(frame_messages(map(avro, rows))).tuples.to_pylist() == expected
     by_protobuf = Decoding("protobuf", CAR, COLUMNS, definition=DESCRIPTORS, framed=True)
-    assert by_protobuf.decode(framed(map(protobuf, rows))).tuples.to_pylist() == expected
+    assert by_protobuf.decode(frame_messages(map(protobuf, rows))).tuples.to_pylist() == expected
     at = replace(by_protobuf, columns={"time": "at:ms"}, message="city.Car")
-    assert at.decode(framed(map(protobuf, rows))).tuples.to_pylist() == expected
+    assert at.decode(frame_messages(map(protobuf, rows))).tuples.to_pylist() == expected
 
 
 @given(rows=cars, noise=st.lists(st.binary(max_size=30), max_size=3))
 def test_every_message_is_a_tuple_or_a_reject(rows: list[dict[str, Any]], noise: list[bytes]) -> None:
     for encoding, encode, text in (("avro", avro, json.dumps(AVSC)), ("protobuf", protobuf, DESCRIPTORS)):
         given_ = [*map(encode, rows), *noise]
-        found = Decoding(encoding, CAR, COLUMNS, definition=text, framed=True).decode(framed(given_))
+        found = Decoding(encoding, CAR, COLUMNS, definition=text, framed=True).decode(frame_messages(given_))
         assert found.tuples.num_rows + found.rejects.num_rows == len(given_)
         assert found.tuples.num_rows >= len(rows)
 
@@ -140,7 +140,7 @@ ROWS = [{"id": "a", "ts": 1500, "speed": None, "moving": True}, {"id": "b", "ts"
 def test_files_of_avro_and_protobuf(tmp_path: Path) -> None:
     with (tmp_path / "cars.avro").open("wb") as out:
         fastavro.writer(out, fastavro.parse_schema(AVSC), [{**row, "extra": []} for row in ROWS], codec="deflate")
-    feed = feed_of(str(tmp_path / "cars.avro"), CAR, columns=COLUMNS)
+    feed = make_feed(str(tmp_path / "cars.avro"), CAR, columns=COLUMNS)
     assert feed.decoding is not None
     data = (tmp_path / "cars.avro").read_bytes()
     assert feed.decoding.decode(data).tuples.to_pylist() == plainly(ROWS)
@@ -150,7 +150,7 @@ def test_files_of_avro_and_protobuf(tmp_path: Path) -> None:
     messages = [protobuf(row) for row in ROWS]
     (tmp_path / "cars.pb").write_bytes(b"".join(bytes([len(message)]) + message for message in messages))
     named = Definition(Path(f"{tmp_path / 'cars.desc'}:city.Car"))
-    feed = feed_of(str(tmp_path / "cars.pb"), CAR, columns=COLUMNS, definition=named)
+    feed = make_feed(str(tmp_path / "cars.pb"), CAR, columns=COLUMNS, definition=named)
     assert feed.decoding is not None
     data = (tmp_path / "cars.pb").read_bytes()
     assert feed.decoding.decode(data).tuples.to_pylist() == plainly(ROWS)
@@ -173,10 +173,10 @@ def test_messages_name_their_schema_which_is_fetched_once(server: Server) -> Non
     server.register("cars", 6, "AVRO", json.dumps(older))
     old = io.BytesIO()
     fastavro.schemaless_writer(old, fastavro.parse_schema(older), {**ROWS[0], "extra": []})
-    messages = [wrapped(7, avro(row)) for row in ROWS] + [wrapped(6, old.getvalue()), wrapped(9, b"?"), avro(ROWS[0])]
+    messages = [wrap(7, avro(row)) for row in ROWS] + [wrap(6, old.getvalue()), wrap(9, b"?"), avro(ROWS[0])]
     how = reading(server, "avro")
     for _ in range(2):
-        found = how.decode(framed(messages))
+        found = how.decode(frame_messages(messages))
         assert found.tuples.to_pylist() == plainly([*ROWS, ROWS[0]])
         assert found.rejects["reason"].to_pylist() == ["schema:9", "avro"]
     paths = [path.partition("?")[0] for path, _ in server.asked]
@@ -185,10 +185,10 @@ def test_messages_name_their_schema_which_is_fetched_once(server: Server) -> Non
 
 def test_a_registry_of_protobuf_says_which_message_of_its_file(server: Server) -> None:
     server.register("cars", 3, "PROTOBUF", base64.b64encode(proto_file().SerializeToString()).decode())
-    first = wrapped(3, b"\0" + protobuf(ROWS[1]))
+    first = wrap(3, b"\0" + protobuf(ROWS[1]))
     plate = CarMessage.DESCRIPTOR.nested_types_by_name["Plate"]
-    second = wrapped(3, bytes([4, 0, 0]) + message_factory.GetMessageClass(plate)(id="p").SerializeToString())
-    found = reading(server, "protobuf").decode(framed([first, second]))
+    second = wrap(3, bytes([4, 0, 0]) + message_factory.GetMessageClass(plate)(id="p").SerializeToString())
+    found = reading(server, "protobuf").decode(frame_messages([first, second]))
     expected = [*plainly([ROWS[1]]), {"id": "p", "time": None, "speed": None, "moving": None}]
     assert found.tuples.to_pylist() == expected
 
@@ -197,28 +197,28 @@ def test_a_password_reaches_the_registry_and_no_file(server: Server) -> None:
     server.register("cars", 7, "AVRO", json.dumps(AVSC))
     server.password = "Basic " + base64.b64encode(b"me:secret").decode()
     with pytest.raises(Unavailable, match="401"):
-        reading(server, "avro").decode(framed([wrapped(7, avro(ROWS[0]))]))
+        reading(server, "avro").decode(frame_messages([wrap(7, avro(ROWS[0]))]))
     feed = Feed("kafka:h:1/cars", "avro", decoding=reading(server, "avro"))
-    feed = feed.reached_with([("schema.registry.basic.auth.user.info", "me:secret"), ("sasl.password", "secret")])
+    feed = feed.with_settings([("schema.registry.basic.auth.user.info", "me:secret"), ("sasl.password", "secret")])
     assert feed.settings == (("sasl.password", "secret"),)
     assert feed.decoding is not None
-    assert feed.decoding.decode(framed([wrapped(7, avro(ROWS[0]))])).tuples.num_rows == 1
+    assert feed.decoding.decode(frame_messages([wrap(7, avro(ROWS[0]))])).tuples.num_rows == 1
     assert "secret" not in json.dumps(feed.to_dict())
     stored = json.loads(json.dumps(feed.to_dict()))
-    assert Feed.from_dict(stored).to_dict() == Feed.from_dict(stored).reached_with(()).to_dict()
+    assert Feed.from_dict(stored).to_dict() == Feed.from_dict(stored).with_settings(()).to_dict()
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda f: feed_of("cars.json", CAR, encoding="json", definition=Definition(f)), "needs no schema"),
-        (lambda f: feed_of("kafka:h:1/cars", CAR, encoding="avro"), "which schema"),
-        (lambda f: feed_of("cars.pb", CAR, definition=Definition(None, "http://r")), "goes with a topic"),
-        (lambda f: feed_of("cars.pb", CAR, definition=Definition(f)), "descriptors"),
-        (lambda f: feed_of("cars.pb", CAR, definition=Definition(f / "x")), "no such file"),
-        (lambda f: feed_of("tcp:h:1", CAR, encoding="protobuf", definition=Definition(f)), "descriptors"),
+        (lambda f: make_feed("cars.json", CAR, encoding="json", definition=Definition(f)), "needs no schema"),
+        (lambda f: make_feed("kafka:h:1/cars", CAR, encoding="avro"), "no schema is given"),
+        (lambda f: make_feed("cars.pb", CAR, definition=Definition(None, "http://r")), "requires a topic"),
+        (lambda f: make_feed("cars.pb", CAR, definition=Definition(f)), "descriptors"),
+        (lambda f: make_feed("cars.pb", CAR, definition=Definition(f / "x")), "no such file"),
+        (lambda f: make_feed("tcp:h:1", CAR, encoding="protobuf", definition=Definition(f)), "descriptors"),
         (lambda f: read_definition("avro", f), "not an Avro schema"),
-        (lambda f: Registry("http://me:secret@host"), "password does not belong"),
+        (lambda f: Registry("http://me:secret@host"), "must not contain a password"),
         (lambda f: Registry("host:1"), "not an address"),
         (lambda f: Registry("http://h", (("tls", "1"),)), "schema.registry.tls: unknown"),
     ],
@@ -233,4 +233,4 @@ def test_a_field_that_messages_do_not_have_is_told_at_once(tmp_path: Path) -> No
     (tmp_path / "cars.desc").write_bytes(base64.b64decode(DESCRIPTORS))
     (tmp_path / "cars.pb").write_bytes(b"")
     with pytest.raises(BadArgument, match="have no field 'time'"):
-        feed_of(str(tmp_path / "cars.pb"), CAR, definition=Definition(tmp_path / "cars.desc"))
+        make_feed(str(tmp_path / "cars.pb"), CAR, definition=Definition(tmp_path / "cars.desc"))

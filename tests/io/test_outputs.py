@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
-from slipstream._io.outputs import Outputs, Written, committed, maintenance
+from slipstream._io.outputs import Outputs, Written, journal, maintenance
 from slipstream._io.outputs.tables import Table
 from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
@@ -68,9 +68,9 @@ def deliver(folder: Path, number: int, content: Mapping[str, list[int]], opened:
 
 def visible_state(folder: Path) -> dict[str, Any]:
     """All that a reader sees as of the last commit, without the times."""
-    lines = [{**vars(line), "committed_ms": 0} for line in outputs.journal(folder)]
+    lines = [{**vars(line), "committed_ms": 0} for line in outputs.read_journal(folder)]
     rows = {}
-    for name in outputs.names(folder):
+    for name in outputs.output_names(folder):
         table = outputs.read(folder, name)
         rows[name] = sorted(map(tuple, (row.values() for row in table.to_pylist())))
     text = (folder / "text").read_bytes() if (folder / "text").exists() else b""
@@ -135,7 +135,9 @@ def test_a_commit_that_fails_anywhere_and_is_repeated_leaves_what_an_undisturbed
         folder = tmp_path / f"at-{at}"
         assert visible_state(folder) == expected
         on_disk = {file.name for file in folder.glob("outputs/*/*.parquet")}
-        assert on_disk == {file.path.name for name in expected["rows"] for file in outputs.visible(folder, name).files}
+        assert on_disk == {
+            file.path.name for name in expected["rows"] for file in outputs.visible_files(folder, name).files
+        }
 
 
 class JournalFirst(Outputs):
@@ -149,8 +151,8 @@ class JournalFirst(Outputs):
         for one in parts:
             rows[one.output] = rows.get(one.output, 0) + one.rows
         more = entry.pop("before_journal")(0)
-        self.last = committed.Batch(batch, 0, rows, entry["rejects"], entry["tuples"], more)
-        committed.append(self.folder, self.last)
+        self.last = journal.Batch(batch, 0, rows, entry["rejects"], entry["tuples"], more)
+        journal.append(self.folder, self.last)
         self._append(parts, batch)
         return True
 
@@ -209,8 +211,8 @@ def test_a_reader_sees_all_outputs_as_of_one_batch_while_a_commit_is_half_done(t
     with failing(point, tmp_path / "scratch"), pytest.raises(OSError, match="reached"):
         deliver(tmp_path, 1, {"tolls": [3], "rejects": [4]}, opened)
     seen = {max(outputs.read(tmp_path, name)["_batch"].to_pylist()) for name in ("tolls", "rejects")}
-    assert seen == {len(outputs.journal(tmp_path)) - 1}
-    newest = {outputs.newest(tmp_path, name, 1)["_batch"].to_pylist()[0] for name in ("tolls", "rejects")}
+    assert seen == {len(outputs.read_journal(tmp_path)) - 1}
+    newest = {outputs.read_newest(tmp_path, name, 1)["_batch"].to_pylist()[0] for name in ("tolls", "rejects")}
     assert newest == seen
 
 
@@ -225,9 +227,9 @@ def test_a_repeated_batch_is_not_committed_twice_and_leaves_no_files(tmp_path: P
 
 def test_declared_outputs_are_tables_before_the_first_batch(tmp_path: Path, spark: SparkSession) -> None:
     sound(tmp_path)
-    assert outputs.names(tmp_path) == ["rejects", "tolls"]
+    assert outputs.output_names(tmp_path) == ["rejects", "tolls"]
     assert outputs.read(tmp_path, "tolls").schema == pa.schema([("_batch", pa.int64()), *SCHEMAS["tolls"]])
-    assert outputs.frame(spark, tmp_path, "tolls").count() == 0
+    assert outputs.to_frame(spark, tmp_path, "tolls").count() == 0
     assert DeltaTable(str(tmp_path / "outputs" / "tolls")).version() == 0
 
 
@@ -236,7 +238,7 @@ def test_spark_reads_what_is_committed_and_nothing_else(tmp_path: Path, spark: S
     deliver(tmp_path, 0, {"tolls": [1, 2]}, opened)
     with failing("outputs.before-journal", tmp_path / "scratch"), pytest.raises(OSError, match="reached"):
         deliver(tmp_path, 1, {"tolls": [3]}, opened)
-    rows = outputs.frame(spark, tmp_path, "tolls").orderBy("vid").collect()
+    rows = outputs.to_frame(spark, tmp_path, "tolls").orderBy("vid").collect()
     assert [tuple(row) for row in rows] == [(0, 1, 0.5), (0, 2, 1.0)]
 
 
@@ -258,8 +260,8 @@ def test_an_output_may_have_a_column_called_batch_but_not_ours(tmp_path: Path) -
 
 def test_notes_reach_the_driver_through_spark_rows(tmp_path: Path) -> None:
     written = outputs.write(tmp_path, "out", pa.table({"x": [1]}), 0, {"mean": 1.5})
-    assert Written.of(written.row._asdict()) == written
-    assert Written.of(outputs.note({"taken": 3}).row._asdict()).note == {"taken": 3}
+    assert Written.from_row(written.row._asdict()) == written
+    assert Written.from_row(outputs.note({"taken": 3}).row._asdict()).note == {"taken": 3}
 
 
 @given(sizes=st.lists(st.integers(0, 5), min_size=1, max_size=8), rows=st.integers(0, 12), compacted=st.integers(0, 8))
@@ -272,7 +274,7 @@ def test_the_newest_rows_are_the_last_of_all(sizes: list[int], rows: int, compac
             value += size
             if number + 1 == compacted:
                 outputs.compact(folder)
-        found = outputs.newest(folder, "tolls", rows, ["vid"])
+        found = outputs.read_newest(folder, "tolls", rows, ["vid"])
         assert found["vid"].to_pylist() == list(range(value))[max(value - rows, 0) :]
 
 
@@ -283,7 +285,7 @@ def test_compaction_changes_no_row_and_the_job_goes_on(tmp_path: Path) -> None:
     before = visible_state(tmp_path)
     assert outputs.compact(tmp_path) == 12
     assert visible_state(tmp_path) == before
-    assert len(outputs.visible(tmp_path, "tolls").files) == 1
+    assert len(outputs.visible_files(tmp_path, "tolls").files) == 1
     deliver(tmp_path, 6, {"tolls": [7]}, opened)
     assert sound(tmp_path).last_batch == 6
     assert outputs.read(tmp_path, "tolls").num_rows == 13
@@ -410,7 +412,7 @@ def test_a_journal_that_lacks_batches_which_spark_has_committed_is_refused(tmp_p
     commits.mkdir(parents=True)
     for number in range(4):
         (commits / str(number)).touch()
-    with pytest.raises(BadInput, match="3 batches, 4 were committed"):
+    with pytest.raises(BadInput, match="3 batches, but 4 were committed"):
         outputs.check_journal(tmp_path)
 
 
@@ -424,7 +426,7 @@ def test_a_table_of_another_job_and_another_schema_are_refused(tmp_path: Path) -
 
 def test_a_batch_that_skips_one_is_refused(tmp_path: Path) -> None:
     opened = sound(tmp_path)
-    with pytest.raises(BadInput, match="ends with batch -1 before 1"):
+    with pytest.raises(BadInput, match="ends with batch -1, but batch 1 follows"):
         opened.commit(1, [])
 
 
@@ -452,23 +454,23 @@ def test_some_batches_are_read_without_the_rest(tmp_path: Path) -> None:
     opened = Outputs(tmp_path, JOB, SCHEMAS)
     for number in range(5):
         deliver(tmp_path, number, {"tolls": [number]}, opened)
-    found = outputs.visible(tmp_path, "tolls", since=1, until=3)
+    found = outputs.visible_files(tmp_path, "tolls", since=1, until=3)
     assert len(found.files) == 3
     assert found.read()["vid"].to_pylist() == [1, 2, 3]
     outputs.compact(tmp_path)
-    assert outputs.visible(tmp_path, "tolls", since=1, until=3).read()["vid"].to_pylist() == [0, 1, 2, 3]
+    assert outputs.visible_files(tmp_path, "tolls", since=1, until=3).read()["vid"].to_pylist() == [0, 1, 2, 3]
 
 
 def test_a_running_job_is_compacted_by_a_process_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "_LOOK_S", 0.01)
     opened = sound(tmp_path)
     number = 0
-    with outputs.compacting(tmp_path, every=5):
+    with outputs.compact_in_background(tmp_path, every=5):
         deadline = time.monotonic() + 60
-        while len(outputs.visible(tmp_path, "tolls").files) >= number and time.monotonic() < deadline:
+        while len(outputs.visible_files(tmp_path, "tolls").files) >= number and time.monotonic() < deadline:
             deliver(tmp_path, number, {"tolls": [number]}, opened)
             number += 1
-    assert len(outputs.visible(tmp_path, "tolls").files) < number
+    assert len(outputs.visible_files(tmp_path, "tolls").files) < number
     assert outputs.read(tmp_path, "tolls")["vid"].to_pylist() == list(range(number))
     assert sound(tmp_path).last_batch == number - 1
 

@@ -13,7 +13,7 @@ from linear_road.test_kafka import received
 from services import service
 from slipstream._errors import Unavailable
 from slipstream._io.kafka import Topic
-from slipstream._io.outputs.committed import Doubt
+from slipstream._io.outputs.journal import InDoubt
 from slipstream._io.outputs.kafka import Publisher
 from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
 
@@ -75,7 +75,7 @@ def test_messages_with_keys_go_to_all_partitions_once_and_in_order(
         Publisher(topic, "one").publish(1, keyed(1), KEYS * 2)
     if forgotten:
         forget(topic, "slipstream-one")
-    Publisher(topic, "one", Doubt(1, 0)).publish(1, keyed(1), KEYS * 2)
+    Publisher(topic, "one", InDoubt(1, 0)).publish(1, keyed(1), KEYS * 2)
     found = by_partition(topic, 4 * len(KEYS) + 1)
     assert sorted(line for lines in found.values() for line in lines) == sorted(keyed(0) + keyed(1))
     assert len(found) > 1
@@ -93,7 +93,7 @@ def test_messages_without_keys_are_spread_once(topic: Topic, tmp_path: Path, mon
     monkeypatch.setenv(VARIABLE, f"topic.before-commit:{tmp_path / 'reached'}:EIO")
     with pytest.raises(OSError, match="Input/output error"):
         Publisher(topic, "one").publish(1, second)
-    Publisher(topic, "one", Doubt(1, 0)).publish(1, second)
+    Publisher(topic, "one", InDoubt(1, 0)).publish(1, second)
     found = by_partition(topic, 121)
     assert len(found) == 3
     assert sorted(line for lines in found.values() for line in lines) == sorted(first + second)
@@ -143,5 +143,5 @@ def test_jobs_that_share_a_topic_do_not_mix_up_their_batches(topic: Topic) -> No
 
 
 def test_a_broker_that_does_not_answer_is_told() -> None:
-    with pytest.raises(Unavailable, match="does not answer"):
+    with pytest.raises(Unavailable, match="does not respond"):
         Publisher(Topic.parse("kafka:127.0.0.1:1/nowhere"), "one")

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument
-from slipstream._feeds.parse import Parsed, lines, parse_text
+from slipstream._feeds.parse import Parsed, format_lines, parse_text
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.report_packing import ReportParser
-from slipstream._io.reports import reading
+from slipstream._io.reports import report_feed
 
 values = st.one_of(
     st.integers(-2, 5), st.sampled_from([50, 101, 5280, 53320, 527_999, 528_000, 2**31 - 1, 2**31, -(2**40)])
@@ -24,7 +24,7 @@ NAMES = {name: f"the_{name}" for name in FIELDS}
 
 
 def meant(parsed: Parsed) -> tuple[list[bytes], list[str]]:
-    return lines(parsed.tuples), sorted(reason for _, reason in parsed.rejects)
+    return format_lines(parsed.tuples), sorted(reason for _, reason in parsed.rejects)
 
 
 @given(tuples)
@@ -42,19 +42,19 @@ def test_csv_and_json_say_what_text_says(rows: list[tuple[int, ...]]) -> None:
 def test_a_report_of_seven_fields(tmp_path: Path) -> None:
     feed = tmp_path / "cars.csv"
     feed.write_text("car,ts,speed,xway,lane,dir,pos,note\n107,5999,32,0,1,0,53320,hello\n108,6000,fast,0,1,0,1,\n")
-    found = reading(str(feed), "csv", columns={"vid": "car", "time": "ts:ms", "spd": "speed"})
+    found = report_feed(str(feed), "csv", columns={"vid": "car", "time": "ts:ms", "spd": "speed"})
     assert found.header.startswith("car,ts")
     assert found.decoding is not None
     parsed = ReportParser(found.decoding)([feed.read_bytes().partition(b"\n")[2]])
-    assert lines(parsed.tuples) == [b"0,5,107,32,0,1,0,10,53320,-1,-1,-1,-1,-1,-1"]
+    assert format_lines(parsed.tuples) == [b"0,5,107,32,0,1,0,10,53320,-1,-1,-1,-1,-1,-1"]
     assert [reason for _, reason in parsed.rejects] == ["integer:speed"]
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cars.csv").write_text("car,ts\n")
     with pytest.raises(BadArgument, match="no field for time, vid, spd"):
-        reading(str(tmp_path / "cars.csv"), "csv")
+        report_feed(str(tmp_path / "cars.csv"), "csv")
     with pytest.raises(BadArgument, match="do not go with --format text"):
-        reading("feed.dat", "text", columns={"vid": "car"})
+        report_feed("feed.dat", "text", columns={"vid": "car"})
     with pytest.raises(BadArgument, match="unknown"):
-        reading("feed.dat", "xml")
+        report_feed("feed.dat", "xml")

@@ -24,7 +24,7 @@ from slipstream._linear_road.answers import TOLL
 from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.job.summary import quantile
 from slipstream._runtime import metrics
-from slipstream._tools.background import Ended, beside
+from slipstream._tools.background import Ended, background_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ def watching(engine: Engine) -> Iterator[Watched]:
         while not ended.wait(EVERY_S):
             _sample(engine, watched, time.monotonic() - began)
 
-    with beside(watch):
+    with background_task(watch):
         yield watched
 
 

@@ -32,13 +32,13 @@ def test_a_job_is_paused_stepped_and_resumed(spark: SparkSession, tmp_path: Path
     control, taken = job.control(tmp_path / "out"), []
 
     def people() -> Iterator[None]:
-        control.want("pause")
+        control.request("pause")
         for wanted in ("2", "1", "run"):
             for _ in range(10):
                 yield
             taken.append(sum(batch.tuples > 0 for batch in read_journal(tmp_path / "out")))
-            control.want(wanted)
-            while control.wanted != "pause" and wanted != "run":
+            control.request(wanted)
+            while control.requested != "pause" and wanted != "run":
                 yield
         while True:
             yield
@@ -57,10 +57,10 @@ def test_the_clock_of_a_replay_stands_still_while_it_is_paused(tmp_path: Path) -
     )
     reader = ReplayReader(replay)
     assert reader.latestOffset({"second": 3}, None)["second"] >= 8
-    control.want("pause")
+    control.request("pause")
     assert reader.latestOffset({"second": -1}, None) == {"second": 0}, "openings are not held"
     assert reader.latestOffset({"second": 3}, None) == {"second": 3}
-    control.want("run")
+    control.request("run")
     assert reader.latestOffset({"second": 3}, None) == {"second": 4}
     clock = Clock.read(tmp_path / "clock.json")
     assert clock is not None
@@ -73,4 +73,4 @@ def test_the_commands_say_what_is_wanted_of_a_job(tmp_path: Path, capsys: pytest
     job.Job("toll", 1, {}).write(tmp_path)
     for arguments, wanted in ((["pause"], "pause"), (["step", "--batches", "3"], "3"), (["resume"], "run")):
         assert slipstream("job", arguments[0], tmp_path, *arguments[1:]).code == 0
-        assert job.control(tmp_path).wanted == wanted
+        assert job.control(tmp_path).requested == wanted

@@ -84,7 +84,7 @@ def expected() -> Answers:
 
 
 def test_every_kind_has_a_table_with_plain_names(out: Path) -> None:
-    assert outputs.names(out) == sorted([*(table.name for table in tables.ANSWER_TABLES), "rejects"])
+    assert outputs.output_names(out) == sorted([*(table.name for table in tables.ANSWER_TABLES), "rejects"])
     for table in tables.ANSWER_TABLES:
         mine = expected()[expected()["kind"] == table.kind]
         found = outputs.read(out, table.name)
@@ -148,8 +148,10 @@ def test_an_interrupted_batch_is_delivered_once(
         do(again, later)
     assert not do(again, BATCHES - 1)  # as Spark does when it could not note that it had been
     assert everything(again) == everything(out)
-    files = {file for table in outputs.names(again) for file in (again / "outputs" / table).glob("*.parquet")}
-    assert files == {file.path for table in outputs.names(again) for file in outputs.visible(again, table).files}
+    files = {file for table in outputs.output_names(again) for file in (again / "outputs" / table).glob("*.parquet")}
+    assert files == {
+        file.path for table in outputs.output_names(again) for file in outputs.visible_files(again, table).files
+    }
 
 
 def test_compaction_changes_nothing_for_readers(out: Path) -> None:

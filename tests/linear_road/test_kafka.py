@@ -24,7 +24,7 @@ from services import service
 from slipstream._bench.driving.encodings import ENCODINGS
 from slipstream._feeds.text import import_text
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.formats.registry import wrapped
+from slipstream._io.formats.registry import wrap
 from slipstream._linear_road.text import REJECTED
 
 pytestmark = pytest.mark.long
@@ -122,7 +122,7 @@ def test_all_partitions_are_read_at_once_and_no_secret_is_written(broker: str, e
             command += ["--schema-registry", schemas.url, "--columns", "vid=car"]
             feed = [line for line in feed if parse(line)[0]]
             lanes = [number % 3 for number in range(len(feed))]
-            send(broker, topic, [wrapped(9, avro(car(line))) for line in feed], 3)
+            send(broker, topic, [wrap(9, avro(car(line))) for line in feed], 3)
         else:
             send(broker, topic, [line.encode() for line in feed], 3)
         done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)

@@ -84,7 +84,7 @@ def test_an_engine_that_stood_still_shows_it(run: Path, broker: str, door: str, 
 def test_a_topic_that_is_not_there_yet_is_waited_for(run: Path, broker: str, tmp_path: Path) -> None:
     with following("kafka", "train", tmp_path, broker) as live:
         live.wait_until("ready")
-        while "there is no such topic yet" not in (tmp_path / "engine.log").read_text():  # said right after
+        while "the topic does not exist yet" not in (tmp_path / "engine.log").read_text():  # said right after
             assert live.engine.poll() is None
             time.sleep(0.2)
         drive(run, live, "train", 20, speed=4.0)

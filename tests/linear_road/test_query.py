@@ -73,7 +73,7 @@ def test_a_replayed_run_gives_the_oracles_answers(
     assert sorted(found) == sorted(expected)
     assert summary["answers"]["toll"] == sum(output[0] == 0 for output in expected)
     assert answers_frame(spark, tmp_path / "out").count() == len(expected)
-    tolls = outputs.frame(spark, tmp_path / "out", "notifications")
+    tolls = outputs.to_frame(spark, tmp_path / "out", "notifications")
     assert sorted(map(tuple, tolls.select("vid", "time", "lav", "toll").collect())) == sorted(
         output[1:] for output in expected if output[0] == 0
     )
@@ -242,7 +242,7 @@ def test_settings_of_another_start_are_refused(spark: SparkSession, run: Run, tm
         toll_run(spark, run, tmp_path / "out", Settings(until=5, rules="2003"))
     stored = tmp_path / "out" / "job.json"
     stored.write_text(json.dumps({**json.loads(stored.read_text()), "state_version": 99}))
-    with pytest.raises(BadInput, match="state of version 99"):
+    with pytest.raises(BadInput, match="state version is 99"):
         toll_run(spark, run, tmp_path / "out", Settings(until=5))
 
 

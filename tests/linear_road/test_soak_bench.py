@@ -76,10 +76,10 @@ def test_overload_and_recovery(run: Path, tmp_path: Path) -> None:
     wait_for_clock(engine)
     with watching(engine) as watched:
         time.sleep(before)
-        Clock.starting(ratio, since + before).write(clock_of(out))
+        Clock.start(ratio, since + before).write(clock_of(out))
         time.sleep(over)
         ended = round(since + before + over * ratio)
-        Clock.starting(1.0, ended).write(clock_of(out))
+        Clock.start(1.0, ended).write(clock_of(out))
         assert engine.wait_for_end(END - ended + 1800), "it hangs"
     assert engine.code == 0, engine.said
     at, late, counts = delays(out)

@@ -169,7 +169,7 @@ def test_what_is_no_archive_is_refused(spark, feed, tmp_path, slipstream):
 @pytest.mark.parametrize(
     ("begun", "resumed", "message", "code"),
     [
-        ({"outputs": "answers"}, ["archive"], "is the folder of a toll job", 2),
+        ({"outputs": "answers"}, ["archive"], "belongs to a toll job", 2),
         ({"outputs": "answers"}, ["toll", "--archive"], "outputs answers, not answers and trips", 3),
         ({"outputs": "trips", "start": "2026-01-01"}, ["archive"], "start 2026-01-01, not 2007-05-28 00:00:00", 3),
     ],

@@ -22,14 +22,14 @@ from oracles.trips import cut
 from slipstream._archive import open_archive
 from slipstream._errors import BadInput
 from slipstream._io import outputs
-from slipstream._io.chunks import CHUNK, LAST, as_stream
+from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._network import Builder, Train, files
-from slipstream._network.boxes.archive import REASONS, trips_of
+from slipstream._network.boxes.archive import REASONS, to_trips
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.running.trains import SEQ, TS
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import Boxes, Carrier, SuperboxStage
-from slipstream._network.tasks.parcels import Row, frame, record_batch, rows_in
+from slipstream._network.tasks.parcels import Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.sink import Tuples
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime.memory import Host
@@ -145,7 +145,7 @@ def test_trips_end_in_all_stages_when_the_last_source_has_ended(
         if restart:
             host.restart()
         before = len(sink.found)
-        host.run([frame(list(rows_in(carrier(iter([record_batch(rows)])))))])
+        host.run([to_frame(list(read_rows(carrier(iter([record_batch(rows)])))))])
         open_trips = sum(name == "trips" for name, _ in sink.found[before:])
     found: dict[int, tuple[str, list[Any]]] = {}
     for name, tuples in sink.found:
@@ -160,7 +160,7 @@ def chunk_of(points: Points, first: int) -> bytes:
     names = ("vin", "ts", "lon", "lat")
     numbers = np.arange(first, first + len(points))
     columns = dict(zip(names, map(list, zip(*points, strict=True)), strict=True))
-    return as_stream(pa.table({SEQ: numbers, TS: numbers * 1000, **columns}))
+    return to_arrow_stream(pa.table({SEQ: numbers, TS: numbers * 1000, **columns}))
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_what_cannot_be_a_point_is_rejected_with_the_reason(point: tuple[Any, ..
         ({"id": "lon"}, "'lon' is float"),
         ({"time": "vin"}, "'vin' is text"),
         ({"x": "nowhere"}, "no column 'nowhere'"),
-        ({"gap": 0}, "gap and lateness are seconds"),
-        ({"lateness": -1}, "gap and lateness are seconds"),
+        ({"gap": 0}, "gap or lateness is out of range"),
+        ({"lateness": -1}, "gap or lateness is out of range"),
     ],
 )
 def test_columns_that_cannot_make_trips_are_refused(columns: dict[str, Any], message: str) -> None:
@@ -255,7 +255,7 @@ def test_points_become_moving_points() -> None:
     columns["vin"] = columns["vin"].astype(object)
     types = {"vin": "text", "trip": "integer", "time": "float", "x": "float", "y": "float"}
     box = made.plan.checked.network.node("archive_trips").box
-    rows = trips_of(box, Tuples(np.zeros(3), {}, columns, types).arrays()).to_pylist()  # type: ignore[arg-type]
+    rows = to_trips(box, Tuples(np.zeros(3), {}, columns, types).arrays()).to_pylist()  # type: ignore[arg-type]
     assert [(row["vin"], row["Trip"]["x"], row["Trip"]["y"]) for row in rows] == [
         ("a", [1.0, 2.0], [1.0, 3.0]),
         ("b", [7.0], [7.0]),

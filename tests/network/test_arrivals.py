@@ -48,29 +48,29 @@ def test_a_recording_begins_to_arrive_when_its_first_train_is_let_in(tmp_path: P
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=5)
     clock.now += 30  # Spark starts
     run.step()
-    run.obey()
+    run.admit_due()
     clock.now += 10
     # another process resumes it: what arrives later is of the same recording
     again = Execution.open(tmp_path / "run")
     again.resume()
-    assert not again.obey()
+    assert not again.admit_due()
     assert times(again) == [1_030_000_000] * 17
 
 
 def test_at_a_rate_tuples_are_due_from_the_first_on(tmp_path: Path, clock: SimpleNamespace) -> None:
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=2, rate=2)
     clock.now += 30
-    assert run.obey()
+    assert run.admit_due()
     assert times(run) == []
     clock.now += 1.5
-    assert run.obey()
+    assert run.admit_due()
     assert times(run) == [1_030_000_000 + 500_000 * i for i in range(4)]
 
 
 def test_a_folder_from_before_recordings_were_noted_still_arrives(tmp_path: Path, clock: SimpleNamespace) -> None:
     run = Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS}, train=20)
     (run.folder / "recording.json").unlink()
-    assert not run.obey()
+    assert not run.admit_due()
     assert times(run) == [0] * 17
 
 
@@ -81,7 +81,7 @@ def test_a_folder_that_was_not_laid_out_to_its_end_is_none(tmp_path: Path, monke
     monkeypatch.setattr(run_folder, "write_trains", fail)
     with pytest.raises(OSError, match="no space"):
         Execution.prepare(tmp_path / "run", border(), {"soldiers": SOLDIERS})
-    with pytest.raises(BadArgument, match="no network runs here"):
+    with pytest.raises(BadArgument, match="not the folder of a network"):
         Execution.open(tmp_path / "run")
 
 
@@ -112,7 +112,7 @@ def test_an_opening_warms_up_and_changes_nothing(spark, tmp_path: Path) -> None:
     # the opening was over before the first tuple counted as arrived
     began = json.loads((run.folder / "recording.json").read_text())["began"]
     assert (run.folder / "checkpoint" / "commits" / "0").stat().st_mtime * 1e6 <= began
-    assert [(line.batch, line.tuples > 0) for line in outputs.journal(run.folder)] == [
+    assert [(line.batch, line.tuples > 0) for line in outputs.read_journal(run.folder)] == [
         (0, False),
         (1, True),
         (2, True),
@@ -130,7 +130,7 @@ def test_a_run_that_is_asked_to_stop_resumes_where_it_was(spark, tmp_path: Path)
     status = json.loads((run.folder / "status.json").read_text())
     assert (status["state"], status["why"]) == ("stopped", "asked to stop")
     assert len(run.waiting()) == 2
-    with job.alone(run.folder), pytest.raises(BadArgument, match="running there already"):
+    with job.lock_folder(run.folder), pytest.raises(BadArgument, match="already running there"):
         drive(spark, run)
     drive(spark, run, trains=1)
     assert json.loads((run.folder / "status.json").read_text())["why"] == "finished"

@@ -19,15 +19,15 @@ from network.test_streaming import bag
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import Feed, stream
 from slipstream._cuboid import declare, example_series
-from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.query.stream_functions import atomic
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import reading
+from slipstream._cuboid.sources import cuboid_feed
 from slipstream._errors import BadInput
 from slipstream._network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files
 from slipstream._network.planning.plan import plan
 from slipstream._network.quality import shedding
-from slipstream._network.running.filling import fill, network_of
+from slipstream._network.running.filling import build_network, fill
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
 from slipstream._network.tasks.superbox import Superbox
@@ -205,8 +205,8 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     example_series.write(tmp_path / "ticks", TICKS, seed=7, files=2)
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
-    feed = reading(str(first), script.cuboids["stock"])
-    fill(spark, feed, network_of(script), tmp_path / "filled", fragments=2)
+    feed = cuboid_feed(str(first), script.cuboids["stock"])
+    fill(spark, feed, build_network(script), tmp_path / "filled", fragments=2)
     job = Execution.prepare(tmp_path / "run", stocks(), {"ticks": first}, train=60)
     job.release()
     job.run(spark)
@@ -225,7 +225,7 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
         past.setdefault(key, deque(maxlen=10)).appendleft(price)
         assert [value for value in row["price"] if not np.isnan(value)] == list(past[key])
     question = "SELECT stock_id, avg(price), time, price[0] FROM stock ORDER BY stock_id"
-    for (name, one), two in zip(ask(kept, question).items(), ask(filled, question).values(), strict=True):
+    for (name, one), two in zip(run_query(kept, question).items(), run_query(filled, question).values(), strict=True):
         assert one.tolist() == two.tolist(), name
 
 
@@ -246,7 +246,7 @@ def test_a_snapshot_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path)
     while job.waiting():
         job.release(step=True)
         Execution.open(job.folder).run(spark)
-        seen.append(int(ask(Snapshot.open(job.folder), "SELECT sum(ticks(price)) AS n FROM stock")["n"][0]))
+        seen.append(int(run_query(Snapshot.open(job.folder), "SELECT sum(ticks(price)) AS n FROM stock")["n"][0]))
     assert seen == [1000, 2000, 2800]
 
 
@@ -271,7 +271,7 @@ CARS = "  c: {keep: 'CREATE CUBOID car (vid INT KEY, speed AST(3))', from: s}\n"
 @pytest.mark.parametrize(
     ("boxes", "words"),
     [
-        ("  b: {keep: 'CREATE CUBOID car (vid INT)', from: s}", "no attribute is the key"),
+        ("  b: {keep: 'CREATE CUBOID car (vid INT)', from: s}", "no key; declare one"),
         ("  b: {keep: 'SELECT 1', from: s}", "declares one cuboid"),
         ("  b: {keep: {id: INT KEY, speed: AST(2)}, from: s}", "no column 'id'"),
         ("  b: {keep: {vid: INT KEY, t: AST(2)}, from: s}", "'t' is text"),
@@ -280,7 +280,7 @@ CARS = "  c: {keep: 'CREATE CUBOID car (vid INT KEY, speed AST(3))', from: s}\n"
             "is an atomic stream",
         ),
         (CARS + "  b: {lookup: {m: speed}, key: vid, from: [c, s]}", "is an atomic stream"),
-        (CARS + "  b: {query: SELECT avg(speed) FROM car, from: c}", "cannot be a column"),
+        (CARS + "  b: {query: SELECT avg(speed) FROM car, from: c}", "not a valid column name"),
         (CARS + "  b: {query: SELECT count(*) AS n FROM car, from: c}", "cannot run continuously"),
         (CARS + "  b: {query: SELECT vid FROM bus, from: c}", "no cuboid 'bus'"),
         (CARS + "  b: {query: SELECT vid FROM car, from: s}", "is no keep box"),

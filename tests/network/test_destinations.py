@@ -21,7 +21,7 @@ from slipstream._io import outputs
 from slipstream._network import Builder, Keep, Order
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import output_keys
-from slipstream._network.running.run_folder import Execution, destinations_of, newest
+from slipstream._network.running.run_folder import Execution, destinations_of, newest_tuples
 from slipstream._network.schemas import check
 from slipstream._network.sql.translation import Translations
 from slipstream._runtime.job import Job
@@ -87,7 +87,7 @@ def test_a_network_that_is_killed_while_it_sends_sends_every_tuple_once(
         ("fast", "--to fast: not OUTPUT=WHERE"),
         ("fast=fast.csv", "--to fast=fast.csv: fast.csv: not a destination"),
         ("slow=console", "no such output"),
-        ("fast=kafka:127.0.0.1:1/fast", "no broker answers"),
+        ("fast=kafka:127.0.0.1:1/fast", "cannot reach a broker"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_before_spark_starts(
@@ -108,7 +108,7 @@ def test_a_network_that_has_begun_keeps_to_its_destinations(
     assert Execution.open(tmp_path / "out").to == begun.to == {"all": ["console"]}
     done = Slipstream(capsys)(*given, "--to", "all=text:elsewhere.csv")
     assert done.code != 0
-    assert "was begun with all=console" in " ".join(done.err.split())
+    assert "was started with all=console" in " ".join(done.err.split())
 
 
 def test_the_key_of_messages_is_what_the_network_groups_an_output_by() -> None:
@@ -151,8 +151,8 @@ def test_outputs_of_any_job_are_inspected(tmp_path: Path) -> None:
     job = Job("toll", 1, {})
     job.write(tmp_path)
     made = outputs.Outputs(tmp_path, job.id, {"rejects": rejects.schema})
-    assert newest(tmp_path, "rejects") == []
+    assert newest_tuples(tmp_path, "rejects") == []
     made.commit(0, [outputs.write(tmp_path, "rejects", rejects, 0)])
-    assert newest(tmp_path, "rejects", last=1) == [{"reason": "fields", "line": "2"}]
+    assert newest_tuples(tmp_path, "rejects", last=1) == [{"reason": "fields", "line": "2"}]
     with pytest.raises(BadArgument, match="no output 'trips'"):
-        newest(tmp_path, "trips")
+        newest_tuples(tmp_path, "trips")

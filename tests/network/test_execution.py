@@ -67,18 +67,18 @@ def test_steps_pauses_restarts_views_and_ad_hoc_queries(spark, tmp_path: Path) -
 
     run = Execution.prepare(tmp_path / "run", network, {"soldiers": SOLDIERS}, train=5)
     run.step()
-    assert run.obey()
+    assert run.admit_due()
     assert run.control == "pause"
     assert run.queues() == {"soldiers": len(reports()) - 5}
     run.run(spark)
-    assert run.obey()
+    assert run.admit_due()
     assert run.queues() == {"soldiers": len(reports()) - 5}, "paused: nothing arrives"
 
     again = Attaching.open(tmp_path / "run")
     again.queries = [attach(spark, again, "crossings", far_out(), tmp_path / "query_0")]
     again.taps = [Arc("over", 1)]
     again.resume()
-    assert not again.obey()
+    assert not again.admit_due()
     again.run(spark)
     assert again.inspect("alerts") == wanted["alerts"]
     assert again.inspect("alerts", last=1) == wanted["alerts"][-1:]
@@ -120,7 +120,7 @@ def test_mistakes_are_refused_before_anything_is_made(spark, tmp_path: Path) -> 
     with pytest.raises(BadInput, match="no column 'pos'"):
         Execution.prepare(tmp_path / "d", network, {"soldiers": bad})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv"]
-    with pytest.raises(BadArgument, match="no network runs here"):
+    with pytest.raises(BadArgument, match="not the folder of a network"):
         Execution.open(tmp_path)
     laid = Execution.lay_out(tmp_path / "e", network)
     with pytest.raises(BadArgument, match="no arc 'under' to tap"):

@@ -17,8 +17,8 @@ import pytest
 from oracles.network import interpret
 from services import service
 from slipstream._errors import BadArgument, BadInput
-from slipstream._io.chunks import CHUNK, OPENING, REJECTED, as_stream
-from slipstream._io.sources import feed_of
+from slipstream._io.chunks import CHUNK, OPENING, REJECTED, to_arrow_stream
+from slipstream._io.sources import make_feed
 from slipstream._network import Builder
 from slipstream._network.algebra import Network, Order
 from slipstream._network.planning.plan import plan
@@ -88,7 +88,7 @@ def test_a_folder_that_fills(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     arrive("a.csv", reports(range(10)))
     columns = {"id": "vin", "time": "ts:ms"}
-    feed = feed_of(str(arriving), CAR, columns=columns, follow=True)
+    feed = make_feed(str(arriving), CAR, columns=columns, follow=True)
     assert (feed.encoding, feed.header) == ("csv", "vin,ts,seg,spd")
     run = Execution.on_feeds(tmp_path / "run", slow_segments(), {"cars": feed}, parallel=parallel)
 
@@ -165,7 +165,7 @@ def test_queries_points_views_taps_and_the_monitor_on_a_live_feed(
     file.write_text("".join(lines[:150]))
     better = optimise(check(kept_and_viewed(), spark), Statistics(), lambda network: check(network, spark))
     assert better.steps
-    feed = feed_of(str(file), CAR, columns={"id": "vin", "time": "ts"}, follow=True)
+    feed = make_feed(str(file), CAR, columns={"id": "vin", "time": "ts"}, follow=True)
     run = Execution.on_feeds(tmp_path / "run", better.network, {"cars": feed})
     asked = Builder("asked")
     asked.source("slow_cars", id="text", time="integer", spd="float").filter("spd > 40").to("fast")
@@ -203,10 +203,10 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
     made = plan(check(net.build(), None))
 
     def train(*numbers: int) -> bytes:
-        return as_stream(pa.table({"n": pa.array(numbers, pa.int64())}))
+        return to_arrow_stream(pa.table({"n": pa.array(numbers, pa.int64())}))
 
-    rejects = as_stream(pa.table({"reason": ["json"], "line": ["x"]}))
-    found = intake.take(
+    rejects = to_arrow_stream(pa.table({"reason": ["json"], "line": ["x"]}))
+    found = intake.read_batch(
         made,
         rows_of(
             (0, 5, CHUNK, 200, train(3, 4)),
@@ -223,7 +223,7 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
     assert found.trains["left"].ts.tolist() == [100_000, 200_000, 200_000]
     assert found.rejects is not None
     assert found.counts == {"taken": {"left": 3, "right": 1, "rejects": 1}, "dropped": {}}
-    assert intake.take(made, rows_of((0, -1, OPENING, 0, b"")), 0).is_opening
+    assert intake.read_batch(made, rows_of((0, -1, OPENING, 0, b"")), 0).is_opening
 
 
 def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> None:
@@ -231,29 +231,29 @@ def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> No
     net.source("cars", n="integer").filter("n >= 0", name="all").to("out")
     network = net.build()
     made, marker = plan(check(network, None)), Marker(str(tmp_path), network)
-    rows = rows_of((0, 0, CHUNK, 100, as_stream(pa.table({"n": pa.array(range(1000), pa.int64())}))))
-    assert not intake.take(made, rows, 1, marker).trains["cars"].shed.any()
+    rows = rows_of((0, 0, CHUNK, 100, to_arrow_stream(pa.table({"n": pa.array(range(1000), pa.int64())}))))
+    assert not intake.read_batch(made, rows, 1, marker).trains["cars"].shed.any()
     (tmp_path / "shed.json").write_text(json.dumps({str(places(network)[0]): 0.25}))
-    assert intake.load_of(made, rows[0], marker)[1].dropped, "where tuples are read it is the same"
-    found = intake.take(made, rows, 1, marker)
+    assert intake.read_row(made, rows[0], marker)[1].dropped, "where tuples are read it is the same"
+    found = intake.read_batch(made, rows, 1, marker)
     lost = int((found.trains["cars"].shed & 1).sum())
     assert 200 < lost < 300
     assert found.counts["dropped"] == {"cars": {str(places(network)[0]): lost}}
-    again = intake.take(made, rows, 1, marker)
+    again = intake.read_batch(made, rows, 1, marker)
     assert (again.trains["cars"].shed == found.trains["cars"].shed).all(), "a batch that is repeated drops the same"
 
 
 def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cars.csv").write_text("vin,ts\n")
     with pytest.raises(BadArgument, match="no field 'id'"):
-        feed_of(str(tmp_path / "cars.csv"), CAR)
-    with pytest.raises(BadArgument, match="no file to read the header of"):
-        feed_of(str(tmp_path / "later.csv"), CAR, follow=True)
+        make_feed(str(tmp_path / "cars.csv"), CAR)
+    with pytest.raises(BadArgument, match="there is no file with a header"):
+        make_feed(str(tmp_path / "later.csv"), CAR, follow=True)
     with pytest.raises(BadArgument, match="a socket cannot carry"):
-        feed_of("tcp:127.0.0.1:1", CAR, encoding="arrow")
+        make_feed("tcp:127.0.0.1:1", CAR, encoding="arrow")
     with pytest.raises(BadArgument, match="no such file"):
-        feed_of(str(tmp_path / "cars.json"), CAR)
-    other = feed_of(str(tmp_path / "cars.csv"), {"id": "text"}, columns={"id": "vin"})
+        make_feed(str(tmp_path / "cars.json"), CAR)
+    other = make_feed(str(tmp_path / "cars.csv"), {"id": "text"}, columns={"id": "vin"})
     from slipstream._io.readers.lines import LineReader, Lines
 
     (tmp_path / "cars.csv").write_text("ts,vin\n")

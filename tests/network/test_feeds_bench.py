@@ -19,7 +19,7 @@ import pytest
 
 from measure import machine
 from services import service
-from slipstream._io.chunks import as_stream
+from slipstream._io.chunks import to_arrow_stream
 from slipstream._network.running.run_folder import Execution
 
 pytestmark = pytest.mark.bench
@@ -105,7 +105,7 @@ def rate(broker: str, topic: str, encoding: str, folder: Path) -> float:
 
 @pytest.mark.parametrize(
     ("encoding", "encode", "together"),
-    [("arrow", as_stream, TOGETHER), ("csv", in_csv, TOGETHER), ("csv", in_csv, 1), ("json", in_json, 1)],
+    [("arrow", to_arrow_stream, TOGETHER), ("csv", in_csv, TOGETHER), ("csv", in_csv, 1), ("json", in_json, 1)],
 )
 def test_tuples_per_second_from_a_topic(
     broker: str, encoding: str, encode: Callable[[pa.Table], bytes], together: int, tmp_path: Path

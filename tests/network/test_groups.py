@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._network.boxes.window_functions import NULL_INTEGER
-from slipstream._network.state.groups import Groups, Waiting, Words, hashes
+from slipstream._network.state.groups import Groups, TextNumbers, Waiting, hashes
 from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log
 from slipstream._runtime import shared_arrays
 from slipstream._runtime.store import MemoryStore
@@ -92,7 +92,7 @@ def test_distinct_leaves_nothing_behind() -> None:
 
 def test_words_and_hashes_tell_texts_apart() -> None:
     texts = np.array([f"{i}" for i in range(5000)] + [None], object)
-    assert len(set(Words().numbers(texts).tolist())) == 5001
+    assert len(set(TextNumbers().numbers(texts).tolist())) == 5001
     assert len(set(hashes([texts[:-1]], 5000).tolist())) == 5000
     assert hashes([np.array([0.0]), np.array([1])], 1) == hashes([np.array([-0.0]), np.array([1])], 1)
 
@@ -106,7 +106,7 @@ def test_what_a_worker_leaves_for_the_next_does_not_grow_with_the_state(tmp_path
         log.save(MemoryStore())
         return pickle.dumps((groups, waiting, log))
 
-    with shared_arrays.home(tmp_path):
+    with shared_arrays.arrays_in(tmp_path):
         few, many = left(10), left(10_000)
         assert len(many) < len(few) + 200
         groups, waiting, _ = pickle.loads(many)

@@ -14,10 +14,10 @@ Times = st.lists(st.integers(0, 10**6), min_size=1, max_size=60)
 
 @given(parts=st.lists(Times, min_size=1, max_size=4))
 def test_parts_are_measured_nearly_as_their_sum_is(parts: list[list[int]]) -> None:
-    measured = [Measured.of(np.array(part), pa.array(part, pa.float64())) for part in parts]
-    found = Measured.together(measured)
+    measured = [Measured.measure(np.array(part), pa.array(part, pa.float64())) for part in parts]
+    found = Measured.merge(measured)
     every = np.array([moment for part in parts for moment in part])
-    whole = Measured.of(every, None)
+    whole = Measured.measure(every, None)
     assert (found.tuples, found.oldest) == (whole.tuples, whole.oldest)
     assert np.isclose(found.arrival, whole.arrival)
     assert len(found.arrivals) == QUANTILES
@@ -30,5 +30,5 @@ def test_parts_are_measured_nearly_as_their_sum_is(parts: list[list[int]]) -> No
 
 
 def test_what_has_no_values_has_none_together() -> None:
-    parts = [Measured.of(np.array([1, 2]), None), Measured.of(np.array([3]), None)]
-    assert Measured.together(parts).values == []
+    parts = [Measured.measure(np.array([1, 2]), None), Measured.measure(np.array([3]), None)]
+    assert Measured.merge(parts).values == []

@@ -29,56 +29,56 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (lambda c, t, f: c.filter("speed >"), "is not an SQL expression", ""),
     (lambda c, t, f: c.filter("select 1"), "is a statement", "expression"),
     (lambda c, t, f: c.map({"x": "null"}), "is of type void", "integer"),
-    (lambda c, t, f: c.map({"x": "speed = true"}), "box map_1 (map): 'speed = true' is refused by Spark", "MISMATCH"),
+    (lambda c, t, f: c.map({"x": "speed = true"}), "box map_1 (map): Spark rejects 'speed = true'", "MISMATCH"),
     (lambda c, t, f: c.map({"x": "flor(speed)"}), "(map): 'flor(speed)': the function 'flor' may not be", "'floor'"),
-    (lambda c, t, f: c.filter("sum(speed) > 3"), "the function 'sum' may not be used", "An aggregate box"),
+    (lambda c, t, f: c.filter("sum(speed) > 3"), "the function 'sum' may not be used", "Use an aggregate box"),
     (lambda c, t, f: c.union(t), "box union_1 (union): taxis has time integer, place text", "map"),
     (lambda c, t, f: c.bsort(Order("plate")), "order column 'plate' is text", "number"),
     (lambda c, t, f: c.bsort(Order("time", -1)), "slack -1", "0 or more"),
     (lambda c, t, f: c.bsort(Order(TUP)), "in the order of Tup#", "column"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("time", 0, ("plat",)), size=1), "column 'plat'", "'plate'"),
     (lambda c, t, f: c.aggregate({"n": "mode(speed)"}, ORDER, size=1), "window function 'mode'", "count"),
-    (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)' of a text", "integer"),
-    (lambda c, t, f: c.aggregate({"n": "1 + 1"}, ORDER, size=1), "not a call of a window function", "avg"),
-    (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "there is a column 'time' already", "Name"),
+    (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)': the argument is text", "integer"),
+    (lambda c, t, f: c.aggregate({"n": "1 + 1"}, ORDER, size=1), "not a window function call", "avg"),
+    (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "column 'time' already exists", "Rename"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=0), "must be above 0", "Correct"),
-    (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=1.5), "is not whole", "whole"),
-    (lambda c, t, f: c.join(t, "time > 1", size=1, left=ORDER, right=ORDER), "'time' of which side", "left.time"),
+    (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=1.5), "is not an integer", "integers"),
+    (lambda c, t, f: c.join(t, "time > 1", size=1, left=ORDER, right=ORDER), "'time' is ambiguous", "left.time"),
     (lambda c, t, f: c.join(t, "left.time = right.tim", size=1, left=ORDER, right=ORDER), "column 'tim'", "'time'"),
     (lambda c, t, f: c.join(t, "left.time = right.time"), "needs size, left and right", "order"),
     (lambda c, t, f: c.join(f, "left.plate = right.plate", size=1), "a stored table has no window", "Leave out"),
     (
         lambda c, t, f: c.join(t, "1 = 1", size=1, left=Order("time", 0, ("plate",)), right=ORDER),
-        "could never forget a tuple",
+        "could never discard a tuple",
         "group_by",
     ),
     (lambda c, t, f: f.filter("true"), "firms is a stored table", "joined"),
     (lambda c, t, f: c.filter("true")[2], "filter_1 has no output 2", "0 to 1"),
     (
         lambda c, t, f: c.resample(t, {"n": "count(*)"}, size=1, left=Order("time", 0, ("plate",)), right=ORDER),
-        "left order takes no group_by",
+        "left order cannot have group_by",
         "column",
     ),
     (lambda c, t, f: c.latest(t, "plat"), "box latest_1 (latest): column 'plat'", "'plate'"),
     (lambda c, t, f: c.latest(t.map({"time": "place"}), "time"), "integer on the left and text on the right", "map"),
     (lambda c, t, f: c.latest(f, "plate"), "firms is a stored table", "joined"),
-    (lambda c, t, f: c.running({"m": "stddev(speed)"}), "would have to keep them", "avg"),
+    (lambda c, t, f: c.running({"m": "stddev(speed)"}), "would have to keep all of them", "avg"),
     (lambda c, t, f: c.running({"m": "max(plate)"}), "column m: it is text", "number"),
-    (lambda c, t, f: c.running({"speed": "max(speed)"}), "there is a column 'speed' already", "Name"),
+    (lambda c, t, f: c.running({"speed": "max(speed)"}), "column 'speed' already exists", "Rename"),
     (lambda c, t, f: c.running({"n": "count(*)"}, "plat"), "group_by column 'plat'", "'plate'"),
     (
         lambda c, t, f: c.join(t, "left.time = right.time", size=1, left=ORDER, right=ORDER, outer=True),
-        "outer is for stored tables",
+        "outer requires a stored table",
         "latest",
     ),
     (
         lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("speed"), size=1, clock=t),
-        "the clock's column 'speed' is not there",
+        "the clock's column 'speed' does not exist",
         "time",
     ),
     (
         lambda c, t, f: c.aggregate({"n": "count(*)"}, Order(TUP), size=1, clock=t),
-        "a clock goes with neither Tup# nor a timeout",
+        "a clock cannot be used with Tup# or a timeout",
         "Leave",
     ),
     (
@@ -86,7 +86,7 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
         "'speed' is float in the input and integer in the clock",
         "map",
     ),
-    (lambda c, t, f: c.map({"x": "fare_of(time)"}), "fare_of looks things up in the stored table 'fares'", "firms"),
+    (lambda c, t, f: c.map({"x": "fare_of(time)"}), "fare_of reads the stored table 'fares'", "firms"),
 ]
 register(ScalarFunction("fare_of", lambda time, fares: time, "integer", tables=("fares",)))
 
@@ -123,4 +123,4 @@ def test_schemas_are_inferred_through_every_box(spark) -> None:
         "time": "integer", "speed": "float", "plate": "text", "right_plate": "text", "firm": "text"
     }  # fmt: skip
     assert checked.schemas[Arc("minutes")] == {"firm": "text", "time": "integer", "n": "integer", "rushed": "boolean"}
-    assert checked.warnings == ["taxis: nothing takes its output"]
+    assert checked.warnings == ["taxis: its output is not used"]

@@ -91,11 +91,11 @@ outputs: {o: {from: g}}
     ("old", "new", "complaint"),
     [
         ("version: 1", "version: 2", "network format 2"),
-        ("filter:", "filtre:", "boxes.f: which box is it"),
+        ("filter:", "filtre:", "boxes.f: no box type, or more than one"),
         ("from: s}", "form: s}", "boxes.f: no field 'form'"),
         ("size: 1, ", "", "boxes.g: 'size' is missing"),
         ("size: 1", "size: wide", "boxes.g, size: 'wide' is not a number"),
-        ("{on: a}", "{on: a, slack: 1.5}", "slack: 1.5 is not whole"),
+        ("{on: a}", "{on: a, slack: 1.5}", "slack: 1.5 is not an integer"),
         ("{from: g}", "{from: g, delay: [[1, 3]]}", "not a graph of utility"),
         ("{from: g}", "{from: g, delay: steep}", "outputs.o.delay: not a QoS graph"),
         ("{from: g}", "{from: g, view: maybe}", "outputs.o.view: 'maybe' is neither true nor false"),

@@ -210,7 +210,7 @@ HEAD = "network: n\nversion: 1\nsources: {s: {g: text, v: integer, a: integer}}\
         ("{operator: jump, parameters: {buy: 3}, from: s}", "no field 'buy'"),
         ("{operator: jump, parameters: {by: far}, from: s}", "by is 'far'"),
         ("{operator: jump, parameters: [1], from: s}", "not a mapping"),
-        ("{operator: jump, parameters: {group: h}, from: s}", "key column 'h' is not there"),
+        ("{operator: jump, parameters: {group: h}, from: s}", "key column 'h' does not exist"),
         ("{operator: since, from: s}", "1 inputs"),
     ],
 )
@@ -249,7 +249,7 @@ def test_what_a_step_does_wrong_is_named(spark: SparkSession, what: str, words: 
 
 
 def test_a_class_that_is_no_operator_is_refused() -> None:
-    with pytest.raises(BadArgument, match="cannot be its name"):
+    with pytest.raises(BadArgument, match="is not a valid name"):
         register(type("Nameless", (Careless,), {"name": "No name"}))
 
     class Melting(Operator):
@@ -257,5 +257,5 @@ def test_a_class_that_is_no_operator_is_refused() -> None:
 
     register(Melting)  # a subclass of a frozen dataclass without fields of its own
     assert find("melting") is Melting
-    with pytest.raises(BadArgument, match="text only in its key"):
+    with pytest.raises(BadArgument, match="only the key of a keyed table can be text"):
         KeyedTable({}, {"name": ("text", 0)})

@@ -14,7 +14,7 @@ import pytest
 
 from measure import machine
 from oracles.network_loads import Load, overload, predicted, reached
-from slipstream._network.quality.shedding import Controller, Shedding, evenly, plan
+from slipstream._network.quality.shedding import Controller, Shedding, plan, plan_evenly
 from slipstream._network.running.driving import drive
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
@@ -56,7 +56,7 @@ def test_shedding_at_three_times_the_capacity(spark, tmp_path: Path) -> None:
     print(f"capacity {capacity:,.0f} tuples/s (predicted {guess:,.0f}); the input brings {rates[load.source]:,.0f}")
     plans = {
         "none": (None, None),
-        "even": (evenly(checked, costs, rates, cores=cores, headroom=HEADROOM), None),
+        "even": (plan_evenly(checked, costs, rates, cores=cores, headroom=HEADROOM), None),
         "by utility": (plan(checked, costs, rates, cores=cores, headroom=HEADROOM), None),
         "by itself": (None, Controller(checked, costs, rates, cores, level=HEADROOM)),
     }

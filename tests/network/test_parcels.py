@@ -18,14 +18,14 @@ from network.stages_in_memory import sorted_rows
 from network.test_streaming import SCHEMA, everything, random_feed
 from network.test_superbox import NAMES, TABLE, in_rows
 from oracles.network_engines import Feed, array_of
-from slipstream._io.chunks import CHUNK, LAST, OPENING, as_stream
+from slipstream._io.chunks import CHUNK, LAST, OPENING, to_arrow_stream
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import arrow_schema
 from slipstream._network.schemas import check
 from slipstream._network.tasks import operators_in_spark
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage
-from slipstream._network.tasks.parcels import DELIVERED, Load, Row, frame, record_batch, rows_in
+from slipstream._network.tasks.parcels import DELIVERED, Load, Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime.partitions import labels
 
@@ -43,7 +43,7 @@ def rows_of(feed: Feed, seed: int) -> list[Row]:
         for place, source in enumerate(("one", "two")):
             mine = [values for name, _, values in feed[first : first + 7] if name == source]
             table = pa.Table.from_pylist(mine, schema=pa.schema(list(arrow_schema(SCHEMA))[2:]))
-            rows.append(Row(0, place, number, CHUNK, 1000 + number // 3, as_stream(table)))
+            rows.append(Row(0, place, number, CHUNK, 1000 + number // 3, to_arrow_stream(table)))
     return sorted(rows, key=lambda row: hash((row.seq * seed, row.source)))
 
 
@@ -60,7 +60,7 @@ class Tasks:
         if self.carrier is not None:
             # two tasks read
             halves = [[record_batch(rows[part::2])] for part in range(2) if rows[part::2]]
-            rows = [row for half in halves for row in rows_in(self.carrier(iter(half)))]
+            rows = [row for half in halves for row in read_rows(self.carrier(iter(half)))]
         for one in self.stages:
             rows = [row for key in labels(self.superbox.parallel) for row in self.task(one, key, rows)]
         names = {delivery.layout.id: name for name, delivery in self.superbox.plan.outputs.items()}
@@ -76,7 +76,7 @@ class Tasks:
         one.key = key
         if (one.name, key) not in self.states:
             self.states[one.name, key] = one.fresh()
-        frames = list(one.take(self.states[one.name, key], [frame(mine)]))
+        frames = list(one.take(self.states[one.name, key], [to_frame(mine)]))
         return [Row(*row) for part in frames for row in part.itertuples(index=False, name=None)]
 
 
@@ -106,7 +106,7 @@ def test_openings_and_the_end_of_a_feed_pass_all_partitions(superbox: Superbox) 
     tasks = Tasks(replace(superbox, parallel=3), apart=True)
     assert tasks.carrier is not None
     for what in (OPENING, LAST):
-        found = rows_in(tasks.carrier(iter([record_batch([Row(0, 0, 1, what, 0, b"")])])))
+        found = read_rows(tasks.carrier(iter([record_batch([Row(0, 0, 1, what, 0, b"")])])))
         assert sorted(row.key for row in found) == sorted(labels(3))
     assert list(tasks.batch([Row(0, 0, -1, OPENING, 0, b"")])) == []
     assert len(tasks.states) == 3 * tasks.superbox.stages.count

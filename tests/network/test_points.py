@@ -61,7 +61,7 @@ class Story:
         self.batch(size % 3 + 1)
         merged = [span for span in self.history.spans() if span.first < span.last]
         for path, content in before.items():
-            span = Span.of(path)
+            span = Span.parse(path)
             if not path.exists() and any(m.first <= span.first and span.last <= m.last for m in merged):
                 path.write_bytes(content)
 
@@ -78,7 +78,7 @@ class Story:
             self.queries[folder] = self.queries[folder][0], self.count
 
     def got(self, query: Path) -> list[int]:
-        trains = sorted(filter(None, map(Span.of, query.iterdir())))
+        trains = sorted(filter(None, map(Span.parse, query.iterdir())))
         return [number for train in trains for number in pq.read_table(train.path)["_seq"].to_pylist()]
 
 

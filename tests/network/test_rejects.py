@@ -60,7 +60,7 @@ def network() -> Network:
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     checked = check(network(), spark)
-    return Superbox(plan(checked, rejects.unclaimed(checked.network)))
+    return Superbox(plan(checked, rejects.unconnected(checked.network)))
 
 
 @given(rows)
@@ -79,7 +79,7 @@ def test_a_rejected_tuple_is_a_row_of_the_jobs_rejects(superbox: Superbox) -> No
     columns["reason"] = np.array(["speed does not fit into uint8"], object)
     keys = len(superbox.plan.keys)
     train = Train(np.array([1]), np.zeros(1, np.int64), np.zeros((1, keys), np.int64), columns)
-    made = rejects.of_box("car.rejects", train, superbox.plan)
+    made = rejects.convert_rejects("car.rejects", train, superbox.plan)
     (row,) = [dict(zip(made.columns, values, strict=True)) for values in zip(*made.columns.values(), strict=True)]
     assert (row["source"], row["reason"]) == ("car", "speed does not fit into uint8")
     assert json.loads(row["line"]) == {"vid": 7, "speed": 300, "heat": None, "pos": 5}

@@ -16,12 +16,12 @@ from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.qos import Graph, Quality
 from slipstream._network.quality.shedding import (
     Controller,
-    delivered,
-    entering,
-    evenly,
+    delivered_shares,
+    drop_unused,
     own_branches,
     places,
     plan,
+    plan_evenly,
     stamp,
 )
 from slipstream._network.quality.statistics import Figures, Statistics
@@ -100,7 +100,7 @@ def test_the_tolerant_output_pays_first(checked: Checked) -> None:
 @settings(max_examples=30)
 def test_shedding_by_utility_fits_and_is_no_worse_than_shedding_evenly(checked: Checked, rate: float) -> None:
     shed = plan(checked, COSTS, {"cars": rate}, cores=1)
-    even = evenly(checked, COSTS, {"cars": rate}, cores=1)
+    even = plan_evenly(checked, COSTS, {"cars": rate}, cores=1)
     assert shed.analysis.holds
     assert shed.utility >= even.utility
 
@@ -127,9 +127,9 @@ def test_what_is_dropped_on_every_way_does_not_enter(checked: Checked) -> None:
     train = pa.table({"_seq": np.arange(10_000), "speed": np.arange(10_000) % 100})
     wanted = places(network())
     half = stamp(train, wanted, {"cars -> shared": 0.5}, {})
-    assert entering(half, network(), "cars", wanted).num_rows == pytest.approx(5000, abs=200)
+    assert drop_unused(half, network(), "cars", wanted).num_rows == pytest.approx(5000, abs=200)
     further = stamp(train, wanted, {"shared -> sort": 0.5}, {})
-    assert entering(further, network(), "cars", wanted).num_rows == 10_000
+    assert drop_unused(further, network(), "cars", wanted).num_rows == 10_000
     carrying = Statistics(carrying=1e-3)
     dropped = {("shared", 0, False): 0.5}
     assert analyse(checked, carrying, {"cars": 100.0}, cores=9, dropped=dropped).loads[0].rate == 50
@@ -137,9 +137,9 @@ def test_what_is_dropped_on_every_way_does_not_enter(checked: Checked) -> None:
 
 def test_drops_along_a_way_add_up(checked: Checked) -> None:
     wanted = places(network())
-    assert delivered(checked, wanted, {}) == {"important": 1, "casual": 1}
+    assert delivered_shares(checked, wanted, {}) == {"important": 1, "casual": 1}
     shares = {"cars -> shared": 0.5, "shared -> sort": 0.5}
-    assert delivered(checked, wanted, shares) == pytest.approx({"important": 0.5, "casual": 0.25})
+    assert delivered_shares(checked, wanted, shares) == pytest.approx({"important": 0.5, "casual": 0.25})
 
 
 def test_a_restarted_network_drops_the_same_and_shedding_ends(spark, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from network.test_superbox import TABLE, in_rows
 from oracles.network import interpret
 from oracles.network_engines import Feed, array_of
 from slipstream._io import outputs
-from slipstream._io.chunks import CHUNK, as_stream
+from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.outputs import Written
 from slipstream._network.algebra import Network
 from slipstream._network.planning.plan import plan
@@ -28,7 +28,7 @@ from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, one_key
+from slipstream._runtime.memory import Host, under_one_key
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def rows_of(network: Network, feed: Feed, first: int) -> pd.DataFrame:
         here = [(first + i, ts, values) for i, (name, ts, values) in enumerate(feed) if name == source.name]
         tuples = [{SEQ: number, TS: ts, **values} for number, ts, values in here]
         table = pa.Table.from_pylist(tuples, arrow_schema(source.schema))
-        rows.append((0, place, first, CHUNK, 0, as_stream(table)))
+        rows.append((0, place, first, CHUNK, 0, to_arrow_stream(table)))
     return pd.DataFrame(rows, columns=["key", "source", "seq", "what", "arrived", "chunk"])
 
 
@@ -66,7 +66,7 @@ def run(
     """The outputs of the stage as it runs in Spark, each in its order."""
     network = superbox.plan.checked.network
     sink = Captured(str(folder), network)
-    host = Host([SuperboxStage("test", superbox, sink, 1)], divide=one_key)
+    host = Host([SuperboxStage("test", superbox, sink, 1)], divide=under_one_key)
     found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in superbox.plan.outputs}
     for start, end in itertools.pairwise([0, *cuts, len(feed)]):
         if restart:

@@ -83,5 +83,5 @@ def test_a_user_function_is_called_only_for_tuples_that_are_there() -> None:
 
 
 def test_parts_of_a_sample_follow_each_other() -> None:
-    parts = calibration.parts(pa.table({"a": list(range(16))}), (1, 2, 1))
+    parts = calibration.cut_parts(pa.table({"a": list(range(16))}), (1, 2, 1))
     assert [part["_seq"].to_pylist() for part in parts] == [list(range(4)), list(range(4, 12)), list(range(12, 16))]

@@ -17,7 +17,7 @@ from network.test_streaming import NAMES, bag, everything, only_columns, random_
 from oracles.network import interpret
 from oracles.network_engines import array_of
 from slipstream._network.algebra import Schema
-from slipstream._network.flow import in_order, merging, sorting
+from slipstream._network.flow import is_sorted, merge_order, sort_order
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.sql import translation
@@ -85,14 +85,14 @@ def test_expressions_that_spark_computes_change_nothing(
 @given(rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=8))
 def test_rows_are_sorted_as_tuples_are(rows: list[tuple[int, ...]]) -> None:
     order = np.array(rows, np.int64).reshape(-1, 3)
-    assert in_order(order) == (rows == sorted(rows))
-    assert [rows[i] for i in sorting(order, np.zeros(len(rows), np.int64))] == sorted(rows)
+    assert is_sorted(order) == (rows == sorted(rows))
+    assert [rows[i] for i in sort_order(order, np.zeros(len(rows), np.int64))] == sorted(rows)
 
 
 @given(parts=st.lists(st.lists(st.tuples(*[st.integers(0, 2)] * 2), max_size=5), min_size=1, max_size=4))
 def test_parts_are_merged_as_their_sum_is_sorted(parts: list[list[tuple[int, ...]]]) -> None:
     for trains in (parts, [sorted(part) for part in parts]):
         rows = [row for part in trains for row in part]
-        found = merging([np.array(part, np.int64).reshape(-1, 2) for part in trains])
+        found = merge_order([np.array(part, np.int64).reshape(-1, 2) for part in trains])
         wanted = sorted(range(len(rows)), key=lambda place: rows[place])
         assert (list(range(len(rows))) if found is None else found.tolist()) == wanted

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from slipstream._errors import BadInput
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, Table, take_over
+from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, Table, apply_delta
 from slipstream._runtime.store import MemoryStore
 
 COLUMNS = {"number": INTEGER, "share": FLOAT, "name": TEXT, "other": TEXT}
@@ -144,4 +144,4 @@ def test_texts_that_are_gone_give_their_memory_back() -> None:
 
 def test_a_damaged_delta_is_refused() -> None:
     with pytest.raises(BadInput, match="damaged"):
-        take_over(tables(), b"\x00\x00\x00")
+        apply_delta(tables(), b"\x00\x00\x00")

@@ -21,7 +21,7 @@ from network.stages_in_memory import run
 from oracles.linear_road import answers
 from oracles.network_engines import Feed
 from oracles.streams import busy_stream
-from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadInput
 from slipstream._feeds.tuples import FIELDS
@@ -173,7 +173,7 @@ def test_a_network_with_a_toll_box_runs_in_spark_and_its_accounts_can_be_asked(
     expected = answers(lines, lateness=0)
     got = {name: [row.asDict() for row in job.results(spark, name).collect()] for name in ANSWERS}
     assert in_the_papers_order(got) == sorted(expected.outputs)
-    asked = ask(Snapshot.open(job.folder), "SELECT vid, charged FROM account WHERE charged > 0")
+    asked = run_query(Snapshot.open(job.folder), "SELECT vid, charged FROM account WHERE charged > 0")
     last = {row["vid"]: row["balance"] for row in got["balances"]}
     booked = dict(zip(asked["vid"].tolist(), asked["charged"].tolist(), strict=True))
     assert booked

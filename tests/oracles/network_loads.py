@@ -17,7 +17,7 @@ import pyarrow as pa
 from slipstream._cli.common.functions import load_functions
 from slipstream._network import Builder, Network, Order, files
 from slipstream._network.quality.analysis import analyse
-from slipstream._network.quality.calibration import rehearse, seconds_of
+from slipstream._network.quality.calibration import calibrate, time_batches
 from slipstream._network.quality.qos import Graph, Quality
 from slipstream._network.quality.statistics import Statistics
 from slipstream._network.running.recordings import write_trains
@@ -134,7 +134,7 @@ def overload() -> Load:
 def predicted(spark: Any, load: Load) -> tuple[Statistics, float]:
     """What static analysis says before the run: the figures, and the tuples a second that the machine holds."""
     checked = check(load.network, spark)
-    figures = rehearse(spark, checked, {load.source: load.tuples(SAMPLE)}, load.stored(spark))
+    figures = calibrate(spark, checked, {load.source: load.tuples(SAMPLE)}, load.stored(spark))
     cores = spark.sparkContext.defaultParallelism
     return figures, analyse(checked, figures, {load.source: 1.0}, cores=cores).factor
 
@@ -144,5 +144,5 @@ def reached(spark: Any, load: Load, folder: Path, wanted: float, trains: int = 4
     train = round(min(max(wanted, 1), LONGEST))
     run = Execution.lay_out(folder, load.network)
     write_trains(folder / "in" / load.source, load.tuples(train * trains), train, 0, None)
-    seconds = [taken for _, taken in seconds_of(run, spark, load.stored(spark))]
+    seconds = [taken for _, taken in time_batches(run, spark, load.stored(spark))]
     return train / median(seconds[1:])

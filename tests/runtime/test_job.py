@@ -33,11 +33,11 @@ def test_a_new_folder_is_no_job_yet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "version", "settings", "message"),
     [
-        ("archive", 4, SETTINGS, "is the folder of a toll job"),
-        ("toll", 5, SETTINGS, "state of version 4, this program reads 5"),
-        ("toll", 4, {**SETTINGS, "lateness": 2}, "begun with lateness 60, not 2"),
-        ("toll", 4, {"rules": "2004"}, "begun with lateness 60, not nothing"),
-        ("toll", 4, {**SETTINGS, "start": "2026"}, "begun with start nothing, not 2026"),
+        ("archive", 4, SETTINGS, "belongs to a toll job"),
+        ("toll", 5, SETTINGS, "state version is 4, but this version reads 5"),
+        ("toll", 4, {**SETTINGS, "lateness": 2}, "started with lateness 60, not 2"),
+        ("toll", 4, {"rules": "2004"}, "started with lateness 60, not nothing"),
+        ("toll", 4, {**SETTINGS, "start": "2026"}, "started with start nothing, not 2026"),
     ],
 )
 def test_a_start_that_differs_from_the_first_is_refused(
@@ -80,12 +80,16 @@ def test_a_journal_shorter_than_the_checkpoint_is_refused(tmp_path: Path) -> Non
     begun(tmp_path)
     (tmp_path / "checkpoint" / "commits").mkdir(parents=True)
     (tmp_path / "checkpoint" / "commits" / "0").touch()
-    with pytest.raises(BadInput, match="0 batches, 1 were committed"):
+    with pytest.raises(BadInput, match="0 batches, but 1 were committed"):
         job.check(tmp_path, "toll", 4, SETTINGS)
 
 
 def test_two_processes_do_not_run_in_one_folder(tmp_path: Path) -> None:
-    with job.alone(tmp_path), pytest.raises(BadArgument, match="running there already"), job.alone(tmp_path):
+    with (
+        job.lock_folder(tmp_path),
+        pytest.raises(BadArgument, match="already running there"),
+        job.lock_folder(tmp_path),
+    ):
         pass
-    with job.alone(tmp_path):
-        assert json.dumps(job.control(tmp_path).wanted) == '"run"'
+    with job.lock_folder(tmp_path):
+        assert json.dumps(job.control(tmp_path).requested) == '"run"'

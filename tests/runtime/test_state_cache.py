@@ -21,7 +21,7 @@ SPEEDS = Schema("CAR", (AST("speed", "i4", 3),))
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(shared_arrays, "root", lambda: tmp_path)
-    with state_cache.engine() as name:
+    with state_cache.open_cache() as name:
         yield name
     assert list(tmp_path.iterdir()) == []
 
@@ -32,10 +32,10 @@ def place(engine: str) -> Path:
 
 
 def leave(engine: str, mark: str) -> None:
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         cars = Fragment(SPEEDS)
         cars.append("speed", np.arange(5000), np.arange(5000))
-        kept.leave(mark, cars)
+        kept.put(mark, cars)
 
 
 def test_another_worker_finds_it(engine: str) -> None:
@@ -43,19 +43,19 @@ def test_another_worker_finds_it(engine: str) -> None:
     worker.start()
     worker.join()
     assert worker.exitcode == 0
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         cars = kept.take("one")
         assert cars.stream(4999, "speed").tolist() == [4999]
         cars.append("speed", np.array([4999]), np.array([1]))
-        kept.leave("two", cars)
-    with state_cache.held(engine, "cars", 7) as kept:
+        kept.put("two", cars)
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         assert kept.take("two").stream(4999, "speed").tolist() == [1, 4999]
 
 
 @pytest.mark.parametrize("mark", ["another", None])
 def test_what_the_store_does_not_hold_is_thrown_away(engine: str, mark: str | None) -> None:
     leave(engine, "one")
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         assert kept.take(mark) is None
         assert [file.name for file in (place(engine) / "cars-7").iterdir()] == ["lock"]
         assert kept.take("one") is None
@@ -64,23 +64,23 @@ def test_what_the_store_does_not_hold_is_thrown_away(engine: str, mark: str | No
 def test_what_is_being_worked_on_is_not_found(engine: str) -> None:
     """A worker that dies in the middle has taken the mark away before."""
     leave(engine, "one")
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         assert kept.take("one") is not None
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         assert kept.take("one") is None
 
 
 def take_and_die(engine: str) -> None:
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         kept.take("one").append("speed", np.array([4999]), np.array([1]))
         os._exit(0)
 
 
 def take_and_leave(engine: str) -> None:
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         cars = kept.take("one")
         cars.append("speed", np.array([4999]), np.array([1]))
-        kept.leave("two", cars)
+        kept.put("two", cars)
 
 
 @pytest.mark.parametrize("other", [take_and_die, take_and_leave])
@@ -91,7 +91,7 @@ def test_who_left_it_does_not_use_it_after_another_has_changed_it(engine: str, o
     worker.start()
     worker.join()
     assert worker.exitcode == 0
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         assert kept.take("one") is None
 
 
@@ -101,7 +101,7 @@ def test_without_room_memory_is_private(engine: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     leave(engine, "one")
-    with state_cache.held(engine, "cars", 7) as kept:
+    with state_cache.lock_state(engine, "cars", 7) as kept:
         assert kept.take("one").stream(4999, "speed").tolist() == [4999]
 
 
@@ -123,9 +123,9 @@ def test_what_a_dead_driver_and_its_workers_left_is_removed(tmp_path: Path, monk
     gone.join()
     left = place("slipstream-elsewhere-warm-0")
     assert left.exists()
-    with state_cache.engine() as name:
+    with state_cache.open_cache() as name:
         assert not left.exists()
         leave(name, "one")
-        with state_cache.engine() as other:
+        with state_cache.open_cache() as other:
             leave(other, "one")
             assert place(name).exists()

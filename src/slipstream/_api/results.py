@@ -13,7 +13,7 @@ import pyarrow as pa
 from slipstream._api import html
 from slipstream._api.streams import Published
 from slipstream._archive.files import TRIPS
-from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
 from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
 from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
@@ -27,7 +27,7 @@ from slipstream._runtime import job, status
 from slipstream._spark import session
 from slipstream._tools.html_table import table
 from slipstream._tools.locations import local
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -71,11 +71,11 @@ class JobStatus:
 def status_of(folder: Path) -> JobStatus:
     """Return the status of the job in a folder."""
     try:
-        body = json_of((folder / status.FILE).read_bytes())
+        body = parse_json((folder / status.FILE).read_bytes())
         state, why = str(body["state"]), str(body["why"])
     except (FileNotFoundError, NotADirectoryError, *MALFORMED):
         state, why = "new", ""
-    batches = outputs.journal(folder)
+    batches = outputs.read_journal(folder)
     rows: dict[str, int] = {}
     for batch in batches:
         for name, count in batch.outputs.items():
@@ -109,7 +109,7 @@ class Results:
     @property
     def names(self) -> list[str]:
         """The names of the outputs."""
-        return outputs.names(self.folder)
+        return outputs.output_names(self.folder)
 
     def __getitem__(self, output: str) -> Output:
         if output not in self.names:
@@ -155,7 +155,7 @@ class Results:
         """Answer a query in Streamonas-SQL over the cuboids, as of the last commit."""
         import pandas as pd
 
-        found = ask(self._snapshot(), select)
+        found = run_query(self._snapshot(), select)
         return pd.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in found.items()})
 
     def _snapshot(self) -> Snapshot:
@@ -183,7 +183,7 @@ class Output:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return _own(outputs.visible(self.folder, self.name).schema.names)
+        return _own(outputs.visible_files(self.folder, self.name).schema.names)
 
     def as_of(self, moment: int | datetime) -> Output:
         """Return the output as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
@@ -191,14 +191,14 @@ class Output:
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
-        rows = outputs.frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
-        keys = results.keys_of(rows.columns)
+        rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
+        keys = results.order_columns(rows.columns)
         return (rows.orderBy(*keys) if keys else rows).select(*_own_columns(rows.columns))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; needs no Spark."""
         rows = outputs.read(self.folder, self.name, until=self._until)
-        return results.own(rows).drop_columns(BATCH)
+        return results.own_columns(rows).drop_columns(BATCH)
 
     def to_pandas(self) -> PandasFrame:
         """Return a pandas DataFrame; needs no Spark."""
@@ -248,7 +248,7 @@ class Trips:
         from pyspark.errors import AnalysisException, ParseException
 
         spark = spark or session.build("slipstream")
-        rows = outputs.frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
+        rows = outputs.to_frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
         rows = rows.select(*_own_columns(rows.columns))
         if self._conditions:
             register(spark)
@@ -275,13 +275,13 @@ class Trips:
         if self._conditions:
             points = [row[TRIP] for row in self.to_spark().select(TRIP).limit(html.MOST_TRIPS).collect()]
         else:
-            points = outputs.newest(self.folder, self.name, html.MOST_TRIPS, until=self._until)[TRIP].to_pylist()
+            points = outputs.read_newest(self.folder, self.name, html.MOST_TRIPS, until=self._until)[TRIP].to_pylist()
         return html.trips(points, f"{self.name} of {self.folder}")
 
 
 def _batch_at(folder: Path, moment: int | datetime) -> int:
     """The last batch that was committed at a moment; -1 before the first."""
-    batches = outputs.journal(folder)
+    batches = outputs.read_journal(folder)
     if isinstance(moment, datetime):
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
@@ -297,5 +297,5 @@ def _own_columns(columns: list[str]) -> list[str]:
 
 def _own(columns: list[str]) -> list[str]:
     """The columns of an output that are the user's."""
-    hidden = {BATCH, TS, *results.keys_of(columns)}
+    hidden = {BATCH, TS, *results.order_columns(columns)}
     return [name for name in columns if name not in hidden]

@@ -21,7 +21,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, encoding_of, first_file
 from slipstream._io.readers.user_sources import Source, UserFeed
-from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of
+from slipstream._io.sources import KAFKA, TCP, Definition, Feed, make_feed
 from slipstream._network.algebra import Schema
 from slipstream._network.running.filling import is_run
 from slipstream._network.running.recordings import read_table
@@ -29,7 +29,7 @@ from slipstream._network.tasks.frames import FrameFeed
 from slipstream._network.types import spark_schema
 from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -91,7 +91,7 @@ def read(
     definition = Definition(Path(message_schema) if message_schema else None, schema_registry)
 
     def feed(folder: Path, settings: Mapping[str, str]) -> Feed:  # noqa: ARG001
-        return feed_of(
+        return make_feed(
             place,
             given,
             encoding=format,
@@ -226,14 +226,14 @@ def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Map
     place = folder / name
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
-        with staged(place) as new:
+        with staged_folder(place) as new:
             if isinstance(frame, pa.Table):
                 pq.write_table(frame, new / "part-0.parquet")
             else:
                 frame.write.mode("append").parquet(str(new))
                 for file in (*new.glob("_*"), *new.glob(".*")):
                     file.unlink()
-    return feed_of(str(place.absolute()), schema, encoding=PARQUET)
+    return make_feed(str(place.absolute()), schema, encoding=PARQUET)
 
 
 def _renamed(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:

@@ -196,8 +196,8 @@ class Stream:
         >>> cars.filter("sped > 90")
         Traceback (most recent call last):
             ...
-        slipstream._errors.BadInput: filter: 'sped > 90': column 'sped' is not there.
-        Did you mean 'speed'? There is: id, speed.
+        slipstream._errors.BadInput: filter: 'sped > 90': column 'sped' does not exist.
+        Did you mean 'speed'? Known: id, speed.
         """
         return self._with(Filter((predicate,)))
 

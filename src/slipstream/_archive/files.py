@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from slipstream._errors import MALFORMED, BadInput, SlipstreamError
 from slipstream._io import outputs
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ def describe(out: Path) -> None:
 def is_linear_city(out: Path) -> bool:
     """Whether an archive says that its trips are on Linear Road's expressways."""
     try:
-        body = json_of((out / MANIFEST).read_bytes())
+        body = parse_json((out / MANIFEST).read_bytes())
         return (body["format"], body["plane"]) == (FORMAT, LINEAR_CITY)
     except (OSError, *MALFORMED):
         return False
@@ -55,13 +55,13 @@ def is_archive(out: Path) -> bool:
 
 def trip_outputs(out: Path) -> list[str]:
     """Return the outputs of a job that have trips."""
-    return [name for name in outputs.names(out) if TRIP in _columns(out, name)]
+    return [name for name in outputs.output_names(out) if TRIP in _columns(out, name)]
 
 
 def _columns(out: Path, output: str) -> list[str]:
     """The columns of an output; none if it cannot be read."""
     try:
-        return list(outputs.visible(out, output).schema.names)
+        return list(outputs.visible_files(out, output).schema.names)
     except (SlipstreamError, OSError, *MALFORMED):
         return []
 
@@ -80,12 +80,12 @@ def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFra
     An ``output`` of a network may have another name than trips.
     """
     if _has_table(out, output):
-        return outputs.frame(spark, out, output).drop(outputs.BATCH)
+        return outputs.to_frame(spark, out, output).drop(outputs.BATCH)
     return spark.read.parquet(*map(str, _own_files(out)))
 
 
 def _has_table(out: Path, output: str = TRIPS) -> bool:
-    return output in outputs.names(out)
+    return output in outputs.output_names(out)
 
 
 def _own_files(out: Path) -> list[Path]:

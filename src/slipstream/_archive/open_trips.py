@@ -164,7 +164,7 @@ class Table:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._area = shared_arrays.Area(schema.dtype, _LEAST)
+        self._area = shared_arrays.SharedArray(schema.dtype, _LEAST)
         self.head = np.array([0, _FREE], np.int32)
         self._new: list[Ints] = []
         self._loaded: list[Rows] = []

@@ -27,7 +27,7 @@ from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import register, types
 from slipstream._moving.columns import MPoints, freeze, read, write
 from slipstream._moving.motion import concatenate, split_at_pauses
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,11 +83,11 @@ class Dataset:
         """Open the data set at ``path``; does not require all tables, as some uses need only some of them."""
         check_data_set(path, ())
         try:
-            body = json_of((path / "manifest.json").read_bytes())
+            body = parse_json((path / "manifest.json").read_bytes())
             made_by = f"{body.pop('format')} {body.pop('version')}"
             if made_by != f"{FORMAT} {VERSION}":
                 raise ValueError(f"its format is {made_by}, this program reads {FORMAT} {VERSION}")
-            return cls(path, fitted(DatasetManifest, body))
+            return cls(path, decode_as(DatasetManifest, body))
         except (OSError, *MALFORMED) as error:
             raise BadInput(
                 f"{path}: not a BerlinMOD data set ({error}).",

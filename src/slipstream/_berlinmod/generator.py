@@ -36,7 +36,7 @@ from slipstream._moving.columns import MPoints, Periods, Points, write
 from slipstream._moving.places import polygons
 from slipstream._moving.value import micros
 from slipstream._tools.numba_tools import Floats, Ints, Longs, mix
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -337,7 +337,7 @@ def generate(
                 )
 
     register(spark)
-    with staged(out) as stage:
+    with staged_folder(out) as stage:
         parts = partitions or max(2, min(plan.vehicles, 4 * spark.sparkContext.defaultParallelism))
         vehicles = spark.range(1, plan.vehicles + 1, numPartitions=parts)
         write_histories(vehicles.mapInArrow(histories, SCAR_SQL), stage)

@@ -30,7 +30,7 @@ from slipstream._chaos.subject import Subject
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._io.outputs import CHECKPOINT
 from slipstream._linear_road.text import TEXT
-from slipstream._tools.logs import add_lines, whole_lines
+from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import say
 
 SAME, ADVISED, NOT_REACHED = "same", "stopped with advice", "not reached"
@@ -142,7 +142,7 @@ class Campaign:
 
     def _noted(self) -> list[Record]:
         """What came of the faults of this campaign before it was interrupted."""
-        name, *lines = whole_lines(self._notes) or [self._name()]
+        name, *lines = read_lines(self._notes) or [self._name()]
         if name != self._name():
             raise BadArgument(
                 f"--out {self.folder}: the campaign in it is another one.",
@@ -155,7 +155,7 @@ class Campaign:
         return {"seed": self.seed, "command": command, "kinds": list(self.kinds), "faults": self.wanted}
 
     def _note(self, line: dict[str, Any]) -> None:
-        add_lines(self._notes, [line])
+        append_lines(self._notes, [line])
 
     def carry_out(self) -> list[Record]:
         """All of it, or what is left of it; returns what came of every fault."""
@@ -366,7 +366,7 @@ class Campaign:
 
 def seed_in(folder: Path) -> int | None:
     """The seed of the campaign that was begun in a folder, if one was."""
-    lines = whole_lines(folder / NOTES)
+    lines = read_lines(folder / NOTES)
     return int(lines[0]["seed"]) if lines else None
 
 

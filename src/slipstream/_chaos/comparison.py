@@ -53,11 +53,11 @@ class Committed:
 
         What is ``kept`` changes while a job runs, so it is read when the job has ended.
         """
-        batches = outputs.journal(out)
+        batches = outputs.read_journal(out)
         if not batches:
             return cls()
         last = batches[-1]
-        found = {name: outputs.visible(out, name, until=last.batch).read() for name in outputs.names(out)}
+        found = {name: outputs.visible_files(out, name, until=last.batch).read() for name in outputs.output_names(out)}
         tables = {name: _rows(table) for name, table in found.items()}
         orders = {name: rows for name, table in found.items() if (rows := _in_order(name, table))}
         texts = {name: _lines(out / name, length) for name, length in text_lengths(last).items()}

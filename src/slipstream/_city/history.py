@@ -33,12 +33,12 @@ from slipstream._feeds.history import (
     TOLL_XWAYS,
     TOLLS,
     WEEKS,
-    Check,
+    FileDigest,
     History,
     Index,
-    check_of,
     count_file,
     day_of_week,
+    digest_file,
     speed_file,
 )
 from slipstream._feeds.run import Run, versions
@@ -77,13 +77,13 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
     stride = run.manifest.vid_stride
     needs = len(xways) * EXPRESSWAY_BYTES + run.manifest.vehicles * VEHICLE_BYTES + 4 * stride * TOLL_DAYS
     hint = "--overwrite makes it again; --csv exports the one that is there."
-    with staging.staged(run.path / FOLDER, needs_bytes=needs, replace=replace, label="", hint=hint) as stage:
+    with staging.staged_folder(run.path / FOLDER, needs_bytes=needs, replace=replace, label="", hint=hint) as stage:
         for name in ("segments", "tolls", "arrays"):
             (stage / name).mkdir()
         segments = _write_segments(spark, stage, seed, xways)
         tolls = _write_tolls(spark, run, stage, seed, xways)
         rows = {"segments": sum(segments["rows"]), "tolls": sum(tolls["rows"])}
-        checks = _checks(segments) | _checks(tolls) | {name: check_of(stage / name) for name in (TOLLS, TOLL_XWAYS)}
+        checks = _checks(segments) | _checks(tolls) | {name: digest_file(stage / name) for name in (TOLLS, TOLL_XWAYS)}
         index = Index(seed, xways, stride, rows["tolls"] // TOLL_DAYS, rows, checks, versions())
         (stage / INDEX).write_text(index.to_json(), encoding="utf-8")
     return History.open(run)
@@ -103,9 +103,9 @@ def stored_expressways(run: Run) -> tuple[int, ...]:
     return xways
 
 
-def _checks(written: dict[str, list[Any]]) -> dict[str, Check]:
+def _checks(written: dict[str, list[Any]]) -> dict[str, FileDigest]:
     files = zip(written["file"], written["bytes"], written["sha256"], strict=True)
-    return {file: Check(size, digest) for file, size, digest in files}
+    return {file: FileDigest(size, digest) for file, size, digest in files}
 
 
 # segments: a task per expressway
@@ -217,7 +217,7 @@ def _run_tasks(spark: SparkSession, what: str, tasks: DataFrame) -> dict[str, li
 
 def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
     """A task's report of the files it wrote."""
-    checks = [check_of(stage / file) for file in rows]
+    checks = [digest_file(stage / file) for file in rows]
     columns = [list(rows), [c.bytes for c in checks], [c.sha256 for c in checks], list(rows.values())]
     return pa.table(columns, schema=WRITTEN)
 
@@ -225,7 +225,7 @@ def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
 @contextmanager
 def _whole_file(file: Path) -> Iterator[IO[bytes]]:
     """A file that gets its name when it is whole: Spark may run a task twice at once."""
-    partial_file = staging.beside(file, "partial")
+    partial_file = staging.temporary_sibling(file, "partial")
     with partial_file.open("wb") as out:
         yield out
     partial_file.rename(file)
@@ -255,7 +255,7 @@ def export_csv(run: Run, spark: SparkSession, *, replace: bool = False) -> Path:
     out = folder / "csv"
     tables = {"SegmentHistory": ("segments", SEGMENT_COLUMNS), "TollHistory": ("tolls", TOLL_COLUMNS)}
     hint = "Remove it to write it again."
-    with staging.staged(out, replace=replace, label="", hint=hint) as stage, task_errors():
+    with staging.staged_folder(out, replace=replace, label="", hint=hint) as stage, task_errors():
         for name, (table, columns) in tables.items():
             with task_bar(spark, name):
                 spark.read.parquet(str(folder / table)).select(*columns).write.csv(str(stage / name))

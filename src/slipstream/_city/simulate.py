@@ -24,10 +24,10 @@ from slipstream._city import kernel, requests
 from slipstream._city.traffic import EAST, MINUTE, Traffic, plan_accidents, plan_trips
 from slipstream._city.vehicles import TripTable, assign
 from slipstream._errors import BadArgument
-from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged, versions
+from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA
 from slipstream._spark.session import task_errors
-from slipstream._tools.background import Ended, beside
+from slipstream._tools.background import Ended, background_task
 from slipstream._tools.progress import bar
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def simulate(
         raise BadArgument(f"--seed {seed}: out of range.", hint="Give a whole number from 0 to 2^63 - 1.")
     if multiply < 1:
         raise BadArgument(f"--multiply {multiply}: out of range.", hint="Give 1 or more.")
-    with staged(out, needs_bytes=_estimated_bytes(traffic)) as stage:
+    with staged_run(out, needs_bytes=_estimated_bytes(traffic)) as stage:
         spool = stage.absolute() / SPOOL
         spool.mkdir()
         directions = [Direction(spool, xway, dir_) for xway, dir_ in traffic.directions()]
@@ -309,5 +309,5 @@ def _watched(what: str, directions: list[Direction], minutes: int, already: int 
                 advance(now - shown)
                 shown = now
 
-        with beside(watch):
+        with background_task(watch):
             yield

@@ -21,8 +21,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged, versions
-from slipstream._feeds.text import file_size, reading
+from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged_run, versions
+from slipstream._feeds.text import file_size, open_text
 from slipstream._feeds.tuples import MAX_SPEED, MILE, POSITION, REPORT_EVERY, ROAD, SCHEMA
 from slipstream._tools.progress import bar, say
 
@@ -118,7 +118,7 @@ def import_sumo(source: Path, map_file: Path, out: Path) -> Run:
     edges = read_map(map_file)
     size = file_size(source)
     tally = Tally()
-    with staged(out, needs_bytes=size // 20) as stage:
+    with staged_run(out, needs_bytes=size // 20) as stage:
         writer = _Writer(stage, source, tally)
         for seen in reports(sightings(source, edges, tally)):
             writer.add(seen)
@@ -166,7 +166,7 @@ def _check_step(source: Path, last: int, now: int) -> None:
 def _steps(source: Path) -> Iterator[Element]:
     """The time steps; what was read is forgotten, so that memory holds one step, not the file."""
     root = None
-    with reading(source) as contents, bar("importing", source.stat().st_size) as advance:
+    with open_text(source) as contents, bar("importing", source.stat().st_size) as advance:
         place = 0
         try:
             for event, element in iterparse(contents, events=("start", "end")):

@@ -122,7 +122,7 @@ def _run() -> None:
     except BrokenPipeError:
         _leave_pipe()
     except Exception as error:
-        if (told := session.for_people(error)) is None:
+        if (told := session.translate_error(error)) is None:
             if log := session.keep_log():
                 verbosity.name_log(log)
             raise

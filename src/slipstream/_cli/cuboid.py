@@ -117,21 +117,21 @@ def run(
     stocks` a live topic of JSON
     """
     from slipstream._cuboid import declare
-    from slipstream._cuboid.sources import columns_of, reading
+    from slipstream._cuboid.sources import cuboid_feed, source_columns
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.sources import Definition
     from slipstream._network.running import filling
 
     load_functions(functions)
     script = declare.parse(_text(schema))
-    _, cuboid = filling.declared(script)
+    _, cuboid = filling.single_cuboid(script)
     settings = read_settings(kafka_config or [])
-    mapped = parse_columns(columns or [], "", columns_of(cuboid), strict=True)
+    mapped = parse_columns(columns or [], "", source_columns(cuboid), strict=True)
     given: Feed | pa.Table
     if is_run := filling.is_run(source):
-        given = filling.tuples_of(source, cuboid, mapped)
+        given = filling.read_run(source, cuboid, mapped)
     else:
-        feed = reading(
+        feed = cuboid_feed(
             source,
             cuboid,
             encoding=format_,
@@ -142,9 +142,9 @@ def run(
             definition=Definition(message_schema, schema_registry),
         )
         given = replace(feed, most_files=batch_files)
-    network = filling.network_of(script, _bounds(ranges))
+    network = filling.build_network(script, _bounds(ranges))
     clear_job(out, overwrite)
-    filling.begun(out, network)
+    filling.open_existing(out, network)
     small = not is_run and not follow and _bytes(source) < SMALL
     spark = spark_session("cuboid run", master, conf, quick=small)
     result = filling.fill(
@@ -214,15 +214,17 @@ def query(
 
     `slipstream cuboid query tolls "SELECT vid, slope(speed) FROM car WHERE speed[0] < 20 LIMIT 5"`
     """
-    from slipstream._cuboid.query.one_off import ask, ask_spark, read_question
+    from slipstream._cuboid.query.one_off import parse_query, run_query, run_query_in_spark
     from slipstream._cuboid.snapshots.snapshot import Snapshot
 
     load_functions(functions)
     snapshot = Snapshot.open(folder)
-    read_question(snapshot, _text(text))
+    parse_query(snapshot, _text(text))
     spark = spark_session("cuboid query", master, conf) if on_spark else None
     while True:
-        answer = ask_spark(spark, snapshot, _text(text)) if spark is not None else ask(snapshot, _text(text))
+        answer = (
+            run_query_in_spark(spark, snapshot, _text(text)) if spark is not None else run_query(snapshot, _text(text))
+        )
         _print_rows({name: column.tolist() for name, column in answer.items()}, snapshot.batch, as_json)
         if not every:
             return

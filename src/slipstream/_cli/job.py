@@ -58,7 +58,7 @@ def _request(folder: Path, word: str, said: str, as_json: bool) -> None:
     from slipstream._runtime import job
 
     job.Job.read(folder)
-    job.control(folder).want(word)
+    job.control(folder).request(word)
     if as_json:
         print(json.dumps({"job": str(folder), "control": word}))
     else:

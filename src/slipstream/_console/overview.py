@@ -28,7 +28,7 @@ from slipstream._io.outputs import Batch, Tail
 from slipstream._network.running.results import newest_results
 from slipstream._runtime import job, metrics, status
 from slipstream._runtime.job import Job
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 State = Literal["new", "starting", "ready", "running", "paused", "stopped", "finished", "failed", "gone", "damaged"]
 Want = Literal["pause", "run", "step", "stop"]
@@ -163,7 +163,12 @@ class Jobs:
     def rows(self, name: str, output: str, last: int) -> list[dict[str, Any]]:
         """The newest rows of an output, the newest last."""
         folder = self._folder(name)
-        pick({one: folder / one for one in outputs.names(folder)}, output, "output", "Choose one that the job has.")
+        pick(
+            {one: folder / one for one in outputs.output_names(folder)},
+            output,
+            "output",
+            "Choose one that the job has.",
+        )
         return [{key: _plain(value) for key, value in row.items()} for row in newest_results(folder, output, last)]
 
     def want(self, name: str, want: Want) -> Detail:
@@ -171,7 +176,7 @@ class Jobs:
         folder = self._folder(name)
         if _state(folder, _status(folder)) not in _ACTIVE:
             raise NotNow(f"{name} is not running.", hint="The command that started it starts it again.")
-        job.control(folder).want({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[want])
+        job.control(folder).request({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[want])
         return self.detail(name)
 
     def _named(self, source: str) -> str:
@@ -210,7 +215,7 @@ def _entry(name: str, folder: Path) -> Entry:
 def _status(folder: Path) -> dict[str, Any]:
     """What ``status.json`` says; nothing before the first start."""
     try:
-        body = json_of((folder / status.FILE).read_bytes())
+        body = parse_json((folder / status.FILE).read_bytes())
     except (OSError, *MALFORMED):
         return {}
     return body if isinstance(body, dict) else {}
@@ -235,7 +240,7 @@ def _state(folder: Path, seen: dict[str, Any]) -> State:
                 return "gone"
             if state == status.STARTING:
                 return "starting"
-            if job.control(folder).holds:
+            if job.control(folder).is_paused:
                 return "paused"
             return "ready" if state == status.READY else "running"
     return "new"
@@ -262,7 +267,7 @@ def _costs(folder: Path) -> dict[int, metrics.BatchMetrics]:
         whole = lines.read().rpartition(b"\n")[0].split(b"\n")
         if lines.tell() > _TAIL:
             del whole[0]  # the rest of a line
-        found = [metrics.BatchMetrics(**json_of(line)) for line in whole[-2 * RECENT :] if line]
+        found = [metrics.BatchMetrics(**parse_json(line)) for line in whole[-2 * RECENT :] if line]
         return {one.batch: one for one in found}
     return {}
 
@@ -282,9 +287,9 @@ def _done(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iter
 
 
 def _results(folder: Path, problems: list[str]) -> Iterator[Result]:
-    for name in outputs.names(folder):
+    for name in outputs.output_names(folder):
         try:
-            found = outputs.visible(folder, name)
+            found = outputs.visible_files(folder, name)
         except SlipstreamError as error:
             problems.append(error.message)
             continue

@@ -1,12 +1,12 @@
-"""Real-time consistency in figures: arrival rate, commit time, query time capacity, stability; and the QoS map.
+"""Figures of real-time consistency: arrival rate, commit time, query time capacity, stability; and the QoS map.
 
-The thesis' quantities, per batch as its distributed system has them (section 5.4): tuples come in at a rate λ; making a
-batch consistent takes δ; every continuous query q takes L_q on top. What is left of the time until the next batch,
-QTC = 1/λ - (δ + Σ L_q), is the capacity for more queries, and the system is stable while it is above 0. Divided by the
-batch's tuples, the figures are per tuple, as the thesis gives them.
+The thesis' quantities, per batch as in its distributed system (section 5.4): tuples arrive at a rate λ; making a batch
+consistent takes δ; every continuous query q takes an additional L_q. The time left until the next batch, QTC = 1/λ -
+(δ + Σ L_q), is the capacity for more queries, and the system is stable while it is above 0. Divided by the batch's
+tuples, the figures are per tuple, as in the thesis.
 
-Spark says how long a batch took from its start to its commit; the fragments say what each query took in them. They work
-side by side, so a query takes as long as its slowest fragment.
+Spark reports the time of a batch from its start to its commit; the fragments report the time of each query in them.
+They work in parallel, so a query takes as long as its slowest fragment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from slipstream._cuboid.fragment_state import QUERY
 from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
 from slipstream._runtime import metrics
 from slipstream._runtime.metrics import BatchMetrics
-from slipstream._tools.logs import whole_lines
+from slipstream._tools.logs import read_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,12 +37,12 @@ class Moment:
     seconds: float
     tuples: int = 0
     queries: dict[str, float] = field(default_factory=dict)
-    period: float = 0.0  # until the next batch began; of the last one, as long as it took
-    run: str = ""  # one start of the query
+    period: float = 0.0  # until the next batch began; for the last one, its duration
+    run: str = ""  # the id of this start of the query
 
     @classmethod
-    def of(cls, measured: BatchMetrics) -> Moment:
-        """As long as nothing is known of its queries and of what follows."""
+    def from_metrics(cls, measured: BatchMetrics) -> Moment:
+        """A batch before its queries and its successor are known."""
         seconds = measured.commit_ms / 1000
         return cls(measured.batch, measured.start, seconds, period=seconds, run=measured.run)
 
@@ -53,19 +53,19 @@ class Moment:
 
     @property
     def capacity(self) -> float:
-        """QTC: what is left until the next batch."""
+        """QTC: the time left until the next batch."""
         return self.period - self.seconds
 
 
 def moments(folder: Path) -> list[Moment]:
-    """The committed batches of a snapshot that were measured, in order."""
+    """The measured committed batches of a snapshot, in order."""
     folder = folder / FOLDER if (folder / FOLDER / FILE).exists() else folder
     committed = Catalogue.read(folder).committed(folder)
     measured = {found.batch: found for found in metrics.read(folder.parent)}
-    found = {batch: Moment.of(line) for batch, line in measured.items()}
+    found = {batch: Moment.from_metrics(line) for batch, line in measured.items()}
     found = {batch: found[batch] for batch in sorted(found) if batch <= committed}
     for place in (folder / "metrics").glob("fragment=*.jsonl"):
-        latest = {line["batch"]: line for line in whole_lines(place)}
+        latest = {line["batch"]: line for line in read_lines(place)}
         for batch, line in latest.items():
             if (moment := found.get(batch)) is not None:
                 moment.tuples += line["tuples"]
@@ -75,13 +75,13 @@ def moments(folder: Path) -> list[Moment]:
                         moment.queries[query] = max(moment.queries.get(query, 0.0), seconds)
     ordered = [moment for moment in found.values() if moment.tuples]
     for moment, following in pairwise(ordered):
-        # a pause between two starts of the engine is no arrival
+        # the pause between two starts of a job does not count
         same = following.run == moment.run
         moment.period = max(following.start - moment.start, moment.seconds) if same else moment.seconds
     return ordered
 
 
-#: what ``figures`` tells
+#: the meaning of the ``figures``
 MEANING = {
     "batches": "measured batches",
     "tuples": "tuples in them",
@@ -98,7 +98,7 @@ MEANING = {
 
 
 def figures(found: list[Moment]) -> dict[str, Any]:
-    """The quantities over a run, per tuple in microseconds."""
+    """The quantities over a run, in microseconds per tuple."""
     tuples, period = sum(m.tuples for m in found), sum(m.period for m in found)
     if not tuples:
         return {"batches": 0, "tuples": 0}
@@ -124,7 +124,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8A6D00")
 
 
 def qos_map(found: list[Moment]) -> Figure:
-    """Time per tuple over the run: what commits take, what each query adds, and the line they must stay below."""
+    """Plot the time per tuple over the run: commits, each query on top, and the limit they must stay below."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.6), dpi=130, layout="constrained")

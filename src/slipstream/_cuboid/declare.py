@@ -1,4 +1,4 @@
-"""Declarations: ``CREATE CUBOID``, ``CREATE PATTERN``, ``CREATE QUERY``, one after another with ``;`` between.
+"""Declarations: ``CREATE CUBOID``, ``CREATE PATTERN``, ``CREATE QUERY``, separated by ``;``.
 
     CREATE CUBOID stock (stock_id INT KEY, price AST(10), volume BIGINT);
     CREATE PATTERN w AS (9, 3, 6, 3, 9);
@@ -25,7 +25,7 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, MOST_ELEMENTS, Plain, Schema
 from slipstream._errors import BadArgument
 
-#: SQL's names, and those of small unsigned numbers, which most of what vehicles report is
+#: SQL's names, and those of small unsigned numbers, which most reports of vehicles are
 TYPES = {
     "TINYINT": "i1",
     "SMALLINT": "i2",
@@ -44,7 +44,7 @@ _TEXT = "text"
 
 
 def complain(text: str, start: int, end: int, message: str) -> NoReturn:
-    """Say what is wrong at a place of the text."""
+    """Raise an error that points at a place of the text."""
     line_start = text.rfind("\n", 0, start) + 1
     line = text[line_start:].partition("\n")[0]
     column = start - line_start
@@ -55,7 +55,7 @@ def complain(text: str, start: int, end: int, message: str) -> NoReturn:
 
 @dataclass
 class Script:
-    """What a text declares and asks."""
+    """The declarations and queries of a text."""
 
     cuboids: dict[str, Schema] = field(default_factory=dict)
     patterns: dict[str, Pattern] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Script:
 
 
 def parse(text: str) -> Script:
-    """Read declarations and queries.
+    """Parse declarations and queries.
 
     >>> parse("CREATE CUBOID stock (stock_id INT KEY, price AST(10))").cuboids["stock"].attributes
     (AST(name='price', dtype='f8', depth=10, ticks='i8'),)
@@ -86,11 +86,11 @@ def parse(text: str) -> Script:
     return script
 
 
-def as_text(name: str, schema: Schema, patterns: Mapping[str, Pattern]) -> str:
+def format_declarations(name: str, schema: Schema, patterns: Mapping[str, Pattern]) -> str:
     """Return the declarations of a cuboid and of patterns, which :func:`parse` reads as the same.
 
     >>> stock = parse("CREATE CUBOID stock (id INT KEY, price AST(10), at BIGINT)").cuboids["stock"]
-    >>> as_text("stock", stock, {"w": Pattern("w", (9.0, -3.5))})
+    >>> format_declarations("stock", stock, {"w": Pattern("w", (9.0, -3.5))})
     'CREATE CUBOID stock (id BIGINT KEY, price DOUBLE AST(10), at BIGINT); CREATE PATTERN w AS (9.0, -3.5)'
     """
     types = {dtype: word for word, dtype in TYPES.items() if word != "INTEGER"}
@@ -105,21 +105,21 @@ def as_text(name: str, schema: Schema, patterns: Mapping[str, Pattern]) -> str:
 
 
 def tokenise(text: str) -> list[Token]:
-    """The words of a text."""
+    """Split a text into tokens."""
     try:
         return list(Spark().tokenize(text))
     except SqlglotError as error:
-        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket there has no end.") from error
+        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.") from error
 
 
 class _Statement:
-    """One statement, read from left to right."""
+    """Parses one statement, from left to right."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self._text, self._tokens, self._at = text, tokens, 0
 
     def into(self, script: Script) -> None:
-        """Add what it declares."""
+        """Add the statement to a script."""
         if not self._tokens:
             return
         if self._is("SELECT") or self._is("WITH"):
@@ -146,7 +146,7 @@ class _Statement:
             attribute = self._name("an attribute's name")
             dtype, depth, is_key = self._form(attribute)
             if is_key and key:
-                self._complain(f"a second key beside {key}", back=1)
+                self._complain(f"a second key in addition to {key}", back=1)
             if is_key:
                 key, text_key = attribute, dtype == _TEXT
             else:
@@ -157,13 +157,13 @@ class _Statement:
             self._expect(",", "attributes are separated by commas")
         self._end()
         if not key:
-            self._complain("no attribute is the key; write one as: car_id INT KEY", back=1)
+            self._complain("no key; declare one: car_id INT KEY", back=1)
         if key != KEY and KEY in (attribute.name for attribute in attributes):
             self._complain(f"'{KEY}' is how every key can be called; give the attribute another name", back=1)
         return Schema(name.upper(), tuple(attributes), key, text_key=text_key)
 
     def _form(self, attribute: str) -> tuple[str, int, bool]:
-        """Type, depth and whether it is the key, of an attribute."""
+        """The type and depth of an attribute, and whether it is the key."""
         dtype, depth, is_key = "", 0, False
         while not self._is(",") and not self._is(")") and self._at < len(self._tokens):
             word = self._word("a type").upper()
@@ -192,7 +192,7 @@ class _Statement:
         return int(word)
 
     def _numbers(self) -> tuple[float, ...]:
-        self._expect("(", "the elements stand in parentheses, the oldest first")
+        self._expect("(", "elements are in parentheses, the oldest first")
         found = []
         while True:
             sign = -1.0 if self._is("-") else 1.0
@@ -203,14 +203,14 @@ class _Statement:
             except ValueError:
                 self._complain(f"{word} is not a number", back=1)
             if not math.isfinite(found[-1]):
-                self._complain(f"{word} is no finite number", back=1)
+                self._complain(f"{word} is not finite", back=1)
             if self._is(")"):
                 self._at += 1
                 self._end()
                 break
             self._expect(",", "elements are separated by commas")
         if len(found) < 2:
-            self._complain("a pattern has two elements or more", back=1)
+            self._complain("a pattern must have at least two elements", back=1)
         return tuple(found)
 
     # --- words
@@ -225,10 +225,10 @@ class _Statement:
         return str(self._tokens[self._at - 1].text)
 
     def _name(self, what: str) -> str:
-        """A name that can be a column's and a file's."""
+        """A name that is valid for a column and a file."""
         word = self._word(what)
         if not re.fullmatch(r"[^\W\d]\w{0,99}", word):
-            self._complain(f"{word[:60]!r} cannot be a name; use letters, digits and underscores", back=1)
+            self._complain(f"{word[:60]!r} is not a valid name; use letters, digits and underscores", back=1)
         return word
 
     def _expect(self, word: str, why: str) -> None:
@@ -241,7 +241,7 @@ class _Statement:
             self._complain("nothing is expected here; statements are separated by ;", back=0)
 
     def _rest(self) -> str:
-        """The statement from here on; what stands before it stays as blanks, so that places are those of the text."""
+        """The rest of the statement, preceded by spaces, so that positions are those of the text."""
         if self._at >= len(self._tokens):
             self._complain("the text ends where SELECT is expected", back=1)
         first, last = self._tokens[self._at].start, self._tokens[-1].end + 1

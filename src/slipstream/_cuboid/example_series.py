@@ -1,4 +1,4 @@
-"""Stock-like series, made from a seed: random walks in which a W shows now and then, as in the thesis' experiment."""
+"""Stock-like series for examples: random walks with occasional W patterns, as in the thesis' experiment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ W = (9.0, 3.0, 6.0, 3.0, 9.0)
 
 
 def walk(rng: np.random.Generator, ticks: int) -> Floats:
-    """One price: a random walk around 100, with a W pressed into it about every hundred ticks."""
+    """One price: a random walk around 100, with a W added about every hundred ticks."""
     prices = 100.0 + np.cumsum(rng.normal(0.0, 0.05, ticks))
     shape = np.array(W) - np.mean(W)
     for start in np.flatnonzero(rng.random(ticks) < 1 / 100):
@@ -28,7 +28,7 @@ def walk(rng: np.random.Generator, ticks: int) -> Floats:
 
 
 def make(ticks: int, seed: int, stocks: int = STOCKS) -> dict[str, npt.NDArray[np.generic]]:
-    """So many ticks of each stock, in the order in which they come: time, stock_id, price.
+    """Generate ticks of each stock, in the order of arrival: time, stock_id, price.
 
     >>> make(2, seed=1, stocks=2)["stock_id"].tolist()
     [0, 1, 0, 1]
@@ -43,13 +43,13 @@ def make(ticks: int, seed: int, stocks: int = STOCKS) -> dict[str, npt.NDArray[n
 
 
 def write(folder: Path, ticks: int, seed: int, files: int = 1) -> None:
-    """Write ticks as CSV, in so many files to be read one after another."""
+    """Write ticks as CSV, in several files to be read in order."""
     table = pa.table(make(ticks, seed))
     folder.mkdir(parents=True, exist_ok=True)
     each = -(-table.num_rows // files)
     for number in range(files):
         file = folder / f"ticks-{number:05d}.csv"
         pc.write_csv(table.slice(number * each, each), file)
-        # Spark reads files in the order of their times, and these are written in no time
+        # Spark reads files in the order of their times, which would be equal
         written = file.stat().st_mtime - files + number
         os.utime(file, (written, written))

@@ -1,10 +1,10 @@
 """One fragment of a cuboid in memory: rows in a NumPy table, found through an open-addressing hash index.
 
-``locate`` and ``insert`` are kernels, so that other kernels work on a fragment without leaving compiled code; they take
-``Fragment.parts``. Rows that change are marked; ``delta`` takes the marked rows out as bytes, and ``apply`` puts such
-bytes into another copy of the fragment. Whoever publishes a fragment asks it to note its ``changes`` meanwhile.
+``locate`` and ``insert`` are kernels, so that other kernels can use a fragment without leaving compiled code; they take
+``Fragment.parts``. Rows that change are marked; ``delta`` returns the marked rows as bytes, and ``apply`` applies such
+bytes to another copy of the fragment. A publisher makes it record its ``changes``.
 
-Rows go through ``take``, ``put`` and ``compress``: NumPy's indexing copies records field by field, many times slower.
+Rows are copied by ``take``, ``put`` and ``compress``: NumPy's indexing copies records field by field, much more slowly.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 EMPTY = -1
 _LEAST = 1024
 _INT: np.dtype[Any] = np.dtype(np.int32)
-#: places of an index that is worth being prepared
+#: the smallest index that is worth preparing in advance
 _LARGE = 1 << 20
 
 
 class Parts(NamedTuple):
-    """A fragment as kernels see it."""
+    """The arrays of a fragment, for kernels."""
 
     rows: npt.NDArray[np.void]
     slots: Ints  # row of each hash place, EMPTY where there is none; its length is a power of two
@@ -39,7 +39,7 @@ class Parts(NamedTuple):
 
 @compiled
 def place_of(key: int, places: int) -> int:
-    """Where the search for a key starts (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
+    """Where the search for a key begins (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return int(np.int64(mixed >> np.uint64(20))) & (places - 1)
 
@@ -67,7 +67,7 @@ def free_place(slots: Ints, key: int) -> int:
 
 @compiled
 def insert(parts: Parts, key: int) -> int:
-    """A new row for a key that has none; the fragment has been given room before."""
+    """Add a row for a new key; there must be room for it."""
     row = parts.size[0]
     parts.slots[free_place(parts.slots, key)] = row
     parts.rows[row].key = key
@@ -77,7 +77,7 @@ def insert(parts: Parts, key: int) -> int:
 
 @compiled
 def slot_of(parts: Parts, key: int) -> int:
-    """The hash place that holds a key which is there."""
+    """The hash place of an existing key."""
     places = parts.slots.size
     place = place_of(key, places)
     while parts.rows[parts.slots[place]].key != key:
@@ -106,7 +106,7 @@ def empty_slot(parts: Parts, hole: int) -> None:
 
 @compiled
 def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
-    """Remove the rows of keys; the last row takes the place of each, so that rows stay dense.
+    """Remove the rows of keys; the last row replaces each, so that rows stay dense.
 
     ``coming`` is the fragment with its next index, which has the first ``done`` rows.
     """
@@ -143,7 +143,7 @@ def locate_all(parts: Parts, keys: Longs) -> Ints:
 
 @compiled
 def upsert_all(parts: Parts, keys: Longs) -> Ints:
-    """The rows of many keys, made where there are none, and marked as changed."""
+    """The rows of many keys, added where there are none, and marked as changed."""
     found = np.empty(keys.size, dtype=np.int32)
     for i in range(keys.size):
         row = locate(parts, keys[i])
@@ -156,7 +156,7 @@ def upsert_all(parts: Parts, keys: Longs) -> Ints:
 
 @compiled
 def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, values: npt.NDArray[Any]) -> None:
-    """Append elements to the atomic streams of ``rows``, in arrival order; the oldest makes room."""
+    """Append elements to the atomic streams of ``rows``, in arrival order; each replaces the oldest."""
     depth = ring.shape[1]
     for i in range(rows.size):
         ring[rows[i], counts[rows[i]] % depth] = values[i]
@@ -165,7 +165,7 @@ def append_all(ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, val
 
 @compiled
 def index_all(rows: npt.NDArray[np.void], slots: Ints, first: int, last: int) -> None:
-    """Put rows into an index that has none of their keys."""
+    """Add rows to an index that has none of their keys."""
     for row in range(first, last):
         slots[free_place(slots, rows[row].key)] = row
 
@@ -177,27 +177,27 @@ def _places_for(rows: int) -> int:
 
 @dataclass
 class NextIndex:
-    """An index that is made ready while a smaller one is in use; it has the first ``done`` rows."""
+    """An index that is prepared while a smaller one is in use; it has the first ``done`` rows."""
 
-    slots: shared_arrays.Area
+    slots: shared_arrays.SharedArray
     done: int = 0
 
     @classmethod
     def of(cls, places: int) -> NextIndex:
         """An empty one."""
-        slots = shared_arrays.Area(_INT, places)
+        slots = shared_arrays.SharedArray(_INT, places)
         slots.array[:] = EMPTY
         return cls(slots)
 
     def take(self, rows: npt.NDArray[np.void], until: int) -> None:
-        """Put in the rows up to ``until`` that are not there yet."""
+        """Add the rows up to ``until`` that it does not have yet."""
         index_all(rows, self.slots.array, self.done, until)
         self.done = max(self.done, until)
 
 
 @dataclass
 class Changes:
-    """What happened to a fragment since it was last published."""
+    """The changes of a fragment since it was last published."""
 
     deltas: list[bytes] = field(default_factory=list)
     forgotten: list[Longs] = field(default_factory=list)
@@ -227,16 +227,16 @@ class Fragment:
 
     @classmethod
     def of(cls, schema: Schema, parts: Parts) -> Fragment:
-        """A fragment over arrays that are there, for this process alone."""
+        """A fragment over existing arrays, private to this process."""
         fragment = cls.__new__(cls)
         fragment.schema, fragment.names, fragment.changes = schema, Names() if schema.text_key else None, None
-        fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.Area.of, parts)), None, 0
-        fragment._look()
+        fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.SharedArray.wrap, parts)), None, 0
+        fragment._refresh_views()
         return fragment
 
     @classmethod
-    def holding(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
-        """A fragment of this process alone with these rows, whose keys differ, and with room for more."""
+    def with_rows(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
+        """A fragment private to this process, with these rows, whose keys are distinct, and room for more."""
         room = max(_LEAST, 3 * rows.size // 2)
         held, slots = np.zeros(room, schema.dtype), np.full(_places_for(room), EMPTY, _INT)
         held[: rows.size] = rows
@@ -246,12 +246,14 @@ class Fragment:
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
         forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
-        self._areas: tuple[shared_arrays.Area, ...] = tuple(shared_arrays.Area(dtype, count) for dtype, count in forms)
-        self._look()
+        self._areas: tuple[shared_arrays.SharedArray, ...] = tuple(
+            shared_arrays.SharedArray(dtype, count) for dtype, count in forms
+        )
+        self._refresh_views()
         self.parts.slots[:] = EMPTY
 
-    def _look(self) -> None:
-        """See the arrays where they are now."""
+    def _refresh_views(self) -> None:
+        """Refresh the views of the arrays."""
         self.parts = Parts(*(area.array for area in self._areas))
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -259,23 +261,23 @@ class Fragment:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.schema, self.names, self.changes, self._areas, self._next, self._hand = state
-        self._look()
+        self._refresh_views()
 
     def __len__(self) -> int:
         return int(self.parts.size[0])
 
     @property
     def rows(self) -> npt.NDArray[np.void]:
-        """All rows, in the order in which their keys came."""
+        """All rows, in the order in which their keys were added."""
         return self.parts.rows[: len(self)]
 
     @property
     def nbytes(self) -> int:
-        """Memory held."""
+        """The memory it occupies."""
         return sum(part.nbytes for part in self.parts) + (self._next.slots.array.nbytes if self._next else 0)
 
     def make_room(self, more: int) -> None:
-        """Be ready for ``more`` new keys."""
+        """Make room for ``more`` new keys."""
         needed = len(self) + more
         if needed > self.parts.rows.size:
             rows, _, _, touched = self._areas
@@ -285,12 +287,12 @@ class Fragment:
             self._change_index(_places_for(needed))
         else:
             self._prepare_index()
-        self._look()
+        self._refresh_views()
 
     def _prepare_index(self) -> None:
-        """Put some rows into the next index, as many as it takes to have it when this one is too small.
+        """Add some rows to the next index, so that it is complete when this one becomes too small.
 
-        Millions of rows at once would keep a stream waiting for seconds.
+        Indexing millions of rows at once would delay a stream by seconds.
         """
         places, size = self.parts.slots.size, len(self)
         begin, end = places // 2, 5 * places // 8
@@ -301,7 +303,7 @@ class Fragment:
         self._next.take(self.parts.rows, min(size, size * (size - begin) // (end - begin)))
 
     def _change_index(self, places: int) -> None:
-        """Go over to a larger index, which may have been prepared."""
+        """Switch to a larger index, which may have been prepared."""
         if self._next is None or self._next.slots.array.size < places:
             self._drop_next()
             self._next = NextIndex.of(places)
@@ -316,7 +318,7 @@ class Fragment:
             self._next = None
 
     def keep(self, wanted: Bools) -> None:
-        """Forget the rows that are not ``wanted``."""
+        """Remove the rows that are not ``wanted``."""
         if not wanted.all():
             self._note_forgotten(self.rows[KEY][~wanted])
             rows, touched = (part[: len(self)].compress(wanted) for part in (self.parts.rows, self.parts.touched))
@@ -327,20 +329,20 @@ class Fragment:
             self.changes.forgotten.append(keys)
 
     def remove(self, keys: Longs) -> None:
-        """Forget the rows of ``keys``, in time proportional to their number."""
+        """Remove the rows of ``keys``, in time proportional to their number."""
         self._note_forgotten(keys)
         before, done = len(self), self._next.done if self._next else 0
         coming = self.parts._replace(slots=self._next.slots.array) if self._next else self.parts
         remove_all(self.parts, coming, done, keys)
         if self._next:
             self._next.done = min(done, len(self))
-        # a new row begins with zeros
+        # new rows must be zero
         self.parts.rows[len(self) : before] = np.zeros((), self.schema.dtype)
 
     def sweep(self, name: str, least: int, look: int) -> None:
-        """Look at the next ``look`` rows, round and round, and forget those whose ``name`` is below ``least``.
+        """Examine the next ``look`` rows, cyclically, and remove those whose ``name`` is below ``least``.
 
-        All old rows at once would keep a stream waiting for seconds.
+        Removing all old rows at once would delay a stream by seconds.
         """
         first = self._hand if self._hand < len(self) else 0
         self._hand = first + look
@@ -358,7 +360,7 @@ class Fragment:
         index_all(self.parts.rows, self.parts.slots, 0, rows.size)
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self._note_forgotten(self.rows[KEY].copy())
         self._drop_next()
         self.parts.touched[: len(self)] = False
@@ -366,7 +368,7 @@ class Fragment:
         self.parts.size[0] = 0
 
     def upsert(self, keys: Longs) -> Ints:
-        """The rows of ``keys``, made where missing; they count as changed."""
+        """The rows of ``keys``, added where missing, and marked as changed."""
         self.make_room(keys.size)
         return upsert_all(self.parts, keys.astype(np.int64))
 
@@ -381,7 +383,7 @@ class Fragment:
         append_all(self.parts.rows[stream.name], self.parts.rows[stream.count], rows, values)
 
     def stream(self, key: int, name: str) -> npt.NDArray[Any]:
-        """The elements of an atomic stream that are still there, latest first; empty for an unknown key."""
+        """The elements of an atomic stream, latest first; empty for an unknown key."""
         stream: AST = self.schema.stream(name)
         row = locate(self.parts, key)
         if row == EMPTY:
@@ -391,7 +393,7 @@ class Fragment:
         return np.asarray(self.parts.rows[stream.name][row][(count - back) % stream.depth])
 
     def delta(self) -> bytes:
-        """The rows changed since the last delta, as bytes, in the order of keys: what is alike is stored small."""
+        """The rows changed since the last delta, as bytes, sorted by key, which compresses well."""
         changed = np.flatnonzero(self.parts.touched[: len(self)])
         self.parts.touched[changed] = False
         rows = self.parts.rows.take(changed)
@@ -401,12 +403,12 @@ class Fragment:
         return delta
 
     def put(self, rows: npt.NDArray[np.void]) -> None:
-        """Take over whole rows; they count as changed."""
-        places = self.upsert(rows[KEY].copy())  # first: it may move the rows to where there is more room
+        """Write whole rows, and mark them as changed."""
+        places = self.upsert(rows[KEY].copy())  # first: it may move the rows
         self.parts.rows.put(places, rows)
 
     def apply(self, delta: bytes) -> None:
-        """Take over rows from bytes that ``delta`` made."""
+        """Apply the bytes of a ``delta``."""
         rows = decode(self.schema, delta)
         keys = np.ascontiguousarray(rows[KEY])
         if len(self) + keys.size > self.parts.rows.size:

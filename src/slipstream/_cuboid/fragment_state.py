@@ -1,7 +1,7 @@
-"""A fragment of a cuboid at work in a stream: takes a batch in, shows it to continuous queries, saves, publishes.
+"""The state of a cuboid's fragment in a stream: appends a batch, gives it to continuous queries, saves, publishes.
 
 The order is the thesis': append transactions first, then the queries, then the batch is made durable; it becomes
-visible with the commit. What each step took is noted, for the figures of real-time consistency.
+visible with the commit. The time of each step is recorded, for the figures of real-time consistency.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.log import DeltaLog
-from slipstream._cuboid.query.relations import Arrivals, take_in
+from slipstream._cuboid.query.relations import Arrivals, append_rows
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import publish
@@ -30,20 +30,20 @@ QUERY = "query "
 
 
 @dataclass
-class Keeper:
-    """The state of one fragment, and what its last batch brought."""
+class FragmentState:
+    """One fragment, its log, and the tuples of its last batch."""
 
     schema: Schema
     log: DeltaLog = field(default_factory=DeltaLog)
     seconds: dict[str, float] = field(default_factory=dict)
     tuples: int = 0
-    arrivals: Arrivals | None = None  # of the last batch, for whoever asks
+    arrivals: Arrivals | None = None  # of the last batch, for queries
 
     def __post_init__(self) -> None:
         self.fragment = Fragment(self.schema)
 
     @classmethod
-    def load(cls, schema: Schema, store: Store) -> Keeper:
+    def load(cls, schema: Schema, store: Store) -> FragmentState:
         """The fragment as it was saved."""
         keeper = cls(schema)
         keeper.log.load(keeper.fragment, store)
@@ -56,20 +56,20 @@ class Keeper:
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Note how long the block takes."""
+        """Record how long the block takes."""
         start = time.perf_counter()
         yield
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
 
     def append(self, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> None:
-        """Take the tuples of a batch in, in the order given; with ``show``, what they made of their keys is kept."""
+        """Append the tuples of a batch, in order; with ``show``, keep them as arrivals with the state of their keys."""
         self.seconds, self.tuples, self.arrivals = {}, keys.size, None
         if keys.size:
             with self.timed("append"):
-                self.arrivals = take_in(self.fragment, keys, columns, show=show)
+                self.arrivals = append_rows(self.fragment, keys, columns, show=show)
 
     def save(self, number: int, store: Store) -> None:
-        """Write what changed, of a cuboid that forgets no key; ``number`` grows from batch to batch."""
+        """Write what changed, for a cuboid whose keys never expire; ``number`` grows from batch to batch."""
         with self.timed("save"):
             self.log.settle(self.fragment, number, store)
 
@@ -78,8 +78,8 @@ class Keeper:
         with self.timed("publish"):
             publish.publish(snapshot, name, number, batch, self.fragment)
         line = {"batch": batch, "cuboid": name, "tuples": self.tuples, "at": time.time()}
-        publish.note_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
-        self.tuples, self.seconds = 0, {}  # a batch may bring nothing to this fragment
+        publish.append_metrics(snapshot, number, line | {"seconds": {k: round(v, 6) for k, v in self.seconds.items()}})
+        self.tuples, self.seconds = 0, {}  # the next batch may have nothing for this fragment
 
 
 def as_table(found: Part) -> pa.Table:
@@ -95,7 +95,7 @@ def _as_arrow(column: npt.NDArray[Any]) -> pa.Array:
 
 def no_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
-    empty = Keeper(query.schema)
+    empty = FragmentState(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
     keys = empty.number(pa.array([""])) if query.schema.text_key else np.zeros(1, np.int64)
     empty.append(keys, blank, show=True)

@@ -1,9 +1,9 @@
-"""How a fragment rests in Spark's state store: as a log of deltas.
+"""The log of a fragment in Spark's state store: a sequence of deltas.
 
 A batch writes what it changed and reads nothing. State that expires needs no more than that: its old deltas are
-dropped. Of state that stays, a batch also writes a few blocks of rows as they are now, as many bytes as its delta had.
-When all blocks have been written since a delta, the delta is not needed any more. So no batch writes much, the store
-holds little more than three times the state, and a restart reads no more than that.
+dropped. For state that stays, a batch also writes a few blocks of current rows, as many bytes as its delta had. When
+all blocks have been written since a delta, the delta is no longer needed. So no batch writes much, the store has little
+more than three times the state, and a restart reads no more than that.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from slipstream._cuboid.schema import Schema
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._runtime.store import Store
 
-#: bytes above which an entry is better written in pieces
+#: the size in bytes above which an entry is written in pieces
 LARGE = 1 << 26
 #: rows in a block
 BLOCK = 1 << 15
 
 
-#: quick, and on rows turned into columns of bytes better than what the store does by itself
+#: fast, and on transposed rows better than the store's own compression
 _CODEC = pa.Codec("zstd", compression_level=1)
 
 
-def squeezed(rows: bytes, width: int) -> bytes:
-    """Rows of ``width`` bytes made small: the way into the store costs more than this does."""
+def compress_rows(rows: bytes, width: int) -> bytes:
+    """Transpose and compress rows of ``width`` bytes; cheaper than copying raw rows to the JVM."""
     columns = np.ascontiguousarray(np.frombuffer(rows, np.uint8).reshape(-1, width).T)
     small: bytes = _CODEC.compress(columns, asbytes=True)
     return struct.pack("<q", len(rows)) + small
 
 
-def expanded(blob: bytes, width: int) -> bytes:
-    """The rows that were squeezed."""
+def decompress_rows(blob: bytes, width: int) -> bytes:
+    """Reverse :func:`compress_rows`."""
     try:
         (size,) = struct.unpack_from("<q", blob)
         columns = np.frombuffer(_CODEC.decompress(blob[8:], size), np.uint8)
@@ -48,11 +48,11 @@ def expanded(blob: bytes, width: int) -> bytes:
 
 
 class Rows(Protocol):
-    """What a log keeps: a fragment, or another table that knows what changed in it."""
+    """What a log stores: a fragment, or another table that tracks its changes."""
 
     @property
     def schema(self) -> Schema:
-        """What is in a row."""
+        """The schema of a row."""
 
     @property
     def rows(self) -> npt.NDArray[Any]:
@@ -64,7 +64,7 @@ class Rows(Protocol):
         """The rows changed since the last delta."""
 
     def apply(self, delta: bytes) -> None:
-        """Take over rows from bytes that ``delta`` made."""
+        """Apply the bytes of a ``delta``."""
 
 
 class DeltaLog:
@@ -72,28 +72,28 @@ class DeltaLog:
 
     def __init__(self) -> None:
         self._deltas: set[int] = set()
-        self._block = 0  # the next one to be written
-        self._blocks = 0  # as many are in the store
+        self._block = 0  # the next block to write
+        self._blocks = 0  # the number of blocks in the store
         self._round = 0  # the number of the delta with which this round over all blocks began
         self._credit = 0
 
     def load(self, fragment: Rows, store: Store) -> None:
-        """Bring an empty fragment to the state that the log holds."""
+        """Load an empty fragment from the log."""
         entries = dict(store.items())
         for number in sorted(entries, key=lambda number: (number >= 0, abs(number))):
-            fragment.apply(expanded(entries[number], fragment.schema.dtype.itemsize))
+            fragment.apply(decompress_rows(entries[number], fragment.schema.dtype.itemsize))
         self._deltas = {number for number in entries if number >= 0}
         self._blocks = -min([0, *entries])
         self._round = max(self._deltas, default=0)
 
     def write(self, number: int, delta: bytes, fragment: Rows, store: Store) -> None:
-        """Add what a batch changed; ``number`` grows from batch to batch."""
+        """Append what a batch changed; ``number`` grows from batch to batch."""
         if delta:
-            store.put(number, squeezed(delta, fragment.schema.dtype.itemsize))
+            store.put(number, compress_rows(delta, fragment.schema.dtype.itemsize))
             self._deltas.add(number)
 
     def write_by(self, fragment: Fragment, column: str, number: int, store: Store) -> None:
-        """Add what a batch changed; if that is much, in pieces numbered by the rows' ``column``, which expires."""
+        """Append what a batch changed; if it is large, in pieces numbered by the rows' ``column``, which expires."""
         delta = fragment.delta()
         if len(delta) <= LARGE:
             self.write(number, delta, fragment, store)
@@ -111,7 +111,7 @@ class DeltaLog:
             self._deltas.remove(number)
 
     def settle(self, fragment: Rows, number: int, store: Store) -> None:
-        """Add what a batch changed and some blocks of a fragment that forgets no row; ``number`` grows."""
+        """Append what a batch changed and some blocks, for a fragment whose rows never expire; ``number`` grows."""
         delta = fragment.delta()
         if len(delta) > LARGE:
             self.write_all(fragment, number, store)
@@ -127,7 +127,7 @@ class DeltaLog:
                 self._block, self._round = 0, number
 
     def write_all(self, fragment: Rows, number: int, store: Store) -> None:
-        """Write all rows as they are now, in place of all that was written before ``number`` and with it."""
+        """Write all current rows, which replace everything written up to ``number``."""
         self._block = 0
         while self._size(fragment):
             self._write_block(fragment, store)
@@ -136,7 +136,7 @@ class DeltaLog:
         self._block, self._round, self._credit = 0, number + 1, 0
 
     def _drop_blocks(self, store: Store) -> None:
-        """Drop those behind the last row: a table may have been longer before it was loaded."""
+        """Drop blocks after the last row: a table may have been longer before it was loaded."""
         for block in range(self._block, self._blocks):
             store.remove(-1 - block)
         self._blocks = self._block
@@ -147,6 +147,6 @@ class DeltaLog:
 
     def _write_block(self, fragment: Rows, store: Store) -> None:
         rows = fragment.rows[self._block * BLOCK : (self._block + 1) * BLOCK]
-        store.put(-1 - self._block, squeezed(rows.tobytes(), fragment.schema.dtype.itemsize))
+        store.put(-1 - self._block, compress_rows(rows.tobytes(), fragment.schema.dtype.itemsize))
         self._block += 1
         self._blocks = max(self._blocks, self._block)

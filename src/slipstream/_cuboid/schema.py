@@ -1,4 +1,4 @@
-"""What a cuboid holds: a key, plain attributes, and atomic streams that keep their latest n elements."""
+"""The schema of a cuboid: a key, plain attributes, and atomic streams that keep their latest n elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = "key"
 KEY_TEXT = "key text"
 #: NumPy's names of the types that attributes may have
 DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8")
-#: of an atomic stream that is kept
+#: the most elements of an atomic stream
 MOST_ELEMENTS = 10_000
 
 
@@ -34,7 +34,7 @@ class AST:
     name: str
     dtype: str
     depth: int
-    ticks: str = "u4"  # the type that counts; i8 where a key may get more than four billion elements
+    ticks: str = "u4"  # the type of the count; i8 if a key may get more than four billion elements
 
     @property
     def count(self) -> str:
@@ -104,7 +104,7 @@ class Schema:
         return attribute
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Convert to JSON."""
         attributes = [
             [a.name, a.dtype, a.depth, a.ticks] if isinstance(a, AST) else [a.name, a.dtype] for a in self.attributes
         ]
@@ -113,7 +113,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Schema:
-        """From plain values.
+        """Convert from JSON.
 
         >>> car = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
         >>> Schema.from_json(car.to_json()) == car
@@ -125,7 +125,7 @@ class Schema:
 
 
 def _attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:
-    """An attribute from plain values, which may be anything."""
+    """Create an attribute from JSON; refuse invalid values."""
     sound = isinstance(name, str) and name and dtype in DTYPES and ticks in DTYPES
     if not sound or type(depth) is not int or not 0 <= depth <= MOST_ELEMENTS:
         raise ValueError(f"no attribute {[name, dtype, depth, ticks]}")

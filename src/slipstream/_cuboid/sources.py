@@ -1,4 +1,4 @@
-"""What fills a cuboid: any feed, its fields decoded to the columns that the cuboid holds."""
+"""Feeds that fill a cuboid: their fields are decoded to the columns of the cuboid."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pyarrow as pa
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_file
-from slipstream._io.sources import KAFKA, TCP, Definition, Feed, feed_of, fields_of, parquet_schema
+from slipstream._io.sources import KAFKA, TCP, Definition, Feed, file_fields, make_feed, parquet_schema
 
 
-def columns_of(schema: Schema) -> dict[str, str]:
+def source_columns(schema: Schema) -> dict[str, str]:
     """The columns that a cuboid needs, as a feed is decoded to them."""
     kinds = {name: schema.dtype[name].base.kind for name in schema.names}
     numbers = {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
     return {schema.key: "text" if schema.text_key else "integer", **numbers}
 
 
-def reading(
+def cuboid_feed(
     where: str,
     schema: Schema,
     *,
@@ -32,12 +32,12 @@ def reading(
     settings: Sequence[tuple[str, str]] = (),
     definition: Definition | None = None,
 ) -> Feed:
-    """The feed that ``--input`` names; one without the fields that a cuboid needs is refused."""
-    wanted = columns_of(schema)
-    _check_there(where, encoding, follow=follow)
+    """Make the feed for a cuboid; refuse one that lacks fields."""
+    wanted = source_columns(schema)
+    _check_exists(where, encoding, follow=follow)
     encoding = encoding or encoding_of(where)
-    mapped = {**_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
-    return feed_of(
+    mapped = {**_map_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
+    return make_feed(
         where,
         wanted,
         encoding=encoding,
@@ -49,7 +49,7 @@ def reading(
     )
 
 
-def _check_there(where: str, encoding: str, *, follow: bool) -> None:
+def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
     """Refuse what is not there, and files of which nothing says how they are written."""
     if where.startswith((KAFKA, TCP)):
         return
@@ -66,12 +66,12 @@ def _check_there(where: str, encoding: str, *, follow: bool) -> None:
         )
 
 
-def _by_name(
+def _map_by_name(
     where: str, encoding: str, wanted: Mapping[str, str], given: Sequence[str], columns: Mapping[str, str]
 ) -> dict[str, str]:
-    """Which field is which column, by its name in any case, as far as the fields are known."""
+    """Map fields to columns by case-insensitive names, as far as the fields are known."""
     types: dict[str, Any] = parquet_schema(where) if encoding == PARQUET else {}
-    named = list(types) or (list(given or fields_of(where)) if encoding == CSV and not where.startswith(TCP) else [])
+    named = list(types) or (list(given or file_fields(where)) if encoding == CSV and not where.startswith(TCP) else [])
     if not named:
         return {}
     by_name = {name.lower(): name for name in named}

@@ -1,4 +1,1 @@
-"""How tuples travel and rest: the tuple itself, recorded runs, text files.
-
-Stands on ``errors``, ``session``, ``progress`` and ``kernels`` only.
-"""
+"""Linear Road's tuples and how they are stored and sent: recorded runs, text files, trains, histories, clocks."""

@@ -1,15 +1,15 @@
-"""The ten weeks before a run: where they lie on disk, and how readers open them.
+"""The ten weeks before a run: the layout on disk, and how to open it.
 
-    RUN/history/history.json               what made it, row counts, sizes and digests
+    RUN/history/history.json               versions, row counts, sizes and digests
     RUN/history/segments/*.parquet         SegmentHistory: day, min, xway, dir, seg, lav, cnt, toll
     RUN/history/tolls/*.parquet            TollHistory: vid, day, xway, tolls
     RUN/history/arrays/speed-00000.npy     float32 [day of week, minute, direction, segment], ten-week means
-    RUN/history/arrays/count-00000.npy     the same of the number of cars
+    RUN/history/arrays/count-00000.npy     the same for the number of cars
     RUN/history/arrays/tolls.npy           uint16 [vehicle, day - 1]
     RUN/history/arrays/toll_xways.npy      int16 [vehicle, day - 1], -1 where TollHistory has no row
 
-The arrays answer in one look what a query would search the tables for; they are memory-mapped, so a reader pays for
-the pages it touches. Copies of a multiplied run use the history of the run they are copies of.
+An array lookup replaces a search in the tables; arrays are memory-mapped, so a reader pays only for the pages it
+touches. Copies of a multiplied run use the history of the original.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.strict_json import decode_as, parse_json
 
 FORMAT = "slipstream-history"
 VERSION = 1
@@ -54,11 +54,11 @@ TOLL_XWAYS = "arrays/toll_xways.npy"
 
 Means = npt.NDArray[np.float32]
 
-_AGAIN = "Make it again: slipstream history RUN --overwrite"
+_AGAIN = "Generate it again: slipstream history RUN --overwrite"
 
 
 def day_of_week(day: int) -> int:
-    """The day of the week, 1 to 7, of ``day`` days before the run, which takes place on day 1 of the week.
+    """The day of the week, 1 to 7, ``day`` days before the run, which takes place on day 1 of the week.
 
     >>> [day_of_week(day) for day in (0, 1, 2, 7, 70)]
     [1, 7, 6, 1, 1]
@@ -67,43 +67,43 @@ def day_of_week(day: int) -> int:
 
 
 def speed_file(xway: int) -> str:
-    """Where the mean speeds of an expressway lie, relative to the history."""
+    """The file of an expressway's mean speeds, relative to the history."""
     return f"arrays/speed-{xway:05d}.npy"
 
 
 def count_file(xway: int) -> str:
-    """Where the mean car counts of an expressway lie, relative to the history."""
+    """The file of an expressway's mean car counts, relative to the history."""
     return f"arrays/count-{xway:05d}.npy"
 
 
 @dataclass(frozen=True)
-class Check:
-    """What one file must be."""
+class FileDigest:
+    """The expected size and digest of a file."""
 
     bytes: int
     sha256: str
 
 
-def check_of(file: Path) -> Check:
-    """The size and digest of a file as it lies on disk."""
+def digest_file(file: Path) -> FileDigest:
+    """Compute the size and digest of a file."""
     with file.open("rb") as contents:
-        return Check(file.stat().st_size, hashlib.file_digest(contents, "sha256").hexdigest())
+        return FileDigest(file.stat().st_size, hashlib.file_digest(contents, "sha256").hexdigest())
 
 
 @dataclass(frozen=True)
 class Index:
-    """What ``history.json`` says."""
+    """The contents of ``history.json``."""
 
     seed: int
-    xways: tuple[int, ...]  # those it has means for
+    xways: tuple[int, ...]  # the expressways it has means for
     vid_stride: int
     vehicles: int
-    rows: dict[str, int]  # of each table
-    checks: dict[str, Check]  # file -> its size and SHA-256
-    versions: dict[str, str] = field(default_factory=dict)  # of the programs that made it
+    rows: dict[str, int]  # per table
+    checks: dict[str, FileDigest]  # file -> its size and SHA-256
+    versions: dict[str, str] = field(default_factory=dict)  # of the software that generated it
 
     def to_json(self) -> str:
-        """The index as text; the same history gives the same text."""
+        """The index as JSON; equal histories give equal text."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps(body, indent=2, sort_keys=True) + "\n"
 
@@ -111,9 +111,9 @@ class Index:
     def read(cls, file: Path) -> Index:
         """Read and check an index."""
         try:
-            body = json_of(file.read_bytes())
+            body = parse_json(file.read_bytes())
             made_by = body.pop("format"), body.pop("version")
-            index = fitted(cls, body)
+            index = decode_as(cls, body)
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: not the index of a history ({error}).", hint=_AGAIN) from error
         if made_by != (FORMAT, VERSION):
@@ -124,8 +124,8 @@ class Index:
 class History:
     """The history of a run, or the fact that it has none (``missing``).
 
-    A run without a history is no error: there are then no means, no vehicle has a row, and the queries answer what
-    the specification says for that case.
+    A run without a history is not an error: there are no means, no vehicle has a row, and queries return what the
+    specification defines for that case.
     """
 
     def __init__(self, folder: Path, index: Index | None) -> None:
@@ -134,7 +134,7 @@ class History:
 
     @classmethod
     def open(cls, run: Run) -> History:
-        """The history beside ``run``; damage, or the history of another run, is refused."""
+        """Open the history of ``run``; refuse a damaged one, or that of another run."""
         folder = run.path / FOLDER
         if not folder.exists():
             return cls(folder, None)
@@ -152,7 +152,7 @@ class History:
         manifest, index = run.manifest, self._index
         xways = tuple(expressway.xway for expressway in manifest.expressways)
         if (xways, manifest.vid_stride) != (index.xways, index.vid_stride):
-            raise BadInput(f"{self.folder}: the history of another run.", hint=_AGAIN)
+            raise BadInput(f"{self.folder}: belongs to another run.", hint=_AGAIN)
 
     def _check_files(self) -> None:
         for name, check in self._index.checks.items():
@@ -162,13 +162,13 @@ class History:
             except OSError as error:
                 raise BadInput(f"{self.folder}: {error}.", hint=_AGAIN) from error
             if size != check.bytes:
-                found = "missing" if size is None else f"{size:,} bytes, {check.bytes:,} expected"
+                found = "missing" if size is None else f"{size:,} bytes, expected {check.bytes:,}"
                 raise BadInput(f"{file}: {found}.", hint=_AGAIN)
 
     def verify(self) -> None:
         """Read every file and compare with the digests in the index."""
         for name, check in self._index.checks.items() if self.index else ():
-            if check_of(self.folder / name) != check:
+            if digest_file(self.folder / name) != check:
                 raise BadInput(f"{self.folder / name}: contents differ from the index.", hint=_AGAIN)
 
     @property
@@ -178,23 +178,23 @@ class History:
 
     @cached_property
     def speeds(self) -> Mapping[int, Means]:
-        """Mean speed in mph by stored expressway: [day of week - 1, minute of the day, direction, segment]."""
-        return {xway: self._mapped(speed_file(xway), MEANS, np.float32) for xway in self._xways}
+        """Mean speed in mph per stored expressway: [day of week - 1, minute of the day, direction, segment]."""
+        return {xway: self._map_array(speed_file(xway), MEANS, np.float32) for xway in self._xways}
 
     @cached_property
     def counts(self) -> Mapping[int, Means]:
-        """Mean number of cars by stored expressway, in the same shape."""
-        return {xway: self._mapped(count_file(xway), MEANS, np.float32) for xway in self._xways}
+        """Mean number of cars per stored expressway, in the same shape."""
+        return {xway: self._map_array(count_file(xway), MEANS, np.float32) for xway in self._xways}
 
     @cached_property
     def tolls(self) -> npt.NDArray[np.uint16]:
-        """Tolls paid, by [vehicle, day - 1]; no rows at all when the history is missing."""
-        return self._mapped(TOLLS, self._toll_shape, np.uint16)
+        """Tolls paid, by [vehicle, day - 1]; no rows if the history is missing."""
+        return self._map_array(TOLLS, self._toll_shape, np.uint16)
 
     @cached_property
     def toll_xways(self) -> npt.NDArray[np.int16]:
-        """The expressway on which they were paid, -1 where there is no row."""
-        return self._mapped(TOLL_XWAYS, self._toll_shape, np.int16)
+        """The expressway on which they were paid; -1 where there is no row."""
+        return self._map_array(TOLL_XWAYS, self._toll_shape, np.int16)
 
     @property
     def _xways(self) -> tuple[int, ...]:
@@ -204,7 +204,7 @@ class History:
     def _toll_shape(self) -> tuple[int, int]:
         return (self.index.vid_stride if self.index else 0, TOLL_DAYS)
 
-    def _mapped(self, name: str, shape: tuple[int, ...], kind: type[Any]) -> npt.NDArray[Any]:
+    def _map_array(self, name: str, shape: tuple[int, ...], kind: type[Any]) -> npt.NDArray[Any]:
         if self.missing:
             return np.empty(shape, dtype=kind)
         file = self.folder / name

@@ -1,7 +1,7 @@
-"""Text ids on their way to a number: how they are hashed, and how they travel.
+"""Text ids: hashing and encoding them before they are numbered.
 
-The state of a job knows a vehicle by a number. Where a feed names vehicles by text, tasks that read it send the texts
-along, and ``runtime.names`` gives each a number of its own.
+The state of a job identifies a vehicle by a number. If a feed has text ids, the tasks that read it send the texts, and
+``_runtime.names`` assigns each a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled, mix
 
-#: what an id must not contain: it would end a line of the text that names it
+#: what an id must not contain: it would break the lines of text outputs
 _CONTROL = r"[\x00-\x1f\x7f]"
 
 Hashes = npt.NDArray[np.uint64]
@@ -46,12 +46,12 @@ def hashes(texts: pa.StringArray) -> Hashes:
 
 def parts_of(texts: pa.StringArray, parts: int) -> Ints:
     """Which of several parts each text belongs to."""
-    # the lower bits choose a slot of a hash table there
+    # the lower bits select a slot of the part's hash table
     return ((hashes(texts) >> np.uint64(32)) % np.uint64(parts)).astype(np.int32)
 
 
 def bytes_of(texts: pa.StringArray) -> tuple[Bytes, Longs]:
-    """The bytes of texts one after the other; the i-th is ``heap[ends[i] : ends[i + 1]]``."""
+    """The concatenated bytes of texts; the i-th is ``heap[ends[i] : ends[i + 1]]``."""
     if not len(texts):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, ends, heap = texts.buffers()
@@ -60,13 +60,13 @@ def bytes_of(texts: pa.StringArray) -> tuple[Bytes, Longs]:
 
 
 def texts_of(heap: Bytes, sizes: npt.NDArray[np.integer]) -> pa.StringArray:
-    """Texts of these sizes, one after the other in ``heap``."""
+    """The texts of these sizes in ``heap``."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(heap)))
 
 
 def encode(texts: pa.StringArray) -> bytes:
-    """Texts as they travel and rest.
+    """Encode texts for transport and storage.
 
     >>> decode(encode(pa.array(["B-X 1", "", "ü"]))).to_pylist()
     ['B-X 1', '', 'ü']
@@ -77,7 +77,7 @@ def encode(texts: pa.StringArray) -> bytes:
 
 
 def decode(blob: bytes) -> pa.StringArray:
-    """Texts as they arrive."""
+    """Decode what :func:`encode` returned."""
     (count,) = np.frombuffer(blob, "<i4", 1)
     return texts_of(np.frombuffer(blob, np.uint8, offset=4 + 4 * int(count)), np.frombuffer(blob, "<i4", count, 4))
 
@@ -105,15 +105,15 @@ def ranks(texts: pa.StringArray | npt.NDArray[np.object_]) -> Longs:
     return np.asarray(found.to_numpy().astype(np.int64) - 1)
 
 
-def joined(parts: Iterable[pa.StringArray]) -> pa.StringArray:
-    """All texts, in order."""
+def concat_texts(parts: Iterable[pa.StringArray]) -> pa.StringArray:
+    """Concatenate texts."""
     return pa.concat_arrays([pa.array([], pa.string()), *parts])
 
 
-def usable(texts: pa.StringArray) -> Bools:
+def are_valid(texts: pa.StringArray) -> Bools:
     """Which texts can be ids: not empty, and without control characters.
 
-    >>> usable(pa.array(["B-X 1", "", "a\\nb"])).tolist()
+    >>> are_valid(pa.array(["B-X 1", "", "a\\nb"])).tolist()
     [True, False, False]
     """
     bad = pc.or_(pc.equal(texts, ""), pc.match_substring_regex(texts, _CONTROL))

@@ -1,4 +1,4 @@
-"""From bytes to columns: Linear Road lines and JSON objects, and what each bad one is rejected for.
+"""Parsers for Linear Road lines, JSON objects and trains, with a reason for each rejected line.
 
 A bad line costs no more than a good one: the parser is a kernel that gives every line a verdict.
 """
@@ -27,10 +27,10 @@ _VID = FIELDS.index("vid")
 Columns = dict[str, Ints]
 
 
-def reason_of(verdict: int) -> str:
-    """The word for a verdict in the rejects output.
+def reject_reason(verdict: int) -> str:
+    """The reason for a verdict, as the rejects output has it.
 
-    >>> reason_of(_OUT_OF_RANGE + FIELDS.index("spd"))
+    >>> reject_reason(_OUT_OF_RANGE + FIELDS.index("spd"))
     'range:spd'
     """
     if verdict >= _OUT_OF_RANGE:
@@ -44,11 +44,11 @@ class Parsed:
 
     tuples: Columns
     rejects: list[tuple[bytes, str]]
-    names: pa.StringArray | None = None  # of vehicles that are known by text: ``vid`` is a place in it
+    names: pa.StringArray | None = None  # of vehicles with text ids: ``vid`` is an index into it
 
 
 def parse_text(chunk: bytes) -> Parsed:
-    """Read whole lines of fifteen integers.
+    """Parse complete lines of fifteen integers.
 
     >>> parse_text(b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\\n0,x\\n").rejects
     [(b'0,x', 'fields')]
@@ -61,12 +61,12 @@ def parse_text(chunk: bytes) -> Parsed:
     columns = dict(zip(FIELDS, values, strict=True))
     verdicts = np.where(verdicts == GOOD, judge(columns), verdicts)
     bad = np.flatnonzero(verdicts)
-    rejects = [(chunk[starts[i] : ends[i]], reason_of(int(verdicts[i]))) for i in bad]
-    return Parsed(kept(columns, verdicts == GOOD) if bad.size else columns, rejects)
+    rejects = [(chunk[starts[i] : ends[i]], reject_reason(int(verdicts[i]))) for i in bad]
+    return Parsed(select(columns, verdicts == GOOD) if bad.size else columns, rejects)
 
 
 def parse_json(chunk: bytes) -> Parsed:
-    """Read lines of JSON objects with the fifteen field names; a field that is missing counts as -1."""
+    """Parse lines of JSON objects with the fifteen field names; a missing field is -1."""
     rows, rejects = [], []
     for line in chunk.splitlines():
         row = _json_row(line)
@@ -77,52 +77,52 @@ def parse_json(chunk: bytes) -> Parsed:
     values = np.array([row for _, row in rows], np.int32).reshape(-1, len(FIELDS)).T
     columns = dict(zip(FIELDS, np.ascontiguousarray(values), strict=True))
     verdicts = judge(columns)
-    rejects += [(rows[i][0], reason_of(int(verdicts[i]))) for i in np.flatnonzero(verdicts)]
-    return Parsed(kept(columns, verdicts == GOOD), rejects)
+    rejects += [(rows[i][0], reject_reason(int(verdicts[i]))) for i in np.flatnonzero(verdicts)]
+    return Parsed(select(columns, verdicts == GOOD), rejects)
 
 
 def parse_trains(chunk: bytes) -> Parsed:
-    """Read framed trains; what follows a damaged frame cannot be told apart and is rejected with it."""
+    """Parse framed trains; everything after a damaged frame is rejected with it."""
     parts, rest = unframe(chunk)
     columns = {name: np.concatenate([np.empty(0, np.int32), *(part[name] for part in parts)]) for name in FIELDS}
     verdicts = judge(columns)
-    bad = kept(columns, verdicts != GOOD)
-    reasons = [reason_of(int(verdict)) for verdict in verdicts[verdicts != GOOD]]
-    rejects = list(zip(lines(bad), reasons, strict=True))
+    bad = select(columns, verdicts != GOOD)
+    reasons = [reject_reason(int(verdict)) for verdict in verdicts[verdicts != GOOD]]
+    rejects = list(zip(format_lines(bad), reasons, strict=True))
     if rest:
         rejects.append((rest[:40].hex().encode(), "train"))
-    return Parsed(kept(columns, verdicts == GOOD), rejects)
+    return Parsed(select(columns, verdicts == GOOD), rejects)
 
 
-def printable(text: str) -> bytes:
-    """A text as part of a line.
+def escape(text: str) -> bytes:
+    """Escape a text so that it fits on a line.
 
-    >>> printable("B-X\\n1")
+    >>> escape("B-X\\n1")
     b'B-X\\\\n1'
     """
     return text.encode() if text.isprintable() else text.encode("unicode_escape")
 
 
-def lines(tuples: Columns, names: pa.StringArray | None = None) -> list[bytes]:
-    """Tuples as Linear Road lines; with ``names``, by which vehicles are known, ``vid`` is a place among them."""
+def format_lines(tuples: Columns, names: pa.StringArray | None = None) -> list[bytes]:
+    """Format tuples as Linear Road lines; with ``names``, ``vid`` is an index into them."""
     rows = np.stack([tuples[name] for name in FIELDS], axis=1).tolist()
     found = [[b"%d" % value for value in row] for row in rows]
     if names is not None:
         for row in found:
             place = int(row[_VID])
-            row[_VID] = printable(names[place].as_py()) if place >= 0 else b""
+            row[_VID] = escape(names[place].as_py()) if place >= 0 else b""
     return [b",".join(row) for row in found]
 
 
-def _together(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
-    """A parser for a list of chunks, each of whole lines whether or not it ends with one."""
+def _for_chunks(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
+    """Make a parser for a list of chunks of lines; the last line of a chunk need not end with a newline."""
     return lambda chunks: parse(b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks))
 
 
-#: how chunks of each encoding are read
+#: the parser of each encoding
 PARSERS: dict[str, Callable[[list[bytes]], Parsed]] = {
-    "text": _together(parse_text),
-    "json": _together(parse_json),
+    "text": _for_chunks(parse_text),
+    "json": _for_chunks(parse_json),
     "train": lambda chunks: parse_trains(b"".join(chunks)),
 }
 
@@ -135,7 +135,7 @@ def _json_row(line: bytes) -> list[int] | str:
     if not isinstance(body, dict) or not body.keys() <= set(FIELDS) or "type" not in body:
         return "fields"
     if line.count(b":") != len(body):
-        # a name twice: which value counts is anybody's guess
+        # a repeated name is ambiguous
         return "fields"
     row = [body.get(name, -1) for name in FIELDS]
     if not all(type(value) is int and -(2**31) <= value < 2**31 for value in row):
@@ -143,13 +143,13 @@ def _json_row(line: bytes) -> list[int] | str:
     return row
 
 
-def kept(columns: Columns, which: Bools) -> Columns:
-    """Some of the tuples."""
+def select(columns: Columns, which: Bools) -> Columns:
+    """Select tuples."""
     return {name: column[which] for name, column in columns.items()}
 
 
 def judge(tuples: Columns) -> Ints:
-    """The verdict on each tuple by itself: its type, the range of the fields it carries, and its segment."""
+    """Check each tuple on its own: its type, the range of its fields, and its segment."""
     kind = tuples["type"]
     verdicts = np.where(np.isin(kind, list(CARRIES)), GOOD, UNKNOWN_TYPE).astype(np.int32)
     for number, name in enumerate(FIELDS):
@@ -168,7 +168,7 @@ def judge(tuples: Columns) -> Ints:
 
 @compiled
 def _scan(buffer: Bytes, values: npt.NDArray[np.int32], verdicts: Ints, starts: Longs, ends: Longs) -> None:
-    """Give every line its integers or its verdict."""
+    """Parse the integers of every line, or set its verdict."""
     fields = values.shape[0]
     place = 0
     for line in range(verdicts.size):

@@ -1,11 +1,11 @@
-"""A RUN: recorded tuples in a folder that describes itself.
+"""A RUN: recorded tuples in a self-describing folder.
 
-    RUN/manifest.json                    what made it, counts, digests
-    RUN/tuples/expressway-00000.parquet  the tuples of one expressway, sorted by second, a row group a minute
-    RUN/trips.parquet                    one row a trip (simulated runs)
+    RUN/manifest.json                    origin, counts, digests
+    RUN/tuples/expressway-00000.parquet  the tuples of one expressway, sorted by second, one row group per minute
+    RUN/trips.parquet                    one row per trip (simulated runs)
 
-The Parquet files are plain: Spark and pyarrow read them without us. A row group holds whole seconds of one minute,
-so a replay finds any (expressway, second) from the footer's statistics and parses nothing.
+The files are plain Parquet, which Spark and pyarrow read directly. A row group holds one minute, so a replay finds any
+(expressway, second) from the footer's statistics without parsing anything.
 
 ``multiply`` presents a run of L expressways as K * L without storing it K times: copy k shifts expressways by k * L,
 vehicles by k * vid_stride and requests by k * qid_stride.
@@ -34,7 +34,7 @@ from slipstream import __version__
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 from slipstream._tools import staging
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,44 +47,46 @@ TUPLES = "tuples"
 TRIPS = "trips.parquet"
 MINUTE = 60
 
+_DAMAGED = "The run is damaged; generate or import it again."
+
 
 @dataclass(frozen=True)
 class Expressway:
-    """One expressway's file: how much is in it and what it must hash to."""
+    """One expressway's file: its counts and digests."""
 
     xway: int
     file: str  # relative to the run
     counts: dict[str, int]  # tuples of each kind
     first_second: int  # -1 without tuples
     last_second: int
-    sha256: str  # of the fifteen columns of every minute, one after another
-    footer: str = ""  # its digest; of runs from before it was kept, nothing
+    sha256: str  # of the fifteen columns of every minute, in order
+    footer: str = ""  # the digest of the footer; empty in older runs
 
     @property
     def tuples(self) -> int:
-        """All its tuples, whatever their kind."""
+        """The number of its tuples of all kinds."""
         return sum(self.counts.values())
 
 
 @dataclass(frozen=True)
 class Accident:
-    """Two vehicles stopped at one place in a travel lane."""
+    """Two vehicles stopped at the same position in a travel lane."""
 
     xway: int
     dir: int  # 0 east, 1 west
     lane: int
     pos: int  # feet from the western end
     vids: tuple[int, int]
-    stopped: int  # second in which both stood
-    detected: int  # second of the fourth report of both from there; -1 not yet
-    cleared: int  # second from which on the road is free; -1 not yet
+    stopped: int  # the second in which both had stopped
+    detected: int  # the second of the fourth report of both from there; -1 if not yet
+    cleared: int  # the second from which the road is clear; -1 if not yet
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``manifest.json`` says."""
+    """The contents of ``manifest.json``."""
 
-    source: str  # what made it, in words
+    source: str  # its origin, in words
     seconds: int  # its length; the last second is one less
     expressways: tuple[Expressway, ...]
     vehicles: int
@@ -94,19 +96,19 @@ class Manifest:
     parameters: dict[str, Any] = field(default_factory=dict)  # of the simulator
     trips: int | None = None
     accidents: tuple[Accident, ...] = ()
-    multiply: int = 1  # how many times the run is presented
-    has_lines: bool = False  # whether tuples keep the number of their line, to be exported in that order
-    final_newline: bool = True  # of the text it was imported from
-    versions: dict[str, str] = field(default_factory=dict)  # of the programs that made it
+    multiply: int = 1  # the number of copies presented
+    has_lines: bool = False  # whether tuples have the number of their line, to be exported in that order
+    final_newline: bool = True  # whether the imported text ended with one
+    versions: dict[str, str] = field(default_factory=dict)  # of the software that made it
 
     @property
     def counts(self) -> dict[str, int]:
-        """Tuples of each kind as presented, that is, multiplied."""
+        """The number of tuples of each kind, copies included."""
         names = KINDS.values()
         return {name: self.multiply * sum(e.counts.get(name, 0) for e in self.expressways) for name in names}
 
     def to_json(self) -> str:
-        """The manifest as text; the same run gives the same text."""
+        """The manifest as JSON; equal runs give equal text."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self), "counts": self.counts}
         return json.dumps(body, indent=2, sort_keys=True) + "\n"
 
@@ -114,44 +116,45 @@ class Manifest:
     def from_json(cls, text: str, where: str) -> Manifest:
         """Read and check a manifest; ``where`` names the file in messages."""
         try:
-            body = json_of(text)
+            body = parse_json(text)
         except ValueError as error:
             line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             raise BadInput(
-                f"{where}{line}: not JSON ({getattr(error, 'msg', error)}).", hint="The run is damaged; make it again."
+                f"{where}{line}: not JSON ({getattr(error, 'msg', error)}).",
+                hint="The run is damaged; generate or import it again.",
             ) from error
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-            raise BadInput(f"{where}: not a Slipstream run.", hint="`slipstream simulate` and `import` make runs.")
+            raise BadInput(f"{where}: not a Slipstream run.", hint="`slipstream simulate` and `import` create runs.")
         if (found := body.pop("version", None)) != VERSION:
             raise BadInput(
-                f"{where}: run format {found}, this program reads {VERSION}.",
+                f"{where}: run format {found}, but this version reads {VERSION}.",
                 hint="Use the version that wrote it.",
             )
         body.pop("counts", None)
         try:
-            manifest = fitted(cls, body)
+            manifest = decode_as(cls, body)
             manifest.check()
         except ValueError as error:
             raise BadInput(
-                f"{where}: {error}.", hint="The manifest was changed by hand; make the run again."
+                f"{where}: {error}.", hint="The manifest was edited; generate or import the run again."
             ) from error
         return manifest
 
     def check(self) -> None:
-        """Refuse a manifest that says what cannot be."""
+        """Refuse an inconsistent manifest."""
         if min(self.seconds, self.vehicles, self.vid_stride, self.qid_stride, self.multiply - 1) < 0:
             raise ValueError("seconds, vehicles, multiply or a stride is out of range")
         if not self.expressways or len({e.xway for e in self.expressways}) < len(self.expressways):
             raise ValueError("no expressway, or one twice")
         for e in self.expressways:
             if e.xway < 0 or e.file != file_name(e.xway) or min(e.counts.values(), default=0) < 0:
-                raise ValueError(f"expressway {e.xway} has another file, or fewer than no tuples")
+                raise ValueError(f"expressway {e.xway} has a wrong file name or a negative count")
             if not -1 <= e.first_second <= e.last_second < self.seconds:
-                raise ValueError(f"expressway {e.xway} goes on to second {e.last_second} of {self.seconds}")
+                raise ValueError(f"expressway {e.xway} ends at second {e.last_second} of {self.seconds}")
 
 
 def versions() -> dict[str, str]:
-    """What made a run: recorded in its manifest."""
+    """The software versions that a manifest records."""
     python = sys.version.split()[0]
     return {
         "slipstream": __version__,
@@ -162,12 +165,12 @@ def versions() -> dict[str, str]:
 
 
 def file_name(xway: int) -> str:
-    """Where the tuples of an expressway lie, relative to the run."""
+    """The file of an expressway's tuples, relative to the run."""
     return f"{TUPLES}/expressway-{xway:05d}.parquet"
 
 
 def _footer_digest(file: Path) -> str:
-    """The digest of a Parquet file's footer, which says where everything is: a damaged one can end the process."""
+    """The digest of a Parquet file's footer: reading a damaged one can crash the process."""
     with file.open("rb") as contents:
         contents.seek(-8, 2)
         (length,) = struct.unpack("<I", contents.read(4))
@@ -175,8 +178,8 @@ def _footer_digest(file: Path) -> str:
         return hashlib.sha256(contents.read()).hexdigest()
 
 
-def _goes_by_minutes(footer: pq.FileMetaData, expressway: Expressway) -> bool:
-    """Whether every row group is a minute, one after another, from the first second to the last."""
+def _is_ordered_by_minute(footer: pq.FileMetaData, expressway: Expressway) -> bool:
+    """Whether every row group is one minute, in order, from the first second to the last."""
     place = FIELDS.index("time")
     spans = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
     if not all(span is not None and span.has_min_max and span.min // MINUTE == span.max // MINUTE for span in spans):
@@ -192,7 +195,7 @@ def _digest_into(digest: hashlib._Hash, minute: pa.Table) -> None:
 
 
 class ExpresswayWriter:
-    """Writes one expressway's file, minute by minute, and learns what the manifest says of it."""
+    """Writes one expressway's file, minute by minute, and collects its entry in the manifest."""
 
     def __init__(self, folder: Path, xway: int, schema: pa.Schema) -> None:
         self.xway = xway
@@ -219,16 +222,16 @@ class ExpresswayWriter:
         self._last = times[-1].as_py()
 
     def close(self) -> Expressway:
-        """Finish the file and say what is in it."""
+        """Finish the file and return its entry in the manifest."""
         self._writer.close()
         digests = self._digest.hexdigest(), _footer_digest(self._place)
         return Expressway(self.xway, self.file, self._counts, self._first, self._last, *digests)
 
 
 @contextmanager
-def staged(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
-    """A folder for a run to be written in; see :func:`slipstream._tools.staging.staged`."""
-    with staging.staged(out, needs_bytes=needs_bytes) as stage:
+def staged_run(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
+    """Yield a folder to write a run in; see :func:`slipstream._tools.staging.staged_folder`."""
+    with staging.staged_folder(out, needs_bytes=needs_bytes) as stage:
         (stage / TUPLES).mkdir()
         yield stage
 
@@ -236,7 +239,7 @@ def staged(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
 class Run:
     """An existing run: its manifest, and its tuples by expressway and second.
 
-    ``Run.open(path)`` checks that the folder is whole (manifest, files, row counts) before anything uses it.
+    ``Run.open(path)`` checks that the folder is complete (manifest, files, row counts) before anything uses it.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -245,15 +248,15 @@ class Run:
 
     @classmethod
     def open(cls, path: Path | str) -> Run:
-        """Open the run at ``path`` or say what is wrong with it."""
+        """Open the run at ``path``, or raise an error that explains what is wrong with it."""
         path = Path(path)
         where = path / "manifest.json"
         if not path.is_dir():
-            raise BadArgument(f"{path}: no such run.", hint="`slipstream simulate --out RUN` makes one.")
+            raise BadArgument(f"{path}: no such run.", hint="`slipstream simulate --out RUN` creates one.")
         try:
             text = where.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{path}: not a run, {where.name} cannot be read.", hint="Make the run again.") from error
+            raise BadInput(f"{path}: not a run ({where.name} cannot be read).", hint=_DAMAGED) from error
         run = cls(path, Manifest.from_json(text, str(where)))
         run._check_files()
         return run
@@ -263,23 +266,23 @@ class Run:
             file = self.path / expressway.file
             try:
                 if expressway.footer and _footer_digest(file) != expressway.footer:
-                    raise ValueError("another footer")
+                    raise ValueError("the footer differs")
                 footer = pq.read_metadata(file)
                 columns = footer.schema.to_arrow_schema()
             except (OSError, pa.ArrowException, *MALFORMED) as error:
                 raise BadInput(
-                    f"{file}: missing or cut short, or its contents differ from the manifest.",
-                    hint="The run is damaged; make it again.",
+                    f"{file}: missing or truncated, or its contents differ from the manifest.",
+                    hint=_DAMAGED,
                 ) from error
             if footer.num_rows != expressway.tuples:
                 raise BadInput(
-                    f"{file}: {footer.num_rows:,} tuples, the manifest says {expressway.tuples:,}.",
-                    hint="Make the run again.",
+                    f"{file}: {footer.num_rows:,} tuples, but the manifest lists {expressway.tuples:,}.",
+                    hint=_DAMAGED,
                 )
             if [(f.name, f.type) for f in columns][: len(FIELDS)] != [(f.name, f.type) for f in SCHEMA]:
-                raise BadInput(f"{file}: not the columns of a run.", hint="Make the run again.")
-            if not _goes_by_minutes(footer, expressway):
-                raise BadInput(f"{file}: other minutes than the manifest says.", hint="Make the run again.")
+                raise BadInput(f"{file}: does not have the columns of a run.", hint=_DAMAGED)
+            if not _is_ordered_by_minute(footer, expressway):
+                raise BadInput(f"{file}: its minutes differ from the manifest.", hint=_DAMAGED)
 
     def verify(self) -> None:
         """Read every tuple and compare with the digests in the manifest."""
@@ -295,32 +298,32 @@ class Run:
             if found != expressway.sha256:
                 raise BadInput(
                     f"{self.path / expressway.file}: contents differ from the manifest.",
-                    hint="Make the run again.",
+                    hint=_DAMAGED,
                 )
 
     @property
     def stored(self) -> int:
-        """How many expressways are stored."""
+        """The number of stored expressways."""
         return len(self.manifest.expressways)
 
     @property
     def xway_stride(self) -> int:
-        """What a copy adds to expressway numbers: enough that no two copies share one."""
+        """The shift of expressway numbers per copy: large enough that no two copies share one."""
         return max(expressway.xway for expressway in self.manifest.expressways) + 1
 
     @property
     def copies(self) -> int:
-        """How many times each stored expressway is presented."""
+        """The number of copies presented of each stored expressway."""
         return self.manifest.multiply
 
     def multiplied(self, copies: int) -> Run:
-        """The same stored run, presented ``copies`` times."""
+        """Return the same stored run, presented ``copies`` times."""
         manifest = self.manifest
         strides = {"expressways": self.xway_stride, "vehicles": manifest.vid_stride, "requests": manifest.qid_stride}
         for what, stride in strides.items():
             if copies * stride > 2**31:
                 raise BadArgument(
-                    f"{self.path}, {copies} times: the numbers of {what} would be above 32 bits.",
+                    f"{self.path}, {copies} times: the numbers of {what} would exceed 32 bits.",
                     hint="Give a smaller --multiply.",
                 )
         return Run(self.path, replace(self.manifest, multiply=copies))
@@ -331,7 +334,7 @@ class Run:
 
     @cached_property
     def _minutes(self) -> list[dict[int, int]]:
-        """Row group of each minute, per stored expressway, from the footers."""
+        """The row group of each minute, per stored expressway, from the footers."""
         place = FIELDS.index("time")
         return [
             {
@@ -343,11 +346,11 @@ class Run:
 
     @property
     def minutes(self) -> list[int]:
-        """The minutes in which there is any tuple."""
+        """The minutes that have tuples."""
         return sorted(set().union(*self._minutes))
 
     def minute(self, stored: int, minute: int) -> pa.Table:
-        """The tuples of the ``stored``-th expressway in a minute (0 is the first), as they lie on disk."""
+        """The tuples of the ``stored``-th expressway in a minute (0 is the first), as stored."""
         group = self._minutes[stored].get(minute)
         if group is None:
             return self._files[stored].schema_arrow.empty_table()
@@ -355,10 +358,10 @@ class Run:
 
     @property
     def strides(self) -> dict[str, int]:
-        """By how much each copy of the run is shifted, for the columns that are; -1 stays what it is."""
+        """The shift per copy, for the columns that are shifted; -1 stays -1."""
         return {"xway": self.xway_stride, "vid": self.manifest.vid_stride, "qid": self.manifest.qid_stride}
 
-    def shifted_columns(self, columns: Columns, copy: int) -> Columns:
+    def shift_columns(self, columns: Columns, copy: int) -> Columns:
         """``columns`` as copy number ``copy`` presents them."""
         if not copy:
             return columns
@@ -368,18 +371,18 @@ class Run:
         }
         return {**columns, **moved}
 
-    def shifted(self, tuples: pa.Table, copy: int) -> pa.Table:
+    def shift(self, tuples: pa.Table, copy: int) -> pa.Table:
         """``tuples`` as copy number ``copy`` presents them."""
-        moved = self.shifted_columns({name: tuples.column(name).to_numpy() for name in self.strides}, copy)
+        moved = self.shift_columns({name: tuples.column(name).to_numpy() for name in self.strides}, copy)
         for name, values in moved.items() if copy else ():
             place = tuples.schema.get_field_index(name)
             tuples = tuples.set_column(place, tuples.schema.field(place), pa.array(values))
         return tuples
 
     def tuples(self, minutes: Iterable[int]) -> pa.Table:
-        """All tuples of some minutes as the run presents them, its copies included, in the order of time."""
+        """All tuples of some minutes, copies included, in the order of time."""
         parts = [
-            self.shifted(self.minute(stored, minute).select(list(FIELDS)), copy)
+            self.shift(self.minute(stored, minute).select(list(FIELDS)), copy)
             for minute in minutes
             for copy in range(self.copies)
             for stored in range(self.stored)
@@ -405,5 +408,5 @@ class Run:
         return stored.crossJoin(spark.range(self.copies).withColumnRenamed("id", "copy")).select(*columns)
 
     def position_reports(self, spark: SparkSession) -> DataFrame:
-        """The position reports alone."""
+        """The position reports only."""
         return self.dataframe(spark).where(f"type = {POSITION}")

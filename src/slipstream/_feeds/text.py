@@ -1,8 +1,8 @@
-"""The published Linear Road text: one tuple a line, fifteen integers with commas between them.
+"""The published Linear Road text format: one tuple per line, fifteen comma-separated integers.
 
-``import_text`` makes a run of such a file (gzipped if its name ends in .gz) and ``export_text`` writes one; a file goes
-through both unchanged, the order of its lines and its last line end included. The two liberties that a reader of whole
-numbers must allow, leading zeros and Windows line ends, are the only thing that an export writes differently.
+``import_text`` converts such a file (gzipped if its name ends in .gz) to a run and ``export_text`` writes one. A file
+that goes through both is unchanged, including the order of its lines and its final newline, except that leading zeros
+and Windows line ends are normalised.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from slipstream._errors import BadInput
-from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged, versions
+from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
 from slipstream._tools.numba_tools import Ints
 from slipstream._tools.progress import bar, say
 
 WITH_LINE = SCHEMA.append(pa.field("line", pa.int64()))
 
-#: lines are accepted this far out of order; a run is sorted, and the line numbers keep the original order
+#: how far out of order lines may be, in seconds; a run is sorted, and line numbers preserve the original order
 DISORDER = MINUTE
 
-#: an expressway is a file that stays open while it is written
+#: every expressway is a file that stays open while it is written
 MOST_EXPRESSWAYS = 1000
 
 _BLOCK = 16 << 20
-_FORM = "A Linear Road line has 15 integers with commas between them."
+_FORM = "A Linear Road line has 15 comma-separated integers."
 
 
 def import_text(source: Path, out: Path) -> Run:
-    """Make a run of a Linear Road text file; a line that cannot be read stops it with the line's number."""
+    """Convert a Linear Road text file to a run; a bad line stops it with an error that gives the line's number."""
     size = file_size(source)
-    with staged(out, needs_bytes=size) as stage, bar("importing", size) as advance:
+    with staged_run(out, needs_bytes=size) as stage, bar("importing", size) as advance:
         importer = _Importer(stage, source)
         for block in _blocks(source):
             importer.add(block)
@@ -51,7 +51,7 @@ def import_text(source: Path, out: Path) -> Run:
 
 
 def file_size(source: Path) -> int:
-    """Bytes of a file to import, or why there is nothing to import."""
+    """The size of a file to import; refuse one that is missing or empty."""
     if not source.is_file():
         what = "a folder" if source.is_dir() else "no such file"
         raise BadInput(f"{source}: {what}.", hint="Give a file to import.")
@@ -62,60 +62,60 @@ def file_size(source: Path) -> int:
 
 
 @contextmanager
-def reading(source: Path) -> Iterator[IO[bytes]]:
-    """A file to import, decompressed if its name says so; what the disk or the compression does wrong is told."""
+def open_text(source: Path) -> Iterator[IO[bytes]]:
+    """Open a file to import, decompressed if its name ends in .gz; failures to read it become BadInput."""
     try:
         with cast(IO[bytes], gzip.open(source)) if source.suffix == ".gz" else source.open("rb") as contents:
             yield contents
     except (OSError, EOFError, zlib.error) as error:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BadInput(f"{source}: cannot be read ({cause}).", hint="The file may be cut short or damaged.") from error
+        raise BadInput(f"{source}: cannot be read ({cause}).", hint="The file may be truncated or damaged.") from error
 
 
 def _blocks(source: Path) -> Iterator[pa.Table]:
-    """The file in pieces that fit in memory; what Arrow reads more liberally than we do is looked at line by line."""
+    """Read the file in blocks that fit in memory; what Arrow accepts more liberally than we do is checked by line."""
     read = pc.ReadOptions(column_names=list(FIELDS), block_size=_BLOCK, use_threads=False)
     parse = pc.ParseOptions(quote_char=False, ignore_empty_lines=False)
     convert = pc.ConvertOptions(
         column_types=SCHEMA, null_values=[], strings_can_be_null=False, include_columns=list(FIELDS)
     )
     plain = True
-    with reading(source) as contents, reading(source) as original:
+    with open_text(source) as contents, open_text(source) as original:
         try:
             for batch in pc.open_csv(contents, read_options=read, parse_options=parse, convert_options=convert):
                 block = pa.Table.from_batches([batch])
                 plain = plain and _is_plain(block, original)
                 yield block
         except pa.ArrowInvalid as error:
-            raise _complaint(source) or BadInput(f"{source}: {error}", hint=_FORM) from error
+            raise _first_error(source) or BadInput(f"{source}: {error}", hint=_FORM) from error
     if not plain:
-        if complaint := _complaint(source):
+        if complaint := _first_error(source):
             raise complaint
-        say(f"{source}: leading zeros or Windows line ends; an export will write them plainly.")
+        say(f"{source}: has leading zeros or Windows line ends, which an export will not have.")
 
 
 def _is_plain(block: pa.Table, original: IO[bytes]) -> bool:
-    """Whether the next bytes of the file are just what an export would write for ``block``."""
-    text = as_text(block)
+    """Whether the next bytes of the file are exactly what an export would write for ``block``."""
+    text = format_text(block)
     return original.read(len(text)) in (text, text[:-1])
 
 
-def _complaint(source: Path) -> BadInput | None:
-    """What is wrong with the first bad line."""
-    with reading(source) as lines:
+def _first_error(source: Path) -> BadInput | None:
+    """Describe what is wrong with the first bad line."""
+    with open_text(source) as lines:
         for number, text in enumerate(lines, start=1):
-            if complaint := complain(re.sub(rb"\r?\n$", b"", text)):
+            if complaint := describe_error(re.sub(rb"\r?\n$", b"", text)):
                 return BadInput(f"{source}, line {number}: {complaint}", hint=_FORM)
     return None
 
 
-def complain(line: bytes) -> str:
-    """What is wrong with one line, or nothing.
+def describe_error(line: bytes) -> str:
+    """Describe what is wrong with a line; empty if nothing is.
 
-    >>> complain(b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1")
+    >>> describe_error(b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1")
     ''
-    >>> complain(b"0,0,x,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1")
-    "field 3 (vid) is 'x', not a whole number"
+    >>> describe_error(b"0,0,x,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1")
+    "field 3 (vid) is 'x', not an integer"
     """
     values = line.split(b",")
     if len(values) != len(FIELDS):
@@ -124,31 +124,31 @@ def complain(line: bytes) -> str:
     for place, (name, value) in enumerate(zip(FIELDS, values, strict=True), start=1):
         shown = value[:40].decode(errors="replace")
         if not re.fullmatch(rb"-?[0-9]+", value):
-            return f"field {place} ({name}) is {shown!r}, not a whole number"
+            return f"field {place} ({name}) is {shown!r}, not an integer"
         digits = value.lstrip(b"-0") or b"0"
-        # of more digits Python would not make a number at all
+        # Python refuses to convert thousands of digits
         if len(digits) > 10 or int(digits) >= 2**31 + value.startswith(b"-"):
-            return f"field {place} ({name}) is {shown}, more than 32 bits hold"
+            return f"field {place} ({name}) is {shown}, which exceeds 32 bits"
     return ""
 
 
 class _Homes:
-    """The expressway on which each vehicle last reported; sparse, since a text may number vehicles as it likes."""
+    """The expressway on which each vehicle last reported; sparse, since vehicle numbers in a text are arbitrary."""
 
     def __init__(self) -> None:
         self.vids: Ints = np.empty(0, dtype=np.int32)
         self._xways: Ints = np.empty(0, dtype=np.int32)
 
     def learn(self, vids: Ints, xways: Ints) -> None:
-        """Take note of reports, the later ones last."""
+        """Record reports, in the order of time."""
         all_vids, all_xways = np.concatenate([self.vids, vids]), np.concatenate([self._xways, xways])
         order = np.argsort(all_vids, kind="stable")
         sorted_vids = all_vids[order]
         latest = np.append(sorted_vids[1:] != sorted_vids[:-1], True)[: order.size]
         self.vids, self._xways = sorted_vids[latest], all_xways[order][latest]
 
-    def of(self, vids: Ints) -> Ints:
-        """Where each of ``vids`` was seen last, -1 if nowhere."""
+    def last_xways(self, vids: Ints) -> Ints:
+        """The last expressway of each of ``vids``; -1 if none."""
         if not self.vids.size:
             return np.full_like(vids, -1)
         place = np.minimum(np.searchsorted(self.vids, vids), self.vids.size - 1)
@@ -156,7 +156,7 @@ class _Homes:
 
 
 class _Importer:
-    """Sorts blocks of a text by expressway and second, a minute at a time, into a run's files."""
+    """Sorts blocks of a text by expressway and second, minute by minute, into a run's files."""
 
     def __init__(self, stage: Path, source: Path) -> None:
         self._stage = stage
@@ -197,7 +197,7 @@ class _Importer:
             )
 
     def _flush(self, before_minute: int) -> None:
-        """Write all minutes before ``before_minute``; what may still get company stays."""
+        """Write all minutes before ``before_minute``; later ones may still get tuples."""
         times = self._waiting.column("time").to_numpy()
         ready = times < before_minute * MINUTE
         if not ready.any():
@@ -217,18 +217,18 @@ class _Importer:
         self._qids = max(self._qids, int(table.column("qid").to_numpy().max()) + 1)
 
     def _home_of(self, table: pa.Table) -> Ints:
-        """The expressway under which each tuple is kept: its own, or its vehicle's if it names none (type 2)."""
+        """The expressway under which each tuple is stored: its own, or its vehicle's if it has none (type 2)."""
         kinds, vids, xways = (table.column(name).to_numpy() for name in ("type", "vid", "xway"))
         reports = (kinds == POSITION) & (vids >= 0)
         self._homes.learn(vids[reports], xways[reports])
-        return np.maximum(np.where(xways >= 0, xways, self._homes.of(vids)), 0).astype(np.int32)
+        return np.maximum(np.where(xways >= 0, xways, self._homes.last_xways(vids)), 0).astype(np.int32)
 
     def _writer(self, xway: int) -> ExpresswayWriter:
         if xway not in self._writers:
             if len(self._writers) == MOST_EXPRESSWAYS:
                 raise BadInput(
                     f"{self._source}: more than {MOST_EXPRESSWAYS:,} expressways.",
-                    hint="Look at the fifth field (xway); split the file if it is as meant.",
+                    hint="Check the fifth field (xway); if it is correct, split the file.",
                 )
             self._writers[xway] = ExpresswayWriter(self._stage, xway, WITH_LINE)
         return self._writers[xway]
@@ -251,7 +251,7 @@ class _Importer:
 
 def _ends_with_newline(source: Path) -> bool:
     last = b""
-    with reading(source) as contents:
+    with open_text(source) as contents:
         if source.suffix != ".gz":
             contents.seek(-1, 2)
         while piece := contents.read(_BLOCK):
@@ -259,8 +259,8 @@ def _ends_with_newline(source: Path) -> bool:
     return last == b"\n"
 
 
-def as_text(tuples: pa.Table) -> bytes:
-    """Tuples as lines of text."""
+def format_text(tuples: pa.Table) -> bytes:
+    """Format tuples as lines of text."""
     sink = pa.BufferOutputStream()
     pc.write_csv(tuples.select(FIELDS), sink, pc.WriteOptions(include_header=False, quoting_style="none"))
     return cast(bytes, sink.getvalue().to_pybytes())
@@ -272,25 +272,25 @@ def export_text(run: Run, out: IO[bytes]) -> int:
     held = b""
     for table in _in_order(run):
         out.write(held)
-        held = as_text(table)
+        held = format_text(table)
         written += table.num_rows
     out.write(held if run.manifest.final_newline else held.removesuffix(b"\n"))
     return written
 
 
 def _in_order(run: Run) -> Iterator[pa.Table]:
-    """The tuples as the original lines stood or, where there were none, by second and expressway."""
+    """The tuples in the order of the original lines or, without any, by second and expressway."""
     keeps_lines = run.manifest.has_lines and run.copies == 1
     waiting = run.minute(0, -1)
     next_line = 1
     with bar("exporting", len(run.minutes)) as advance:
         for minute in run.minutes:
-            copies = [run.shifted(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
+            copies = [run.shift(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
             table = pa.concat_tables([waiting, *copies])
             key = table.column("line" if keeps_lines else "time").to_numpy()
             table = table.take(np.argsort(key, kind="stable"))
             if keeps_lines:
-                # a later minute may hold an earlier line: only the unbroken part goes out
+                # a later minute may have an earlier line: write only the contiguous lines
                 whole = np.sort(key) == next_line + np.arange(key.size)
                 ready = key.size if whole.all() else int(whole.argmin())
                 next_line += ready

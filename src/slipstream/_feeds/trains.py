@@ -1,7 +1,7 @@
-"""Trains: all tuples of one fragment for one second, as columns of bytes in one Spark row.
+"""Trains: all tuples of one fragment in one second, as columns of bytes in one Spark row.
 
-Rows are the expensive part of Spark, so a second of many expressways travels as a handful of them. A train carries
-position reports in fourteen bytes each, then the requests that came with them.
+Rows are the expensive part of Spark, so a second of many expressways is sent as a handful of them. A train has position
+reports of fourteen bytes each, followed by the requests that arrived with them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Train:
     """Tuples of one second that arrived together, decoded without copying."""
 
     second: int
-    arrived: int  # milliseconds, by the clock that their answers are timed with
+    arrived: int  # milliseconds, by the clock that times their answers
     vid: Ints
     xway: Ints
     spd: Bytes
@@ -38,14 +38,14 @@ class Train:
 
 
 def pack(vid: Ints, xway: Ints, reports: Mapping[str, Ints]) -> bytes:
-    """The bytes of position reports."""
+    """Pack position reports into bytes."""
     lane_dir = (reports["lane"] + 8 * reports["dir"]).astype(np.uint8)
     columns: tuple[npt.NDArray[Any], ...] = (vid, xway, reports["spd"].astype(np.uint8), lane_dir, reports["pos"])
     return b"".join(column.tobytes() for column in columns)
 
 
 def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
-    """Pack the tuples of one second; returns the numbers of reports and requests, and the bytes."""
+    """Pack the tuples of one second; returns the number of reports, the number of requests, and the bytes."""
     is_report = tuples["type"] == POSITION
     reports = {name: tuples[name][is_report] for name in ("vid", "xway", "spd", "lane", "dir", "pos")}
     made = int(np.count_nonzero(is_report))
@@ -55,28 +55,28 @@ def encode(tuples: Mapping[str, Ints]) -> tuple[int, int, bytes]:
 
 _MAGIC = b"LRT1"
 _HEADER = struct.Struct("<4siii")
-#: a second of ten thousand expressways; who says more cannot be waited for
+#: a second of ten thousand expressways; a larger size is damage
 _MOST_BYTES = 1 << 28
 
 
 def frame(tuples: Mapping[str, Ints]) -> bytes:
-    """The tuples of one second as a message that says what it is: for topics, files and sockets."""
+    """Encode the tuples of one second as a self-describing message, for topics, files and sockets."""
     reports, requests, payload = encode(tuples)
     return _HEADER.pack(_MAGIC, int(tuples["time"][0]), reports, requests) + payload
 
 
 def unframe(chunk: bytes) -> tuple[list[dict[str, Ints]], bytes]:
-    """The tuples of framed trains, and the rest that cannot be read."""
+    """Decode framed trains; returns their tuples, and the rest that cannot be decoded."""
     parts, place = [], 0
-    while (framed := _framed(chunk, place)) is not None and framed[-1] <= len(chunk):
+    while (framed := _read_header(chunk, place)) is not None and framed[-1] <= len(chunk):
         second, reports, requests, end = framed
-        parts.append(tuples_of(decode(second, reports, requests, chunk[place + _HEADER.size : end])))
+        parts.append(to_tuples(decode(second, reports, requests, chunk[place + _HEADER.size : end])))
         place = end
     return parts, chunk[place:]
 
 
-def _framed(chunk: bytes, place: int) -> tuple[int, int, int, int] | None:
-    """Second, reports, requests and end of the train that is framed at ``place``; nothing if none is."""
+def _read_header(chunk: bytes, place: int) -> tuple[int, int, int, int] | None:
+    """The second, number of reports, number of requests and end of the train at ``place``; None if there is none."""
     if len(chunk) - place < _HEADER.size:
         return None
     magic, second, reports, requests = _HEADER.unpack_from(chunk, place)
@@ -87,14 +87,14 @@ def _framed(chunk: bytes, place: int) -> tuple[int, int, int, int] | None:
 
 
 def whole_frames(chunk: bytes) -> int:
-    """Where the last whole train of a growing feed ends; all of it, if what follows is no train and never will be.
+    """The end of the last complete train of a growing feed; the end of the chunk if the rest can never be a train.
 
     >>> train = frame({name: np.zeros(1, np.int32) for name in FIELDS})
     >>> whole_frames(train + train[:9]) == len(train), whole_frames(train + b"garbage")
     (True, 37)
     """
     place = 0
-    while (framed := _framed(chunk, place)) is not None and framed[-1] <= len(chunk):
+    while (framed := _read_header(chunk, place)) is not None and framed[-1] <= len(chunk):
         place = framed[-1]
     rest = chunk[place:]
     begun = framed is not None or (len(rest) < _HEADER.size and rest[:4] == _MAGIC[: len(rest)])
@@ -102,16 +102,16 @@ def whole_frames(chunk: bytes) -> int:
 
 
 def decode(second: int, reports: int, requests: int, train: bytes, arrived: int | None = None) -> Train:
-    """Unpack a train; bytes that do not hold what the row says are refused.
+    """Unpack a train; refuse bytes of the wrong length.
 
-    Unless told when it ``arrived``, a train arrived at the turn of its second.
+    Unless ``arrived`` is given, a train arrived at the beginning of its second.
     """
     expected = reports * _REPORT_BYTES + requests * 4 * len(REQUEST_FIELDS)
     if reports < 0 or requests < 0 or len(train) != expected:
         raise BadInput(
             f"A train of second {second} has {len(train)} bytes, expected {expected} for {reports} reports and "
             f"{requests} requests.",
-            hint="It was cut on its way or made by another version; send it again.",
+            hint="It was truncated or made by another version; send it again.",
         )
     columns: list[Any] = []
     place = 0
@@ -124,8 +124,8 @@ def decode(second: int, reports: int, requests: int, train: bytes, arrived: int 
     return Train(second, 1000 * second if arrived is None else arrived, vid, xway, spd, lane_dir, pos, requested)
 
 
-def tuples_of(train: Train) -> dict[str, Ints]:
-    """The tuples of a train as the fifteen columns, -1 where a field does not apply."""
+def to_tuples(train: Train) -> dict[str, Ints]:
+    """The tuples of a train as fifteen columns, -1 where a field does not apply."""
     made = train.vid.size
     columns = {name: np.full(made + train.requests["vid"].size, -1, dtype=np.int32) for name in FIELDS}
     columns["type"][:made] = POSITION

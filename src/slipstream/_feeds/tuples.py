@@ -1,7 +1,7 @@
 """The Linear Road input tuple: fifteen integers, -1 where a field does not apply.
 
-One schema for every place where tuples rest: columns of 32-bit integers under the names below. What each kind of
-tuple must carry is data (`KINDS`), so that readers, generators and the toll engine agree on it.
+Tuples are stored everywhere with the same schema: columns of 32-bit integers with the names below. The fields that each
+kind of tuple must have are data (`CARRIES`), so that readers, generators and the toll engine agree on them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCHEMA = pa.schema([(name, pa.int32()) for name in FIELDS])
 
 POSITION, BALANCE, EXPENDITURE, TRAVEL_TIME = 0, 2, 3, 4
 
-#: names people see for the numbers in the ``type`` field
+#: names for the numbers in the ``type`` field
 KINDS = {POSITION: "position", BALANCE: "balance", EXPENDITURE: "expenditure", TRAVEL_TIME: "travel_time"}
 
 MILE = 5280
@@ -41,13 +41,13 @@ ROAD = MILE * SEGMENTS
 REPORT_EVERY = 30
 MAX_SPEED = 100
 
-#: whoever writes a file that grows, or fills a folder, puts a file of its name and this beside it when it will not grow
+#: the suffix of an empty file that marks a growing file or folder as complete
 END_MARK = ".end"
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of the fifteen: what it means, and the values it may take where it applies."""
+    """One of the fifteen fields: its meaning, and the range of its values where it applies."""
 
     name: str
     meaning: str
@@ -78,7 +78,7 @@ RANGES = {
     )
 }
 
-#: the fields that each kind of tuple must carry, all others being -1 or ignored
+#: the fields that each kind of tuple must have; all others are -1 or ignored
 CARRIES = {
     POSITION: ("time", "vid", "spd", "xway", "lane", "dir", "seg", "pos"),
     BALANCE: ("time", "vid", "qid"),

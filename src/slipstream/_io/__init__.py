@@ -1,1 +1,1 @@
-"""What jobs read and how it gets to them: files, folders, topics and sockets as Spark streams."""
+"""What jobs read and write: files, folders, topics and sockets as Spark streams; outputs as Delta Lake tables."""

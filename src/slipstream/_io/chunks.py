@@ -1,12 +1,13 @@
-"""Chunks: the pieces of a feed that arrived together, and what a source's task makes of them before they go to Spark.
+"""Chunks: the pieces of a feed that arrived together, and how a source's tasks pack them for Spark.
 
-Before its first chunk a live source gives out openings, batches that bring nothing. When they are over, everything
-behind the source has run several times: it is planned, compiled and cached before the first tuple arrives.
+Before its first chunk a live source emits openings, which are empty batches. After them, everything downstream of the
+source has run several times: it is planned, compiled and cached before the first tuple arrives.
 
-A source hands its chunks to a ``Packing`` in its own tasks: they are passed on as they are, decoded to columns, or
+A source passes its chunks to a ``Packing`` in its own tasks: they are forwarded as they are, decoded to columns, or
 parsed and sent to the fragments of a job's state.
 
-Spark starts several Python processes for a source, and each imports it: what only some need is imported there.
+Spark starts several Python processes for a source, and each imports this module, so imports that only some of them need
+are local.
 """
 
 from __future__ import annotations
@@ -27,44 +28,44 @@ from slipstream._io.control import Control
 if TYPE_CHECKING:
     from slipstream._io.formats.decoding import Decoding
 
-#: what a row is: a piece of the feed, the word that it was the last, an opening, lines that were rejected; of a lane,
-#: the word that it has been read to its end for now, and that more of it is there; the names that were given numbers
+#: the kind of a row: a piece of the feed, the end of the feed, an opening, rejected lines; a lane has been read to its
+#: current end, or more of it can be read; names that were assigned numbers
 CHUNK, LAST, OPENING, REJECTED, CAUGHT_UP, BEHIND, NAMED = range(7)
 
-#: the Spark columns of a chunk; when it arrived in milliseconds since 1970
+#: the Spark columns of a chunk; ``arrived`` is in milliseconds since 1970
 COLUMNS = "key int, seq long, what int, arrived long, chunk binary"
 ARROW = pa.schema(
     [("key", pa.int32()), ("seq", pa.int64()), ("what", pa.int32()), ("arrived", pa.int64()), ("chunk", pa.binary())]
 )
 
-#: seconds between looks at whether a feed that is held may go on
-HELD = 0.05
-#: arrivals are told apart by so many milliseconds; what arrived together stays together
+#: seconds between checks whether a paused feed may resume
+PAUSED_S = 0.05
+#: the resolution of arrival times in milliseconds; messages with the same one stay in one chunk
 ARRIVALS_MS = 100
 
 Offset = dict[str, Any]
 
 
-def as_stream(table: pa.Table) -> bytes:
-    """A table as an Arrow stream."""
+def to_arrow_stream(table: pa.Table) -> bytes:
+    """Serialise a table as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue().to_pybytes())
 
 
-def from_stream(data: bytes) -> pa.Table:
-    """The table in an Arrow stream."""
+def from_arrow_stream(data: bytes) -> pa.Table:
+    """Read the table in an Arrow stream."""
     return pa.ipc.open_stream(data).read_all()
 
 
-def row(seq: int, what: int, arrived: int = 0, chunk: bytes = b"", key: int = 0) -> pa.RecordBatch:
-    """One row."""
+def row_batch(seq: int, what: int, arrived: int = 0, chunk: bytes = b"", key: int = 0) -> pa.RecordBatch:
+    """Make a record batch of one row."""
     return pa.record_batch([[key], [seq], [what], [arrived], [chunk]], schema=ARROW)
 
 
-class Row(NamedTuple):
-    """One row, where a stage passes it on."""
+class ChunkRow(NamedTuple):
+    """One row, as stages emit it."""
 
     key: int
     seq: int
@@ -74,53 +75,53 @@ class Row(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A piece of a feed that arrived together, or a word about the feed."""
+    """A piece of a feed that arrived together, or a notice about the feed."""
 
-    seq: int  # the place in its lane, within a batch
+    seq: int  # the position in its lane, within a batch
     what: int = CHUNK
     arrived: int = 0  # milliseconds since 1970
     data: bytes = b""
-    lane: int = 0  # what has an order of its own: a partition of a topic
+    lane: int = 0  # an independently ordered part of the feed, such as a partition of a topic
 
 
 class Packing(Protocol):
-    """What a source's task makes of the chunks it reads."""
+    """How a source's task packs the chunks it reads."""
 
     @property
     def by_lane(self) -> bool:
-        """Whether lanes are kept apart, and words about them are wanted."""
+        """Whether lanes are kept separate, with notices about each."""
 
     def opening(self, left: int) -> Iterator[pa.RecordBatch]:
         """The rows of an opening."""
 
     def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
-        """The rows that a task gives to Spark."""
+        """The rows that a task returns to Spark."""
 
     def to_json(self) -> dict[str, Any]:
-        """What ``packing_of`` makes it of again."""
+        """Convert to what ``packing_from_json`` reads."""
 
 
-class Plain:
-    """Chunks are passed on as they are."""
+class RawPacking:
+    """Forwards chunks as they are."""
 
     by_lane = False
 
     def opening(self, left: int) -> Iterator[pa.RecordBatch]:
         """A single row."""
-        yield row(-left, OPENING)
+        yield row_batch(-left, OPENING)
 
     def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """A row for each chunk."""
-        return (row(*chunk[:4]) for chunk in chunks)
+        return (row_batch(*chunk[:4]) for chunk in chunks)
 
     def to_json(self) -> dict[str, Any]:
-        """Nothing to say."""
+        """No settings."""
         return {}
 
 
 @dataclass(frozen=True)
-class Decoded(Plain):
-    """Chunks are decoded: tuples travel as Arrow streams, and so do the lines that were rejected."""
+class DecodedPacking(RawPacking):
+    """Decodes chunks: tuples and rejected lines are sent as Arrow streams."""
 
     decoding: Decoding
 
@@ -128,21 +129,21 @@ class Decoded(Plain):
         """A row for the tuples of each chunk, and one for its rejects."""
         for chunk in chunks:
             if chunk.what != CHUNK:
-                yield row(*chunk[:4])
+                yield row_batch(*chunk[:4])
                 continue
             found = self.decoding.decode(chunk.data)
             if found.tuples.num_rows:
-                yield row(chunk.seq, CHUNK, chunk.arrived, as_stream(found.tuples))
+                yield row_batch(chunk.seq, CHUNK, chunk.arrived, to_arrow_stream(found.tuples))
             if found.rejects.num_rows:
-                yield row(chunk.seq, REJECTED, chunk.arrived, as_stream(found.rejects))
+                yield row_batch(chunk.seq, REJECTED, chunk.arrived, to_arrow_stream(found.rejects))
 
     def to_json(self) -> dict[str, Any]:
         """The decoding."""
         return {"decoding": self.decoding.to_json()}
 
 
-def packing_of(body: dict[str, Any]) -> Packing:
-    """A packing from JSON."""
+def packing_from_json(body: dict[str, Any]) -> Packing:
+    """Create a packing from JSON."""
     if "reports" in body:
         from slipstream._io.report_packing import ReportPacking
 
@@ -150,79 +151,81 @@ def packing_of(body: dict[str, Any]) -> Packing:
     if "decoding" in body:
         from slipstream._io.formats.decoding import Decoding
 
-        return Decoded(Decoding.from_json(body["decoding"]))
-    return Plain()
+        return DecodedPacking(Decoding.from_json(body["decoding"]))
+    return RawPacking()
 
 
 @dataclass
 class Opening(InputPartition):
-    """A batch that brings nothing."""
+    """An empty batch."""
 
-    left: int  # openings, this one included
+    left: int  # remaining openings, this one included
 
 
 class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A reader of chunks: openings first, then what ``begin``, ``reach``, ``pieces`` and ``chunks`` say.
+    """A reader of chunks: openings first, then what subclasses define.
 
-    An offset says how many openings there were, whether the feed has ended, and where in the feed it is.
+    Subclasses implement ``first_offset``, ``next_offset``, ``plan_tasks`` and ``read_chunks``.
+
+    An offset consists of the number of openings, whether the feed has ended, and the position in the feed.
     """
 
     def __init__(self, openings: int, packing: dict[str, Any] | None = None, control: str = "") -> None:
         self._openings = openings
-        self._packing = packing_of(packing or {})
+        self._packing = packing_from_json(packing or {})
         self._control = Control(Path(control)) if control else None
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Before the first opening."""
-        return {"openings": 0, "ended": False, **self.begin()}
+        return {"openings": 0, "ended": False, **self.first_offset()}
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: ARG002, N802
-        """The next opening, or what there is now: a batch never waits for more."""
+        """The next opening, or the end of what can be read now: a batch never waits for more."""
         if start["openings"] < self._openings:
             return {**start, "openings": start["openings"] + 1}
         if start["ended"] and not self.reopens:
             return start
-        if self._control is not None and self._control.holds:
-            time.sleep(HELD)
+        if self._control is not None and self._control.is_paused:
+            time.sleep(PAUSED_S)
             return start
-        return {**start, **self.reach(start)}
+        return {**start, **self.next_offset(start)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Nothing to prepare: what is to be read to its end knows its end."""
+        """Nothing to prepare: a feed that is read to its end knows its end."""
 
     @property
     def reopens(self) -> bool:
-        """Whether more is read if it is there when a job starts again after the end."""
+        """Whether input that was added after the end is read when a job starts again."""
         return False
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """An opening is read by one task."""
+        """The tasks of a batch; an opening has one."""
         if end["openings"] > start["openings"]:
             return [Opening(self._openings - start["openings"])]
-        return self.pieces(start, end)
+        return self.plan_tasks(start, end)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a partition."""
         if isinstance(partition, Opening):
             return self._packing.opening(partition.left)
-        return self._packing.pack(self.chunks(partition))
+        return self._packing.pack(self.read_chunks(partition))
 
     @abstractmethod
-    def begin(self) -> Offset:
-        """Where a feed begins."""
+    def first_offset(self) -> Offset:
+        """The offset at which a feed begins."""
 
     @abstractmethod
-    def reach(self, start: Offset) -> Offset:
-        """How far a batch that starts at ``start`` can go now; ``ended`` when that is all there will be."""
+    def next_offset(self, start: Offset) -> Offset:
+        """The offset up to which a batch that starts at ``start`` can read now; ``ended`` if nothing will follow."""
 
     def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:  # noqa: ARG002
         """Where to stop instead of at ``end`` if about ``most`` tuples are enough."""
         return end
 
     @abstractmethod
-    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """What to read between two offsets."""
+    def plan_tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Divide what lies between two offsets among tasks."""
 
     @abstractmethod
-    def chunks(self, partition: Any) -> Iterator[Chunk]:
-        """Read it: the same chunks whenever it is read."""
+    def read_chunks(self, partition: Any) -> Iterator[Chunk]:
+        """Read the chunks of a task; the same ones whenever it is called."""

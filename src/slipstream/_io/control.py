@@ -1,48 +1,48 @@
-"""What people want of a running job: that it runs, pauses, takes a number of steps, or stops; said in a small file."""
+"""The control file of a job: a request to run, pause, take a number of steps, or stop."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipstream._tools.staging import appearing
+from slipstream._tools.staging import atomic_write
 
 RUN, PAUSE, STOP = "run", "pause", "stop"
 
 
 @dataclass(frozen=True)
 class Control:
-    """The file; without it a job runs."""
+    """The control file; without it a job runs."""
 
     file: Path
 
     @property
-    def wanted(self) -> str:
+    def requested(self) -> str:
         """Run, pause, a number of steps, or stop."""
         return self.file.read_text(encoding="utf-8").strip() if self.file.exists() else RUN
 
-    def want(self, word: str) -> None:
-        """Say what is wanted from now on."""
-        with appearing(self.file) as file:
+    def request(self, word: str) -> None:
+        """Write a request."""
+        with atomic_write(self.file) as file:
             file.write(word.encode())
 
     @property
-    def holds(self) -> bool:
-        """Whether nothing more is to arrive for now."""
-        return self.wanted == PAUSE
+    def is_paused(self) -> bool:
+        """Whether the job is paused."""
+        return self.requested == PAUSE
 
     @property
-    def stops(self) -> bool:
-        """Whether the job is to end after its batch."""
-        return self.wanted == STOP
+    def is_stopping(self) -> bool:
+        """Whether the job must stop after its current batch."""
+        return self.requested == STOP
 
     @property
     def steps(self) -> int:
-        """The steps that are left, if it is steps that are wanted."""
-        wanted = self.wanted
+        """The remaining steps, if steps were requested."""
+        wanted = self.requested
         return int(wanted) if wanted.isdigit() else 0
 
     def step_done(self) -> None:
-        """Count a step; after the last the job pauses."""
+        """Count a step; the job pauses after the last one."""
         if left := self.steps:
-            self.want(str(left - 1) if left > 1 else PAUSE)
+            self.request(str(left - 1) if left > 1 else PAUSE)

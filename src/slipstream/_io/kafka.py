@@ -1,4 +1,4 @@
-"""How people name a Kafka topic, how its brokers are reached, and how long we wait for them."""
+"""Names of Kafka topics, and settings and timeouts of the client."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from slipstream._errors import BadArgument, Unavailable
 
 #: seconds
-PATIENCE = 20
+TIMEOUT_S = 20
 
-#: settings that are ours: what is read, and that it is read exactly once, depends on them
-_OURS = frozenset(
+#: settings that users may not change: correct exactly-once reading depends on them
+_RESERVED = frozenset(
     [
         "bootstrap.servers",
         "group.id",
@@ -31,15 +31,15 @@ _OURS = frozenset(
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic, as ``kafka:HOST:PORT[,HOST:PORT]/TOPIC`` names it, and librdkafka's settings for its brokers."""
+    """A topic, written ``kafka:HOST:PORT[,HOST:PORT]/TOPIC``, and librdkafka's settings for its brokers."""
 
     servers: str
     name: str
-    settings: tuple[tuple[str, str], ...] = ()  # TLS, SASL: what a broker asks for
+    settings: tuple[tuple[str, str], ...] = ()  # what its brokers require, such as TLS or SASL
 
     @classmethod
     def parse(cls, text: str) -> Topic:
-        """Read the name that a user gave.
+        """Parse the name of a topic.
 
         >>> Topic.parse("kafka:127.0.0.1:9092/positions").name
         'positions'
@@ -49,41 +49,43 @@ class Topic:
         server = r"[^/,]+:\d{1,5}"
         match = re.fullmatch(rf"kafka:(?://)?({server}(?:,{server})*)/([A-Za-z0-9._-]+)", text)
         if not match:
-            raise BadArgument(f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC; several HOST:PORT by commas.")
+            raise BadArgument(
+                f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC; separate several HOST:PORT by commas."
+            )
         return cls(match[1], match[2])
 
     @classmethod
     def from_dict(cls, body: dict[str, Any]) -> Topic:
-        """From JSON."""
+        """Convert from JSON."""
         return cls(body["servers"], body["name"], tuple((str(key), str(value)) for key, value in body["settings"]))
 
     def with_settings(self, settings: Sequence[tuple[str, str]]) -> Topic:
-        """The topic, reached with these settings."""
+        """Return the topic with these client settings."""
         return replace(self, settings=tuple(settings))
 
     def client(self, **ours: Any) -> dict[str, Any]:
-        """The settings of a client of librdkafka; ``ours`` come last."""
+        """The settings of a librdkafka client; ``ours`` take precedence."""
         return {**dict(self.settings), "bootstrap.servers": self.servers, "log_level": 0, **ours}
 
     def check_broker(self) -> None:
-        """Refuse a topic where nobody listens; librdkafka alone would go on trying."""
+        """Refuse a topic whose brokers cannot be reached; librdkafka would retry forever."""
         why: list[str] = []
         for server in self.servers.split(","):
             host, _, port = server.rpartition(":")
             try:
-                socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+                socket.create_connection((host, int(port)), timeout=TIMEOUT_S).close()
             except (OSError, OverflowError) as error:
                 why.append(str(getattr(error, "strerror", None) or error))
             else:
                 return
-        raise Unavailable(f"{self}: no broker answers ({why[-1]}).", hint="Is it running? scripts/kafka.sh start")
+        raise Unavailable(f"{self}: cannot reach a broker ({why[-1]}).", hint="Is it running? scripts/kafka.sh start")
 
     def __str__(self) -> str:
         return f"kafka:{self.servers}/{self.name}"
 
 
 def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """What ``--kafka-config`` says: ``key=value``, or a file with one such pair on each line.
+    """Parse ``--kafka-config``: ``key=value``, or a file with one such pair per line.
 
     >>> read_settings(["security.protocol=SSL", "ssl.ca.location=ca.pem"])
     (('security.protocol', 'SSL'), ('ssl.ca.location', 'ca.pem'))
@@ -94,8 +96,8 @@ def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
             key, equals, value = (part.strip() for part in line.partition("="))
             if not equals or not key:
                 raise BadArgument(f"--kafka-config {line}: not a setting.", hint="Write KEY=VALUE, or give a file.")
-            if key in _OURS:
-                raise BadArgument(f"--kafka-config {key}: Slipstream sets this one.", hint="Leave it out.")
+            if key in _RESERVED:
+                raise BadArgument(f"--kafka-config {key}: set by Slipstream.", hint="Remove it.")
             found.append((key, value))
     return tuple(found)
 

@@ -1,7 +1,7 @@
-"""Reports on their way to a job: a source's task parses what it reads and sends each fragment its tuples in a parcel.
+"""Packing reports for a job: a source's task parses what it reads and sends each fragment its tuples in a parcel.
 
-Linear Road's own encodings are parsed by a kernel; anybody's CSV, JSON, Parquet, Avro or Protobuf is decoded by the
-names of its fields, with what a line leaves out by default.
+Linear Road's own encodings are parsed by a kernel; other CSV, JSON, Parquet, Avro and Protobuf is decoded by the names
+of its fields, with defaults for missing fields.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadArgument
 from slipstream._feeds import names
-from slipstream._feeds.intake import DONE, WORD, Parcel, Reject, Words, joined, late_in_chunk
-from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, judge, kept, lines, reason_of
+from slipstream._feeds.intake import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, late_in_chunk
+from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, format_lines, judge, reject_reason, select
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
-from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row
+from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row_batch
 from slipstream._io.formats.decoding import Decoding
 from slipstream._tools.numba_tools import Ints
 
@@ -28,48 +28,48 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Parser = Callable[[list[bytes]], Parsed]
-#: verdicts on values, beside those on tuples (``feeds.parse``)
+#: verdicts on values, in addition to those on tuples (``_feeds.parse``)
 _NOT_INTEGER, _NOT_A_NAME = -1, -2
 _REASONS = {_NOT_INTEGER: "integer", _NOT_A_NAME: "text:vid"}
-#: the column by which a vehicle is known
+#: the column with the id of a vehicle
 VID = "vid"
-#: what a position report must say; its type and its segment follow from the rest
+#: the required fields of a position report; its type and its segment follow from the rest
 REPORT = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
-#: the column of a DataFrame that says when its rows arrived, in milliseconds since 1970
+#: the column of a DataFrame with the arrival of its rows, in milliseconds since 1970
 ARRIVED = "_arrived"
 
 
 @dataclass(frozen=True)
 class ReportParser:
-    """Lines of a feed as tuples."""
+    """Parses lines of a feed to tuples."""
 
     decoding: Decoding
 
     def __call__(self, chunks: list[bytes]) -> Parsed:
-        """The tuples of chunks of whole lines, and what was rejected."""
+        """Parse chunks of complete lines."""
         found = [self.decoding.decode(chunk) for chunk in chunks or [b""]]
         rejects = [(line.encode(), reason) for part in found for line, reason in zip(*_pair(part.rejects), strict=True)]
-        judged = parsed(pa.concat_tables([part.tuples for part in found]))
+        judged = parse_table(pa.concat_tables([part.tuples for part in found]))
         return replace(judged, rejects=rejects + judged.rejects)
 
 
-def parsed(table: pa.Table) -> Parsed:
-    """The tuples in columns of whole numbers, and those that cannot be; vehicles may be known by text."""
-    places, found = _named(table)
+def parse_table(table: pa.Table) -> Parsed:
+    """Parse columns of integers to tuples and rejects; vehicles may have text ids."""
+    places, found = _encode_ids(table)
     tuples, fits = _tuples(places)
     rejects: list[Reject] = []
     verdicts = np.where(fits, judge(tuples), _NOT_INTEGER)
     if found is not None:
-        unusable = ~np.append(names.usable(found), True)[tuples["vid"]]  # without an id it is out of range
+        unusable = ~np.append(names.are_valid(found), True)[tuples["vid"]]  # without an id it is out of range
         verdicts[unusable & (verdicts == GOOD)] = _NOT_A_NAME
     for verdict in np.unique(verdicts[verdicts != GOOD]).tolist():
-        reason = _REASONS.get(verdict) or reason_of(verdict)
-        rejects += [(line, reason) for line in lines(kept(tuples, verdicts == verdict), found)]
-    return Parsed(kept(tuples, verdicts == GOOD), rejects, found)
+        reason = _REASONS.get(verdict) or reject_reason(verdict)
+        rejects += [(line, reason) for line in format_lines(select(tuples, verdicts == verdict), found)]
+    return Parsed(select(tuples, verdicts == GOOD), rejects, found)
 
 
-def _named(table: pa.Table) -> tuple[pa.Table, pa.StringArray | None]:
-    """Tuples whose vehicles are known by text, with the places of these texts instead; and the texts."""
+def _encode_ids(table: pa.Table) -> tuple[pa.Table, pa.StringArray | None]:
+    """Replace the text ids of vehicles by indexes; also returns the texts."""
     place = table.column_names.index(VID)
     if not pa.types.is_string(table[VID].type):
         return table, None
@@ -82,7 +82,7 @@ def _pair(rejects: pa.Table) -> tuple[list[str], list[str]]:
 
 
 def _tuples(table: pa.Table) -> tuple[Columns, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """All fields of tuples, and which tuples have only numbers that fit; a segment follows from the position."""
+    """All fields of tuples, and which tuples fit 32 bits; a missing segment follows from the position."""
     columns: Columns = {}
     fits = np.ones(table.num_rows, np.bool_)
     for name in FIELDS:
@@ -103,15 +103,15 @@ class ReportPacking:
     """A packing that sends every fragment its tuples: reports by expressway, requests by vehicle."""
 
     encoding: str
-    fragments: Sequence[int]  # the keys by which Spark knows them
+    fragments: Sequence[int]  # their keys in Spark
     lateness: int
     decoding: Decoding | None = None
-    named: bool = False  # vehicles are known by text: parcels go to those who number them (``runtime.names``)
+    named: bool = False  # vehicles have text ids: parcels go to the stages that number them (``_runtime.names``)
 
     by_lane = True
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
+        """Convert to JSON."""
         decoding = self.decoding.to_json() if self.decoding else None
         return {
             "reports": {
@@ -125,108 +125,110 @@ class ReportPacking:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> ReportPacking:
-        """From JSON."""
+        """Convert from JSON."""
         decoding = Decoding.from_json(body["decoding"]) if body["decoding"] else None
         return cls(body["encoding"], tuple(body["fragments"]), body["lateness"], decoding, body["named"])
 
     @property
     def parser(self) -> Parser:
-        """How chunks are parsed."""
+        """The parser of chunks."""
         return ReportParser(self.decoding) if self.decoding else PARSERS[self.encoding]
 
     def opening(self, left: int) -> Iterator[pa.RecordBatch]:
         """A row for every fragment."""
-        return (row(-left, OPENING, key=fragment) for fragment in self.fragments)
+        return (row_batch(-left, OPENING, key=fragment) for fragment in self.fragments)
 
     def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """A parcel for every fragment, and the rejects for one of them."""
         parse = self.parser
-        return self._sent((chunk, parse([chunk.data] if chunk.data else [])) for chunk in chunks)
+        return self._send((chunk, parse([chunk.data] if chunk.data else [])) for chunk in chunks)
 
     def from_frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same, of a DataFrame's rows, with the column ``ARRIVED``; each of its partitions is a lane."""
+        """Pack the rows of a DataFrame, with the column ``ARRIVED``; each of its partitions is a lane."""
         context = TaskContext.get()
         lane = context.partitionId() if context else 0
         tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
         found = (
-            (Chunk(seq, arrived=table[ARRIVED][0].as_py(), lane=lane), parsed(table))
+            (Chunk(seq, arrived=table[ARRIVED][0].as_py(), lane=lane), parse_table(table))
             for seq, table in enumerate(tables)
         )
-        return self._sent(found)
+        return self._send(found)
 
-    def _sent(self, found: Iterator[tuple[Chunk, Parsed]]) -> Iterator[pa.RecordBatch]:
-        words: list[tuple[int, int, int, int, bool, int]] = []
+    def _send(self, found: Iterator[tuple[Chunk, Parsed]]) -> Iterator[pa.RecordBatch]:
+        progress: list[tuple[int, int, int, int, bool, int]] = []
         parts: list[Parsed] = []
         for chunk, judged in found:
-            part = self._in_time(judged)
+            part = self._reject_late(judged)
             parts.append(part)
             count = part.tuples["time"].size
             newest = DONE if chunk.what == LAST else int(part.tuples["time"].max()) if count else -1
-            words.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
-        if not words:
+            progress.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
+        if not progress:
             return
-        said = np.array(words, WORD)
-        for number, blob in enumerate(self._divided(said, parts)):
-            yield row(0, CHUNK, 0, blob, self.fragments[number])
+        records = np.array(progress, PROGRESS)
+        for number, blob in enumerate(self._divide(records, parts)):
+            yield row_batch(0, CHUNK, 0, blob, self.fragments[number])
         if rejects := [reject for part in parts for reject in part.rejects]:
-            here = self.fragments[words[0][0] % len(self.fragments)]
-            yield row(len(rejects), REJECTED, 0, reject_lines(rejects), here)
+            here = self.fragments[progress[0][0] % len(self.fragments)]
+            yield row_batch(len(rejects), REJECTED, 0, reject_lines(rejects), here)
 
-    def _divided(self, said: Words, parts: list[Parsed]) -> list[bytes]:
-        """What each fragment, or each part of those who number vehicles, gets."""
+    def _divide(self, records: Progress, parts: list[Parsed]) -> list[bytes]:
+        """The bytes for each fragment or, with text ids, for each part that numbers vehicles."""
         if self.named:
-            return [parcel.encode() for parcel in named_parcels(said, parts, len(self.fragments))]
-        whole = Parcel(said, joined([part.tuples for part in parts]))
+            return [parcel.encode() for parcel in named_parcels(records, parts, len(self.fragments))]
+        whole = Parcel(records, concat_tuples([part.tuples for part in parts]))
         return [parcel.encode() for parcel in parcels_by_fragment(whole, len(self.fragments))]
 
-    def _in_time(self, given: Parsed) -> Parsed:
-        """The tuples of a chunk that are not late by what the chunk itself says; the others are rejected."""
+    def _reject_late(self, given: Parsed) -> Parsed:
+        """Reject the tuples of a chunk that are late compared with others of the same chunk."""
         late = late_in_chunk(given.tuples["time"], self.lateness)
         if not late.any():
             return given
-        rejects = [(line, "late") for line in lines(kept(given.tuples, late), given.names)]
-        return replace(given, tuples=kept(given.tuples, ~late), rejects=given.rejects + rejects)
+        rejects = [(line, "late") for line in format_lines(select(given.tuples, late), given.names)]
+        return replace(given, tuples=select(given.tuples, ~late), rejects=given.rejects + rejects)
 
 
 class NamedParcel(NamedTuple):
-    """A parcel of tuples whose ``vid`` is a place among the names of vehicles."""
+    """A parcel of tuples whose ``vid`` is an index into the names of vehicles."""
 
     parcel: Parcel
     names: pa.StringArray
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Convert to bytes."""
         blob = self.parcel.encode()
         return np.array([len(blob)], "<i4").tobytes() + blob + names.encode(self.names)
 
     @classmethod
     def decode(cls, blob: bytes) -> NamedParcel:
-        """From bytes."""
+        """Convert from bytes."""
         end = 4 + int(np.frombuffer(blob, "<i4", 1)[0])
         return cls(Parcel.decode(blob[4:end]), names.decode(blob[end:]))
 
 
-def named_parcels(words: Words, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
-    """A parcel for each of the parts that number vehicles, with all words and the tuples of its vehicles."""
-    tuples, every = together([(one.tuples, names.joined(()) if one.names is None else one.names) for one in parsed])
+def named_parcels(progress: Progress, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
+    """Make a parcel for each part that numbers vehicles, with all progress and the tuples of its vehicles."""
+    tuples, every = merge_named(
+        [(one.tuples, names.concat_texts(()) if one.names is None else one.names) for one in parsed]
+    )
     part = names.parts_of(every, parts)
     made = []
-    for parcel in divided(Parcel(words, tuples), part[tuples[VID]], parts):
+    for parcel in divide(Parcel(progress, tuples), part[tuples[VID]], parts):
         used, places = np.unique(parcel.tuples[VID], return_inverse=True)
         mine = {**parcel.tuples, VID: places.astype(np.int32)}
-        made.append(NamedParcel(Parcel(parcel.words, mine), every.take(pa.array(used))))
+        made.append(NamedParcel(Parcel(parcel.progress, mine), every.take(pa.array(used))))
     return made
 
 
-def together(given: Sequence[tuple[Columns, pa.StringArray]]) -> tuple[Columns, pa.StringArray]:
-    """Tuples whose ``vid`` is a place among the names of their vehicles, as one, and all these names."""
+def merge_named(given: Sequence[tuple[Columns, pa.StringArray]]) -> tuple[Columns, pa.StringArray]:
+    """Merge tuples whose ``vid`` is an index into names; returns the tuples and all names."""
     shifts = np.cumsum([0, *(len(found) for _, found in given)]).astype(np.int32)
     parts = [{**one, VID: one[VID] + shift} for (one, _), shift in zip(given, shifts, strict=False)]
-    return joined(parts), names.joined(found for _, found in given)
+    return concat_tuples(parts), names.concat_texts(found for _, found in given)
 
 
 def reject_lines(rejects: list[Reject]) -> bytes:
-    """Rejected lines as they travel to the output, each behind its reason."""
+    """Encode rejected lines for the output, each preceded by its reason."""
     return b"".join(reason.encode() + b"," + line + b"\n" for line, reason in rejects)
 
 
@@ -236,31 +238,31 @@ def fragment_of(tuples: Columns, fragments: int) -> Ints:
 
 
 def parcels_by_fragment(whole: Parcel, fragments: int) -> list[Parcel]:
-    """A parcel for each fragment, with all words and its own tuples."""
-    return divided(whole, fragment_of(whole.tuples, fragments), fragments)
+    """Make a parcel for each fragment, with all progress and its own tuples."""
+    return divide(whole, fragment_of(whole.tuples, fragments), fragments)
 
 
-def divided(whole: Parcel, part: Ints, parts: int) -> list[Parcel]:
-    """A parcel for each part, with all words and the tuples that belong to it."""
+def divide(whole: Parcel, part: Ints, parts: int) -> list[Parcel]:
+    """Make a parcel for each part, with all progress and the tuples that belong to it."""
     if parts == 1:
         return [whole]
-    word = np.repeat(np.arange(whole.words.size), whole.words["tuples"])
+    chunk_of = np.repeat(np.arange(whole.progress.size), whole.progress["tuples"])
     parcels = []
     for number in range(parts):
         mine = part == number
-        words = whole.words.copy()
-        words["tuples"] = np.bincount(word[mine], minlength=words.size)
-        parcels.append(Parcel(words, kept(whole.tuples, mine)))
+        progress = whole.progress.copy()
+        progress["tuples"] = np.bincount(chunk_of[mine], minlength=progress.size)
+        parcels.append(Parcel(progress, select(whole.tuples, mine)))
     return parcels
 
 
 def frame_has_text_ids(frame: DataFrame) -> bool:
-    """Whether vehicles in a DataFrame are known by text."""
+    """Whether vehicles in a DataFrame have text ids."""
     return VID in frame.columns and frame.schema[VID].dataType.typeName() == "string"
 
 
-def of_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
-    """A streaming DataFrame with the columns of tuples as parcels; what is not a number there is rejected."""
+def pack_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
+    """Pack a streaming DataFrame with the columns of tuples into parcels; values that are not numbers are rejected."""
     if missing := [name for name in REPORT if name not in frame.columns]:
         raise BadArgument(
             f"The DataFrame has no column {missing[0]!r}; it has: {', '.join(frame.columns)}.",
@@ -270,6 +272,6 @@ def of_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
     numbers = [
         f"try_cast(`{name}` AS {types.get(name, 'bigint')}) AS `{name}`" for name in FIELDS if name in frame.columns
     ]
-    # Spark's time of a batch, not the worker's: a repeated batch has the same
+    # Spark's time of the batch, not the worker's: it is the same when the batch is repeated
     arrived = f"unix_millis(current_timestamp()) AS {ARRIVED}"
     return frame.selectExpr(*numbers, arrived).mapInArrow(packing.from_frame, COLUMNS)

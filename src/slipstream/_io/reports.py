@@ -1,8 +1,7 @@
-"""Anybody's feed as Linear Road's tuples: what must be in it, how its fields are found, and how it knows vehicles.
+"""Feeds of position reports: the fields they need, how these are mapped, and whether vehicles have text ids.
 
-An id is a whole number or a text. Where a schema says which (Parquet, Arrow, Avro, Protobuf), that counts; of files of
-CSV and JSON, what the first line has. A topic or a socket without a schema brings numbers, unless ``vid=FIELD:text``
-says otherwise.
+An id is an integer or a text. The schema decides which (Parquet, Arrow, Avro, Protobuf); for CSV and JSON files, the
+first line does. A topic or a socket without a schema has integers unless ``vid=FIELD:text`` is given.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from slipstream._errors import BadArgument
 from slipstream._feeds.parse import PARSERS
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.formats.decoding import Place
+from slipstream._io.formats.decoding import FieldRef
 from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
 from slipstream._io.formats.ids import is_text
 from slipstream._io.report_packing import REPORT, VID
-from slipstream._io.sources import KAFKA, Definition, Feed, feed_of, fields_of, parquet_schema
+from slipstream._io.sources import KAFKA, Definition, Feed, file_fields, make_feed, parquet_schema
 
 #: encodings whose fields have names
 NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
-#: behind the field of an id that is text
+#: the suffix of a field with text ids
 AS_TEXT = ":text"
 
 
-def reading(
+def report_feed(
     where: str,
     encoding: str,
     *,
@@ -34,9 +33,9 @@ def reading(
     settings: Sequence[tuple[str, str]] = (),
     definition: Definition | None = None,
 ) -> Feed:
-    """A feed of tuples; with a decoding, unless it is written in one of Linear Road's own encodings.
+    """Return a feed of tuples; with a decoding, unless it uses one of Linear Road's own encodings.
 
-    All others, and JSON with ``columns`` or ids that are text, are read by the names of their fields.
+    All others, and JSON with ``columns`` or text ids, are read by the names of their fields.
     """
     columns = dict(columns or {})
     as_text = columns.get(VID, "").endswith(AS_TEXT)
@@ -48,7 +47,7 @@ def reading(
             raise BadArgument(
                 f"--columns and --fields do not go with --format {encoding}.", hint=f"Give {', '.join(NAMED)}."
             )
-        return Feed(where, encoding, follow).reached_with(settings if where.startswith(KAFKA) else ())
+        return Feed(where, encoding, follow).with_settings(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
         raise BadArgument(f"--format {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
@@ -60,13 +59,13 @@ def reading(
         if missing := [name for name in REPORT if name not in schema]:
             raise BadArgument(
                 f"{where}: no field for {', '.join(missing)}.",
-                hint=f"The fields are {', '.join(named)}. Say which one it is: --columns {missing[0]}=FIELD.",
+                hint=f"The fields are {', '.join(named)}. Map one of them: --columns {missing[0]}=FIELD.",
             )
     columns = {name: field for name, field in columns.items() if name in schema}
     if as_text:
         schema[VID] = "text"
-    without_header = encoding == CSV and (fields or not fields_of(where))
-    return feed_of(
+    without_header = encoding == CSV and (fields or not file_fields(where))
+    return make_feed(
         where,
         schema,
         encoding=encoding,
@@ -80,16 +79,16 @@ def reading(
 
 
 def has_text_ids(feed: Feed) -> bool:
-    """Whether a feed knows vehicles by text."""
+    """Whether vehicles in a feed have text ids."""
     return feed.decoding is not None and feed.decoding.schema[VID] == "text"
 
 
 def _fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:
-    """The names of all fields, as far as they can be known before anything is read."""
+    """The names of all fields, as far as they are known before reading."""
     if encoding == CSV:
-        return list(given) or fields_of(where) or list(FIELDS)
+        return list(given) or file_fields(where) or list(FIELDS)
     return list(parquet_schema(where)) if encoding == PARQUET else []
 
 
 def _field(columns: Mapping[str, str], name: str) -> str:
-    return Place.parse(columns.get(name, name)).field
+    return FieldRef.parse(columns.get(name, name)).field

@@ -1,6 +1,6 @@
-"""Where tuples come from, by name: a run, a file or folder, ``kafka:HOST:PORT/TOPIC``, ``tcp:HOST:PORT``; as streams.
+"""Feeds by name: a run, a file or folder, ``kafka:HOST:PORT/TOPIC`` or ``tcp:HOST:PORT``, opened as streams.
 
-All jobs read the same sources, and wait for their ends in the same way.
+All jobs read the same sources and wait for their ends in the same way.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.clock import Clock
-from slipstream._io.chunks import Decoded, Packing, Plain
+from slipstream._io.chunks import DecodedPacking, Packing, RawPacking
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file, header_fields
-from slipstream._io.formats.registry import apart
+from slipstream._io.formats.registry import split_settings
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import lines, spool, topic
 from slipstream._tools.progress import say
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.strict_json import decode_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: in a checkpoint: the clock of a replay, how far a topic is read, what came from a socket
+#: in a checkpoint: the clock of a replay, the end of a topic, what arrived from a socket
 CLOCK, TOPIC, RECEIVED = "clock.json", "topic.json", "received"
 KAFKA, TCP = "kafka:", "tcp:"
 
@@ -40,31 +40,31 @@ def is_live(source: str) -> bool:
 
 @dataclass(frozen=True)
 class Feed:
-    """Tuples that come from elsewhere: where from, how they are written, and whether more of them will come."""
+    """A source of tuples: its location, its encoding, and whether to follow it as it grows."""
 
     where: str
     encoding: str
     follow: bool = False
-    header: str = ""  # the first line of every file of CSV
-    decoding: Decoding | None = None  # what tasks make of it; without one they pass on what they read
-    tasks: int = 1  # that read at once
+    header: str = ""  # the first line of every CSV file
+    decoding: Decoding | None = None  # applied by tasks; without it they forward what they read
+    tasks: int = 1  # that read in parallel
     settings: tuple[tuple[str, str], ...] = ()  # of Kafka's client
-    most_files: int = 0  # of a folder, in a batch; 0 for any number
+    most_files: int = 0  # of a folder, per batch; 0 means no limit
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; without settings, in which there may be passwords."""
+        """Convert to JSON, without settings, which may include passwords."""
         decoding = self.decoding.without_secrets() if self.decoding else None
         return asdict(replace(self, settings=(), decoding=decoding))
 
     @classmethod
     def from_dict(cls, body: dict[str, Any]) -> Feed:
-        """From JSON."""
-        found: Feed = fitted(cls, {**body, "decoding": None})
+        """Convert from JSON."""
+        found: Feed = decode_as(cls, {**body, "decoding": None})
         return replace(found, decoding=Decoding.from_json(body["decoding"])) if body["decoding"] else found
 
-    def reached_with(self, settings: Sequence[tuple[str, str]]) -> Feed:
-        """The feed, with what its brokers and its schema registry want to know."""
-        own, access = apart(settings)
+    def with_settings(self, settings: Sequence[tuple[str, str]]) -> Feed:
+        """Return the feed with the settings of its brokers and its schema registry."""
+        own, access = split_settings(settings)
         decoding = replace(self.decoding, access=access) if self.decoding else None
         return replace(self, settings=own, decoding=decoding)
 
@@ -80,7 +80,7 @@ class Feed:
 
     @property
     def is_frame(self) -> bool:
-        """Whether it is a streaming DataFrame, whose offsets mean nothing to us."""
+        """Whether it is a streaming DataFrame, whose offsets have no known structure."""
         return False
 
     @property
@@ -101,7 +101,7 @@ class Feed:
         elif self.follow and self.encoding in BINARY and Path(self.where).is_file():
             raise BadArgument(
                 f"{self.where}: a file of {self.encoding} cannot be followed while it grows.",
-                hint="Follow a folder, and put whole files into it.",
+                hint="Follow a folder, and move complete files into it.",
             )
 
     def open(
@@ -114,11 +114,11 @@ class Feed:
         control: str = "",
         packing: Packing | None = None,
     ) -> DataFrame:
-        """A stream of what is there or of all that comes; ``folder`` remembers what it must of the feed.
+        """Open a stream of the feed; ``folder`` stores what must be remembered about it.
 
-        Tasks give chunks to Spark as the ``packing`` says, or else decode them, or else pass them on as they are. What
-        comes from a socket comes once it is connected (``connect``), and is kept only until it is committed if one
-        query ``alone`` reads it. ``control`` is the file in which people pause it.
+        Tasks pack chunks by ``packing``, or else decode them, or else forward them as they are. A socket delivers data
+        once it is connected (``connect``); if only one query reads it (``alone``), data is kept only until it is
+        committed. ``control`` is the file by which the feed is paused.
         """
         source = self.source(folder, openings=openings, alone=alone, control=control, packing=packing)
         spark.dataSource.register(type(source))
@@ -133,9 +133,9 @@ class Feed:
         control: str = "",
         packing: Packing | None = None,
     ) -> DataSource:
-        """The same as the source that Spark reads."""
+        """Return the Spark source that :meth:`open` reads."""
         self.check()
-        packed = (packing or (Decoded(self.decoding) if self.decoding else Plain())).to_json()
+        packed = (packing or (DecodedPacking(self.decoding) if self.decoding else RawPacking())).to_json()
         if self.where.startswith(KAFKA):
             found = topic.Subscription(
                 self.topic,
@@ -164,24 +164,24 @@ class Feed:
         return lines.LineSource({lines.OPTION: files.to_json()})
 
     def connect(self, folder: Path) -> None:
-        """Let a feed come that does not come by itself, and wait for one that is not there yet."""
+        """Connect a socket, and wait for a feed that does not exist yet."""
         if self.where.startswith(TCP):
             spool.receive(self.where, folder / RECEIVED, self.encoding)
         elif self.where.startswith(KAFKA):
             topic.wait_for(self.topic)
         elif not Path(self.where).exists():
-            say(f"Waiting for {self.where}: it is not there yet.")
+            say(f"Waiting for {self.where}: it does not exist yet.")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Where the schema of Avro or Protobuf messages is: in a file, or in a registry."""
+    """The schema of Avro or Protobuf messages: a file, or a registry."""
 
     file: Path | None = None
     registry: str = ""
 
 
-def feed_of(
+def make_feed(
     where: str,
     schema: Mapping[str, str],
     *,
@@ -193,13 +193,13 @@ def feed_of(
     optional: Sequence[str] = (),
     definition: Definition | None = None,
 ) -> Feed:
-    """The feed that people mean by ``where``, decoded to the columns of a schema; refused if it cannot be that."""
+    """Make the feed at ``where``, decoded to the columns of a schema; refuse one that does not fit."""
     encoding = encoding or encoding_of(where)
     header = "" if fields or encoding != CSV else _header(where)
-    named = _named(header) if header else list(fields)
+    named = _split_header(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
-    decoding = _defined(replace(decoding, framed=where.startswith(KAFKA)), where, definition or Definition())
-    feed = Feed(where, encoding, follow, header, decoding).reached_with(settings if where.startswith(KAFKA) else ())
+    decoding = _with_definition(replace(decoding, framed=where.startswith(KAFKA)), where, definition or Definition())
+    feed = Feed(where, encoding, follow, header, decoding).with_settings(settings if where.startswith(KAFKA) else ())
     if where.startswith(TCP) and encoding in BINARY and encoding != TRAIN:
         raise BadArgument(f"{where}: a socket cannot carry {encoding}.", hint="Send csv, json, text or train.")
     feed.check()
@@ -207,8 +207,8 @@ def feed_of(
     return feed
 
 
-def _defined(decoding: Decoding, where: str, definition: Definition) -> Decoding:
-    """A decoding that knows the schema of messages, or where it is."""
+def _with_definition(decoding: Decoding, where: str, definition: Definition) -> Decoding:
+    """Add the schema of messages, or its registry, to a decoding."""
     encoding = decoding.encoding
     given = definition.file is not None or bool(definition.registry)
     if encoding not in MESSAGES:
@@ -218,11 +218,11 @@ def _defined(decoding: Decoding, where: str, definition: Definition) -> Decoding
                 hint="--message-schema and --schema-registry go with avro and protobuf.",
             )
         return decoding
-    own = encoding == AVRO and not where.startswith(KAFKA)  # an Avro file brings its schema
+    own = encoding == AVRO and not where.startswith(KAFKA)  # an Avro file includes its schema
     if (definition.file is not None and definition.registry) or (given and own) or not (given or own):
         raise BadArgument(
-            f"--format {encoding}: " + ("an Avro file has its schema in it." if own else "which schema?"),
-            hint="Give --message-schema FILE or, of a topic, --schema-registry URL: one of them.",
+            f"--format {encoding}: " + ("an Avro file includes its schema." if own else "no schema is given."),
+            hint="Give either --message-schema FILE or, for a topic, --schema-registry URL.",
         )
     if definition.file is not None:
         from slipstream._io.formats.messages import read_definition
@@ -230,12 +230,12 @@ def _defined(decoding: Decoding, where: str, definition: Definition) -> Decoding
         text, message = read_definition(encoding, definition.file)
         return replace(decoding, definition=text, message=message)
     if definition.registry and not where.startswith(KAFKA):
-        raise BadArgument("--schema-registry goes with a topic.", hint="Give --message-schema FILE.")
+        raise BadArgument("--schema-registry requires a topic.", hint="Give --message-schema FILE.")
     return replace(decoding, registry=definition.registry)
 
 
 def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
-    """Refuse columns that the schema of messages has no fields for, as far as it is known."""
+    """Refuse columns that are not fields of the messages, as far as their schema is known."""
     how = feed.decoding
     if how is None or not (how.definition or how.registry):
         return
@@ -250,17 +250,17 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
         if known and place.field not in known and name not in optional:
             raise BadArgument(
                 f"column {name!r}: the messages of {feed.where} have no field {place.field!r}.",
-                hint=f"They have: {', '.join(known)}. Say which one it is: --columns {name}=FIELD.",
+                hint=f"They have: {', '.join(known)}. Map one of them: --columns {name}=FIELD.",
             )
 
 
-def fields_of(where: str) -> list[str]:
-    """The fields that the header of a file of CSV names; messages and sockets have none."""
-    return _named(_header(where))
+def file_fields(where: str) -> list[str]:
+    """The fields in the header of a CSV file; topics and sockets have none."""
+    return _split_header(_header(where))
 
 
 def parquet_schema(where: str) -> dict[str, Any]:
-    """The columns of a Parquet file, or of the first one in a folder, and their types; none if it is not there yet."""
+    """The columns of a Parquet file, or of the first one in a folder, and their types; empty if there is none yet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -274,36 +274,36 @@ def parquet_schema(where: str) -> dict[str, Any]:
         raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
 
 
-def _named(header: str) -> list[str]:
+def _split_header(header: str) -> list[str]:
     return header_fields(header) if header else []
 
 
 def _header(where: str) -> str:
-    """The first line of a file of CSV, or of the first one in a folder; messages and sockets have none."""
+    """The first line of a CSV file, or of the first one in a folder; topics and sockets have none."""
     if where.startswith((KAFKA, TCP)):
         return ""
     path = Path(where)
     first = path / first_file(where) if path.is_dir() else path
     if not first.is_file():
-        raise BadArgument(f"{where}: no file to read the header of.", hint="Name the fields: --fields id,time,x,y.")
+        raise BadArgument(f"{where}: there is no file with a header.", hint="Name the fields: --fields id,time,x,y.")
     with first.open("rb") as file:
-        return lines.header_of(file.readline())
+        return lines.parse_header(file.readline())
 
 
 def start_clock(file: Path, speed: float, since: int = 0) -> None:
-    """Start the clock of a stream, unless it runs: after a restart it goes on."""
+    """Start the clock of a stream, unless it is running: after a restart it continues."""
     if Clock.read(file) is None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        Clock.starting(speed, since).write(file)
+        Clock.start(speed, since).write(file)
 
 
-def follow(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look: Callable[[int], None]) -> None:
-    """Wait until the finished batches of a query reach an end; ``look`` hears the second they are at, -1 if unknown.
+def wait_until(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], look: Callable[[int], None]) -> None:
+    """Wait until the finished batches of a query reach an end; ``look`` gets their current second, -1 if unknown.
 
-    Of several sources all must have reached it.
+    If there are several sources, all must have reached it.
     """
     while query.isActive:
-        places = places_of(query)
+        places = last_offsets(query)
         look(int(places[0].get("second", -1)) if places else -1)
         if places and all(place and ended(place) for place in places):
             return
@@ -318,26 +318,26 @@ def is_open(openings: int) -> Callable[[dict[str, Any]], bool]:
 
 
 def has_ended(place: dict[str, Any]) -> bool:
-    """Whether a source says that it has no more."""
+    """Whether a source has ended."""
     return bool(place.get("ended"))
 
 
-def at_second(until: int) -> Callable[[dict[str, Any]], bool]:
-    """Whether a replay has come to a second."""
+def reached_second(until: int) -> Callable[[dict[str, Any]], bool]:
+    """Whether a replay has reached a second."""
     return lambda place: int(place["second"]) >= until
 
 
-def place_of(query: StreamingQuery) -> dict[str, Any]:
-    """The offset of the first source up to which the batches of a query are finished; empty before the first."""
-    return next(iter(places_of(query)), {})
+def last_offset(query: StreamingQuery) -> dict[str, Any]:
+    """The offset of the first source up to which a query has processed its input; empty before the first batch."""
+    return next(iter(last_offsets(query)), {})
 
 
-def places_of(query: StreamingQuery) -> list[dict[str, Any]]:
-    """The offsets of all sources up to which the batches of a query are finished; nothing before the first."""
+def last_offsets(query: StreamingQuery) -> list[dict[str, Any]]:
+    """The offsets of all sources up to which a query has processed its input; empty before the first batch."""
     progress = query.lastProgress
-    return [_offset(source["endOffset"]) for source in progress["sources"]] if progress else []
+    return [_parse_offset(source["endOffset"]) for source in progress["sources"]] if progress else []
 
 
-def _offset(given: Any) -> dict[str, Any]:
+def _parse_offset(given: Any) -> dict[str, Any]:
     found = json.loads(given) if isinstance(given, str) else given
     return found if isinstance(found, dict) else {}

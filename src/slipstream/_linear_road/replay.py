@@ -24,11 +24,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream._feeds import trains
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.intake import sift
-from slipstream._feeds.parse import Columns, judge, kept, lines, reason_of
+from slipstream._feeds.intake import reject_rivals
+from slipstream._feeds.parse import Columns, format_lines, judge, reject_reason, select
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import FIELDS, POSITION
-from slipstream._io.chunks import HELD
+from slipstream._io.chunks import PAUSED_S
 from slipstream._io.control import Control
 from slipstream._linear_road.tasks.stages import (
     COLUMNS,
@@ -89,7 +89,7 @@ class Replay:
         """Resume after a pause, during which the clock stood still."""
         clock = Clock.read(Path(self.clock))
         if clock is not None and clock.runs:
-            Clock.starting(clock.speed, second).write(Path(self.clock))
+            Clock.start(clock.speed, second).write(Path(self.clock))
 
 
 @dataclass
@@ -140,9 +140,9 @@ class ReplayReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
         """Return how far the control file, the clock, the batch size and the run allow."""
         second = start["second"]
-        if self._control is not None and self._control.holds and second >= self._replay.since:
+        if self._control is not None and self._control.is_paused and second >= self._replay.since:
             self._held = True
-            time.sleep(HELD)
+            time.sleep(PAUSED_S)
             return start
         if self._held:
             self._held = False
@@ -193,7 +193,7 @@ def split_train(hop: Hop, length: int) -> Iterator[Hop]:
     if hop.what != TRAIN:
         yield hop
         return
-    tuples = trains.tuples_of(trains.decode(hop.second, hop.reports, hop.requests, hop.payload))
+    tuples = trains.to_tuples(trains.decode(hop.second, hop.reports, hop.requests, hop.payload))
     for first in range(0, tuples["type"].size, length):
         piece = {name: column[first : first + length] for name, column in tuples.items()}
         yield Hop(hop.key, TRAIN, hop.second, hop.arrived, *trains.encode(piece))
@@ -229,12 +229,12 @@ def _check_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], 
     """Return the hops of a second of a run that was not simulated here: checked like any feed."""
     for _, stored in base:
         for copy in copies:
-            tuples = run.shifted_columns(stored, copy)
+            tuples = run.shift_columns(stored, copy)
             verdicts = judge(tuples)
-            bad = kept(tuples, verdicts != 0)
-            rejects = list(zip(lines(bad), map(reason_of, verdicts[verdicts != 0].tolist()), strict=True))
-            good = kept(tuples, verdicts == 0)
-            released = sift(good, 1000 * good["time"].astype(np.int64))
+            bad = select(tuples, verdicts != 0)
+            rejects = list(zip(format_lines(bad), map(reject_reason, verdicts[verdicts != 0].tolist()), strict=True))
+            good = select(tuples, verdicts == 0)
+            released = reject_rivals(good, 1000 * good["time"].astype(np.int64))
             yield from by_fragment(released.tuples, fragments, released.arrived)
             if rejects or released.rejects:
                 yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + released.rejects)
@@ -243,7 +243,7 @@ def _check_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], 
 def _copy_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
     """Return the hops of a second of a simulated run: all copies of all expressways, one train per fragment."""
     manifest = run.manifest
-    reports = [(x, kept(tuples, tuples["type"] == POSITION)) for x, tuples in base]
+    reports = [(x, select(tuples, tuples["type"] == POSITION)) for x, tuples in base]
     xways = [expressway.xway for expressway in manifest.expressways]
     by_label: dict[int, list[tuple[int, int, Columns]]] = {label: [] for label in fragments}
     for copy in copies:
@@ -263,7 +263,7 @@ def _copy_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], f
             numbers = np.repeat(np.array([xway for _, xway, _ in parts], np.int32), sizes)
             payload = trains.pack(np.concatenate(vids), numbers, columns)
             yield Hop(label, TRAIN, second, 1000 * second, sum(sizes), 0, payload)
-    requests = [kept(tuples, tuples["type"] != POSITION) for _, tuples in base]
-    copied = [run.shifted_columns(tuples, copy) for tuples in requests if tuples["type"].size for copy in copies]
+    requests = [select(tuples, tuples["type"] != POSITION) for _, tuples in base]
+    copied = [run.shift_columns(tuples, copy) for tuples in requests if tuples["type"].size for copy in copies]
     if copied:
         yield from by_fragment({name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments)

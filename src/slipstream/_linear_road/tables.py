@@ -169,7 +169,7 @@ def read_rows(out: Path, kinds: Sequence[int] = KINDS, first: int = 0, last: int
 
 
 def _rows(out: Path, table: AnswerTable, first: int, last: int | None) -> pa.Table:
-    found = outputs.visible(out, table.name, since=first, until=last).read()
+    found = outputs.visible_files(out, table.name, since=first, until=last).read()
     if first:
         found = found.filter(pc.field(BATCH) >= first)
     fields = {field: column for column, field in table.columns.items()} | {"delay_ms": "delay_ms", BATCH: BATCH}
@@ -203,4 +203,4 @@ def _frame(spark: SparkSession, out: Path, table: AnswerTable) -> DataFrame:
     held = {field: column for column, field in table.columns.items()}
     types = {"time": "int", "vid": "int", "qid": "int", "a": "long", "b": "long"}
     columns = [f"cast({held.get(name, '-1')} AS {type_}) AS {name}" for name, type_ in types.items()]
-    return outputs.frame(spark, out, table.name).selectExpr(f"{table.kind} AS kind", *columns, "delay_ms", BATCH)
+    return outputs.to_frame(spark, out, table.name).selectExpr(f"{table.kind} AS kind", *columns, "delay_ms", BATCH)

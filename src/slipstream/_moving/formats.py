@@ -11,7 +11,7 @@ import numpy as np
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving.value import METRES, MovingPoint, check_metres, instant
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 #: reference systems in degrees: WGS 84, ETRS89, NAD83
 DEGREES = ("4326", "4258", "4269")
@@ -127,7 +127,7 @@ def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
     Degrees are rejected. Without a ``crs``, coordinates that look like degrees are, unless ``units="m"`` is given.
     """
     try:
-        body: dict[str, Any] = json_of(text)
+        body: dict[str, Any] = parse_json(text)
         if body["type"] != "MovingPoint":
             raise ValueError(f"type is {body['type']}")
         parts = body.get("sequences", [body])

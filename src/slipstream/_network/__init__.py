@@ -1,10 +1,8 @@
 """The stream algebra: networks of boxes over streams of moving things, after Aurora (VLDB Journal 12, 2003).
 
-A network is data (``algebra``), checked before it runs (``schemas``), compiled to one Structured Streaming query
-(``compiler``). All its boxes run in one stateful operator (``superbox``, ``stage``): expressions over columns
-(``vector``), order-sensitive boxes as vectorised kernels (``kernels``).
-
-Stands on ``feeds``, ``runtime`` and what is below them; knows nothing of tolls or trajectories.
+A network is data (``algebra``) that is checked before it runs (``schemas``) and compiled to one Structured Streaming
+query (``planning.compiler``). Boxes run in few stateful operators (``planning.stages``, ``tasks.superbox``):
+expressions over columns (``sql.vector``), order-sensitive boxes as vectorised kernels (``boxes.kernels``).
 """
 
 from __future__ import annotations

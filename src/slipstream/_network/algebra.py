@@ -1,7 +1,7 @@
 """The algebra as data: streams, order specifications, the boxes, and networks of them.
 
-Everything here is a frozen value. A network says what is wanted; ``schemas`` says whether it makes sense, ``compiler``
-how Spark does it. ``Builder`` and ``Stream`` are the way to write one in Python:
+Everything here is a frozen value. A network describes what is computed; ``schemas`` checks it, and ``compiler`` turns
+it into a Spark query. ``Builder`` and ``Stream`` build one in Python:
 
 >>> net = Builder("border")
 >>> soldiers = net.source("soldiers", sid="integer", time="integer", pos="integer")
@@ -25,7 +25,7 @@ from slipstream._network.types import SPARK_TYPES
 #: column name -> one of TYPES, in order
 Schema: TypeAlias = dict[str, str]
 
-#: the types a column can have, and what Spark calls them
+#: the types a column can have, and Spark's names for them
 TYPES = SPARK_TYPES
 
 #: the virtual attribute: a tuple's ordinal in its group, from 1
@@ -36,7 +36,7 @@ TUP_COLUMN = "tup"
 
 @dataclass(frozen=True)
 class Order:
-    """The arrival order a box counts on: ascending ``on`` in each group, up to ``slack`` tuples late.
+    """The arrival order a box relies on: ascending ``on`` in each group, up to ``slack`` tuples late.
 
     A tuple is out of order, and ignored by the box, when more than ``slack`` earlier tuples of its group have a
     larger value.
@@ -76,7 +76,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Union:
-    """Merges streams of one schema; of tuples that one arrival gave, those of the earlier input go first."""
+    """Merges streams of one schema; tuples caused by the same arrival are in the order of the inputs."""
 
     kind: ClassVar[str] = "union"
 
@@ -96,9 +96,9 @@ class Aggregate:
     Windows start at multiples of ``advance``; windows of tuples (``Tup#``) start at 1 + multiples of it. With a
     ``timeout`` (seconds) a window takes no tuple that arrived more than that after its first.
 
-    A second input is a clock: a stream with the order attribute, whose tuples say how far it has come. Then a window
-    closes in every group when the clock reaches its end, and a tuple is late when the clock had passed it before it
-    arrived. Without a clock the tuples of a group close the windows of that group only.
+    A second input is a clock: a stream with the order attribute, whose tuples advance time. A window then closes in
+    every group when the clock reaches its end, and a tuple is late when the clock had passed it before it arrived.
+    Without a clock the tuples of a group close only the windows of that group.
     """
 
     functions: dict[str, str]
@@ -113,9 +113,9 @@ class Aggregate:
 class Join:
     """Pairs of tuples at most ``size`` apart in their order attributes for which ``predicate`` holds.
 
-    The predicate speaks of ``left.column`` and ``right.column``. One input may be a stored table: then there is no
-    window (``size``, ``left`` and ``right`` are None), and with ``outer`` a tuple that matches no row is kept, its
-    columns from the table null.
+    The predicate refers to ``left.column`` and ``right.column``. One input may be a stored table: then there is no
+    window (``size``, ``left`` and ``right`` are None), and with ``outer`` a tuple that matches no row is kept, with
+    nulls in the table's columns.
     """
 
     predicate: str
@@ -130,8 +130,8 @@ class Join:
 class Resample:
     """For every left tuple and every right group, window functions over the right tuples at most ``size`` away.
 
-    A left tuple waits until each group has passed it. With a ``lag`` it waits no longer than until some right tuple
-    is more than size + lag ahead of it, which bounds the memory when groups fall silent.
+    A left tuple waits until each group has passed it. With a ``lag`` it waits at most until some right tuple is more
+    than size + lag ahead of it, which bounds memory when groups fall silent.
     """
 
     functions: dict[str, str]
@@ -144,10 +144,10 @@ class Resample:
 
 @dataclass(frozen=True)
 class Latest:
-    """Each left tuple beside the newest right tuple with the same values in ``on``; nulls where there is none yet.
+    """Each left tuple with the newest right tuple that has the same values in ``on``; nulls where there is none yet.
 
-    The order of arrival decides. A left tuple sees everything up to and including its own arrival, or, with
-    ``before``, only earlier arrivals: a stream beside itself pairs each tuple with the one before it.
+    The order of arrival decides. A left tuple sees everything up to and including its own arrival or, with ``before``,
+    only earlier arrivals: a stream joined with itself pairs each tuple with the previous one.
     """
 
     on: tuple[str, ...]
@@ -173,8 +173,8 @@ class Running:
 Box: TypeAlias = Filter | Map | Union | BSort | Aggregate | Join | Resample | Latest | Running | Operator
 
 
-def _called(box: Box) -> str:
-    """What boxes without a name are called by."""
+def _name_prefix(box: Box) -> str:
+    """The prefix of the names of unnamed boxes."""
     return (isinstance(box, Operator) and box.name) or box.kind
 
 
@@ -190,7 +190,7 @@ class Arc:
 
     @classmethod
     def parse(cls, text: str) -> Arc:
-        """Read what ``str`` writes.
+        """Parse what ``str`` returns.
 
         >>> Arc.parse("route.1")
         Arc(origin='route', port=1)
@@ -203,7 +203,7 @@ class Arc:
 
 @dataclass(frozen=True)
 class Node:
-    """A box in its place: its name, where its input comes from, and the group it is drawn in."""
+    """A box in a network: its name, its inputs, and the group in which it is drawn."""
 
     name: str
     box: Box
@@ -230,9 +230,9 @@ class Table:
 
 @dataclass(frozen=True)
 class ConnectionPoint:
-    """An arc with a memory: so much history that ad hoc queries start from; all of it unless told.
+    """An arc whose history is kept, all of it by default, so that ad hoc queries can start from it.
 
-    With a storage ``key`` the history lies sorted by that column, and queries that filter on it skip what they can.
+    With a storage ``key`` the history is sorted by that column, and queries that filter on it skip what they can.
     """
 
     name: str
@@ -244,10 +244,10 @@ class ConnectionPoint:
 
 @dataclass(frozen=True)
 class Output:
-    """A stream that leaves the network, and what it is worth when.
+    """A stream that leaves the network, and its quality of service.
 
-    A view has no application yet: its tuples are kept, like those of a connection point, for whoever asks. Tuples of
-    other outputs are stored in a table, and go to the destinations in ``to`` besides (``io.outputs.destinations``).
+    A view has no application yet: its tuples are kept, like those of a connection point, for later queries. Tuples of
+    other outputs are stored in a table, and also sent to the destinations in ``to`` (``_io.outputs.destinations``).
     """
 
     name: str
@@ -303,12 +303,12 @@ class Network:
 
     @property
     def kept(self) -> tuple[ConnectionPoint, ...]:
-        """Every arc with a memory, by the name one attaches to: the connection points and the views."""
+        """Every arc with a history, by the name that queries attach to: the connection points and the views."""
         views = (ConnectionPoint(o.name, o.arc, o.keep_seconds, o.keep_tuples) for o in self.outputs if o.view)
         return (*self.points, *views)
 
     def with_nodes(self, nodes: Mapping[str, Node]) -> Network:
-        """The same network with some boxes exchanged for others of the same name."""
+        """The same network with some boxes replaced by others of the same name."""
         return replace(self, nodes=tuple(nodes.get(node.name, node) for node in self.nodes))
 
     def consumers(self, origin: str) -> Iterator[Node]:
@@ -317,7 +317,7 @@ class Network:
 
 
 class Builder:
-    """Collects sources, boxes and outputs, and makes the network of them."""
+    """Collects sources, boxes and outputs into a network."""
 
     def __init__(self, name: str, note: str = "") -> None:
         self._network = Network(name, (), (), (), note=note)
@@ -334,24 +334,24 @@ class Builder:
         return Stream(self, Arc(name))
 
     def group(self, name: str) -> Builder:
-        """Boxes made from here on belong to this superbox (an empty name ends it)."""
+        """Put the boxes added from here on into this group (an empty name ends it)."""
         self._group = name
         return self
 
     def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> Stream:
-        """Put a box in its place."""
-        kind = _called(box)
-        serial = 1 + sum(_called(node.box) == kind for node in self._network.nodes)
+        """Add a box."""
+        kind = _name_prefix(box)
+        serial = 1 + sum(_name_prefix(node.box) == kind for node in self._network.nodes)
         node = Node(name or f"{kind}_{serial}", box, inputs, self._group, note)
         self._network = replace(self._network, nodes=(*self._network.nodes, node))
         return Stream(self, Arc(node.name))
 
     def add_output(self, output: Output) -> None:
-        """Let a stream leave the network."""
+        """Add an output."""
         self._network = replace(self._network, outputs=(*self._network.outputs, output))
 
     def add_point(self, point: ConnectionPoint) -> None:
-        """Give an arc a memory."""
+        """Add a connection point."""
         self._network = replace(self._network, points=(*self._network.points, point))
 
     def build(self) -> Network:
@@ -361,7 +361,7 @@ class Builder:
 
 @dataclass(frozen=True)
 class Stream:
-    """An arc of a network that is being built; its methods put boxes on it."""
+    """An arc of a network that is being built; its methods add boxes to it."""
 
     builder: Builder
     arc: Arc
@@ -374,7 +374,7 @@ class Stream:
         if isinstance(port, str):
             box = self.builder.build().node(self.arc.origin).box
             if not isinstance(box, Operator):
-                raise BadInput(f"{self.arc.origin}: outputs of a {box.kind} have numbers.", hint="Write [0], [1]...")
+                raise BadInput(f"{self.arc.origin}: outputs of a {box.kind} are numbered.", hint="Write [0], [1]...")
             port = box.port(port)
         return Stream(self.builder, Arc(self.arc.origin, port))
 
@@ -429,7 +429,7 @@ class Stream:
         return self.builder.add(Join(predicate, size, left, right, outer), (self.arc, other.arc), name, note)
 
     def latest(self, other: Stream, *on: str, before: bool = False, name: str | None = None, note: str = "") -> Stream:
-        """Latest: each tuple beside the newest tuple of ``other`` with the same values in the columns ``on``."""
+        """Latest: each tuple with the newest tuple of ``other`` that has the same values in the columns ``on``."""
         return self.builder.add(Latest(on, before), (self.arc, other.arc), name, note)
 
     def running(self, functions: dict[str, str], *group_by: str, name: str | None = None, note: str = "") -> Stream:
@@ -458,18 +458,18 @@ class Stream:
         return self.builder.add(operator, inputs, name, note)
 
     def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = "") -> Stream:
-        """Make this arc a connection point with so much history, sorted by ``key`` if there is one."""
+        """Make this arc a connection point with this much history, sorted by ``key`` if given."""
         self.builder.add_point(ConnectionPoint(name, self.arc, seconds, tuples, key))
         return self
 
     def to(self, name: str, quality: Quality | None = None, *destinations: str) -> None:
-        """Let this stream leave the network as the output ``name``: into its table, and to ``destinations`` besides."""
+        """Make this stream the output ``name``: it is written to a table, and also sent to ``destinations``."""
         self.builder.add_output(Output(name, self.arc, quality or Quality(), to=destinations))
 
     def archive(
         self, name: str, *, id: str, time: str, x: str, y: str, gap: float, lateness: float | None = None
     ) -> None:
-        """Cut this stream into trips, which leave as the output ``name``; tuples in no trip as ``name_rejects``."""
+        """Cut this stream into trips, the output ``name``; tuples that are in no trip become ``name_rejects``."""
         from slipstream._network.boxes.archive import Archive
 
         trips = self.through(Archive(id, time, x, y, gap, lateness), name=f"archive_{name}")
@@ -479,5 +479,5 @@ class Stream:
     def view(
         self, name: str, quality: Quality | None = None, *, seconds: float | None = None, tuples: int | None = None
     ) -> None:
-        """Keep this stream, so much of it, as the view ``name``: applications connect to it when they need it."""
+        """Keep this much of the stream as the view ``name``, which applications can query when they need it."""
         self.builder.add_output(Output(name, self.arc, quality or Quality(), True, seconds, tuples))

@@ -1,7 +1,7 @@
-"""A network as a picture: boxes in columns by how far they are from the sources, groups as frames, SVG.
+"""Drawing a network as SVG: boxes in columns by their distance from the sources, groups as frames.
 
-Drawn by hand-sized arithmetic rather than by a layout engine: columns are the longest distance from a source, rows
-follow the mean row of a box's inputs, so arcs run left to right and cross little.
+The layout is simple arithmetic rather than a layout engine: columns are the longest distance from a source, rows follow
+the mean row of a box's inputs, so arcs run left to right and cross little.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def draw(network: Network) -> str:
     _place(spots)
     width = max(spot.x for spot in spots.values()) + WIDTH + MARGIN
     height = max(spot.y for spot in spots.values()) + HEIGHT + MARGIN
-    parts = [*_frames(spots), *_arcs(spots), *(_drawn(spot) for spot in spots.values())]
+    parts = [*_frames(spots), *_arcs(spots), *(_draw_spot(spot) for spot in spots.values())]
     parts += [_dot(spots, point.arc, point.name) for point in network.points]
     title = f'<text x="{MARGIN}" y="22" font-weight="bold">{escape(network.name)}</text>'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img">'
@@ -83,12 +83,12 @@ def draw(network: Network) -> str:
 def _spots(network: Network) -> dict[str, _Spot]:
     spots = [_Spot(s.name, "source", ", ".join(s.schema)) for s in network.sources]
     spots += [_Spot(t.name, "table", ", ".join(t.schema)) for t in network.tables]
-    spots += [_Spot(n.name, n.box.kind, what(n.box), n.inputs, n.group, n.note) for n in network.nodes]
+    spots += [_Spot(n.name, n.box.kind, describe_box(n.box), n.inputs, n.group, n.note) for n in network.nodes]
     spots += [_Spot(f"→ {o.name}", "output", "view" if o.view else "", (o.arc,)) for o in network.outputs]
     return {spot.name: spot for spot in spots}
 
 
-def what(box: Box) -> str:
+def describe_box(box: Box) -> str:
     """A box's arguments in a few words."""
     words = ""
     match box:
@@ -127,7 +127,7 @@ def _by(order: Order) -> str:
 
 
 def _place(spots: dict[str, _Spot]) -> None:
-    """Columns by distance from the sources; each group a band of rows; what is in no group near what it touches."""
+    """Assign columns by distance from the sources, a band of rows to each group, and other boxes near their inputs."""
     for _ in spots:
         for spot in spots.values():
             before = [spots[arc.origin].column for arc in spot.inputs]
@@ -150,17 +150,20 @@ def _place(spots: dict[str, _Spot]) -> None:
 
 
 def _stack(spots: dict[str, _Spot], members: list[_Spot], top: float) -> None:
-    """Give rows from ``top`` down, in each column near the rows of the inputs, none on top of another."""
+    """Assign rows from ``top`` down, in each column near the rows of the inputs, without overlaps."""
     for column in sorted({spot.column for spot in members}):
         here = [spot for spot in members if spot.column == column]
-        wish = {s.name: sum(_wish(spots, arc) for arc in s.inputs) / len(s.inputs) if s.inputs else s.row for s in here}
+        wish = {
+            s.name: sum(_preferred_row(spots, arc) for arc in s.inputs) / len(s.inputs) if s.inputs else s.row
+            for s in here
+        }
         taken = top - 1
         for spot in sorted(here, key=lambda s: wish[s.name]):
             spot.row = max(taken + 1, wish[spot.name])
             taken = spot.row
 
 
-def _wish(spots: dict[str, _Spot], arc: Arc) -> float:
+def _preferred_row(spots: dict[str, _Spot], arc: Arc) -> float:
     return spots[arc.origin].row + 0.3 * arc.port
 
 
@@ -195,7 +198,7 @@ def _exit(spot: _Spot, port: int) -> tuple[float, float]:
     return spot.x + WIDTH, spot.y + HEIGHT * (0.5 + min(port, 2) * 0.2)
 
 
-def _drawn(spot: _Spot) -> str:
+def _draw_spot(spot: _Spot) -> str:
     box = f'x="{spot.x}" y="{spot.y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="5"'
     tip = escape(" ".join(part for part in (spot.name, spot.kind, spot.what, spot.note) if part))
     return (

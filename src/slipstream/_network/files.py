@@ -1,4 +1,4 @@
-"""Networks as text: YAML that people write, checked field by field, and that says the same after a round trip.
+"""Networks as YAML: read with checks of every field, and written such that a round trip gives the same network.
 
 network: border
 version: 1
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from reprlib import repr  # of what strangers write, only so much
+from reprlib import repr  # shortens untrusted values
 from typing import Any
 
 import yaml
@@ -54,15 +54,15 @@ from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator, Unloaded
 from slipstream._network.quality.qos import DELAY, DROP, Graph, Quality
 from slipstream._network.types import plain_schema, spark_schema
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.strict_json import decode_as
 
 VERSION = 1
-#: what whole numbers and others hold alike
+#: the largest integer that a float represents exactly
 _LARGEST = 2**53
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2 truth: only true and false; ``on`` is a word, and the name of a field here."""
+    """YAML 1.2 booleans: only true and false; ``on`` is a string, and the name of a field here."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -83,7 +83,7 @@ def load(path: Path, *, unloaded: bool = False) -> Network:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
-            f"{path}: cannot be read.", hint="Give a network file; `slipstream examples` writes some."
+            f"{path}: cannot be read.", hint="Give a network file; `slipstream examples` writes several."
         ) from error
     return loads(text, str(path), unloaded=unloaded)
 
@@ -91,7 +91,7 @@ def load(path: Path, *, unloaded: bool = False) -> Network:
 def loads(text: str, where: str = "network", *, unloaded: bool = False) -> Network:
     """Read a network from text; ``where`` names it in messages.
 
-    An operator that nobody has registered is refused. If ``unloaded`` are welcome, it is read as an
+    An operator that is not registered is refused unless ``unloaded`` is set: then it is read as an
     :class:`~slipstream._network.boxes.operators.Unloaded` box, which can be drawn and written, but not checked or run.
     """
     try:
@@ -100,7 +100,7 @@ def loads(text: str, where: str = "network", *, unloaded: bool = False) -> Netwo
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or f"not YAML ({type(error).__name__})"
-        raise BadInput(f"{where}{line}: {problem}.", hint="Mend the YAML there.") from error
+        raise BadInput(f"{where}{line}: {problem}.", hint="Fix the YAML there.") from error
     return _Reader(where, unloaded=unloaded).network(body)
 
 
@@ -124,9 +124,9 @@ def dumps(network: Network) -> str:
 
 
 def archive_outputs(network: Network) -> dict[str, Node]:
-    """Return the archive boxes that outputs with ``archive`` stand for in a file, by the names of these outputs.
+    """Return the archive boxes that a file writes as outputs with ``archive``, by the names of these outputs.
 
-    A box of the same name that was written out, or whose trips go elsewhere as well, is a box like any other.
+    A box of the same name that is written explicitly, or whose trips have other consumers, is a box like any other.
     """
     arcs = [arc for node in network.nodes for arc in node.inputs] + [end.arc for end in network.ends]
     taken = Counter(arc.origin for arc in arcs)
@@ -138,12 +138,12 @@ def archive_outputs(network: Network) -> dict[str, Node]:
             continue
         if rejects == Output(f"{trips.name}_rejects", Arc(node.name, 1)):
             found[trips.name] = node
-    # reading puts these boxes behind all others
+    # reading puts these boxes after all others
     return found if network.nodes[len(network.nodes) - len(found) :] == tuple(found.values()) else {}
 
 
 class ArcNames:
-    """What a file calls the arcs of a network: outputs of operators have names."""
+    """The names of a network's arcs in a file: outputs of operators have names."""
 
     def __init__(self, network: Network) -> None:
         self._ports = {n.name: n.box.ports for n in network.nodes if isinstance(n.box, Operator)}
@@ -164,7 +164,7 @@ def _box(node: Node, name: ArcNames) -> dict[str, Any]:
 
 
 def _arguments(box: Box) -> dict[str, Any]:
-    """A box's own fields, those left out that say nothing."""
+    """A box's own fields, without those that have their default."""
     body: dict[str, Any] = {}
     match box:
         case Filter():
@@ -247,15 +247,15 @@ def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
 
 
 class _Reader:
-    """Reads the parts of a file; every complaint says where in the file."""
+    """Reads the parts of a file; every error gives the place in the file."""
 
     def __init__(self, where: str, *, unloaded: bool) -> None:
         self._where, self._unloaded = where, unloaded
-        #: the outputs that arcs name, by box: of an unloaded operator nothing else is known
+        #: the outputs that arcs name, by box: all that is known of an unloaded operator
         self._named: dict[str, list[str]] = {}
         #: the boxes whose outputs have names
         self._operators: dict[str, Operator] = {}
-        #: the boxes that outputs with ``archive`` stand for
+        #: the boxes of outputs with ``archive``
         self._archives: list[Node] = []
 
     def network(self, body: Any) -> Network:
@@ -265,7 +265,7 @@ class _Reader:
         )
         if fields["version"] != VERSION:
             raise BadInput(
-                f"{where}: network format {repr(fields['version'])}, this program reads {VERSION}.",
+                f"{where}: network format {repr(fields['version'])}, but this version reads {VERSION}.",
                 hint="Use the version that wrote it.",
             )
         self._named = _named_outputs(fields) if self._unloaded else {}
@@ -286,7 +286,7 @@ class _Reader:
     def _each(self, fields: dict[str, Any], key: str, read: Callable[[str, str, Any], Any]) -> list[Any]:
         body = fields.get(key) or {}
         if not isinstance(body, dict):
-            raise BadInput(f"{self._where}, {key}: not a mapping of names.", hint=f"Write {key}: with a name a line.")
+            raise BadInput(f"{self._where}, {key}: not a mapping of names.", hint="Write one name per line.")
         return [self._read_at(f"{key}.{name}", read, str(name), part) for name, part in body.items()]
 
     def _read_at(self, place: str, read: Callable[..., Any], *given: Any) -> Any:
@@ -311,7 +311,7 @@ class _Reader:
     def _text(self, where: str, value: Any) -> str:
         if not isinstance(value, str):
             raise BadInput(
-                f"{where}: {repr(value)} is not text.", hint="Put it in quotes if it looks like something else."
+                f"{where}: {repr(value)} is not text.", hint="Put it in quotes if it looks like another type."
             )
         return value
 
@@ -335,7 +335,7 @@ class _Reader:
         """A box; the arcs into it are read when all boxes are known."""
         kinds = [kind for kind in _BOX_FIELDS if isinstance(body, dict) and kind in body]
         if len(kinds) != 1:
-            raise BadInput(f"{where}: which box is it?", hint=f"Give one of: {', '.join(_BOX_FIELDS)}.")
+            raise BadInput(f"{where}: no box type, or more than one.", hint=f"Give one of: {', '.join(_BOX_FIELDS)}.")
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
@@ -404,7 +404,7 @@ class _Reader:
     def _keep(self, where: str, fields: dict[str, Any]) -> Keep:
         ranges = fields.get("ranges", [])
         if not isinstance(ranges, list) or not all(type(bound) is int for bound in ranges):
-            raise BadInput(f"{where}.ranges: {ranges!r} are not whole numbers.", hint="Write ranges: [1000, 2000].")
+            raise BadInput(f"{where}.ranges: {ranges!r} are not integers.", hint="Write ranges: [1000, 2000].")
         return Keep(self._cuboid(f"{where}, keep", fields["keep"]), tuple(ranges))
 
     def _cuboid(self, where: str, value: Any) -> str:
@@ -447,7 +447,7 @@ class _Reader:
         needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
         known = {f.name for f in dataclasses.fields(kind)}
         try:
-            return fitted(kind, self._fields(where, body, needed, known - needed))
+            return decode_as(kind, self._fields(where, body, needed, known - needed))
         except BadInput as error:
             raise BadInput(
                 error.message if error.message.startswith(where) else f"{where}: {error.message}", hint=error.hint
@@ -462,7 +462,7 @@ class _Reader:
         fields = self._fields(where, body, {"on"}, {"slack", "group_by"})
         slack = self._number(f"{where}.slack", fields.get("slack", 0))
         if slack != int(slack):
-            raise BadInput(f"{where}.slack: {slack} is not whole.", hint="Slack counts tuples.")
+            raise BadInput(f"{where}.slack: {slack} is not an integer.", hint="Slack is a number of tuples.")
         group_by = self._list(f"{where}.group_by", fields.get("group_by", []))
         return Order(self._text(f"{where}.on", fields["on"]), int(slack), group_by)
 
@@ -490,7 +490,7 @@ class _Reader:
         arc = self._arc(f"{where}.from", fields["from"])
         view, to = self._truth(where, fields, "view"), self._destinations(f"{where}.to", fields.get("to", []))
         if view and to:
-            raise BadInput(f"{where}: a view is kept, and goes nowhere.", hint="Leave out view: or to:.")
+            raise BadInput(f"{where}: a view cannot have a destination.", hint="Remove view: or to:.")
         return Output(name, arc, quality, view, *self._kept(where, fields), to)
 
     def _destinations(self, where: str, value: Any) -> tuple[str, ...]:
@@ -527,7 +527,7 @@ class _Reader:
         return ConnectionPoint(name, arc, *self._kept(where, fields), key)
 
     def _kept(self, where: str, fields: dict[str, Any]) -> tuple[float | None, int | None]:
-        """How long and how much a connection point or a view remembers."""
+        """How much history a connection point or a view keeps, in seconds and in tuples."""
         seconds, tuples = (self._maybe(where, fields, key) for key in _KEEP)
         return seconds, None if tuples is None else int(tuples)
 
@@ -559,7 +559,7 @@ def _signature(kind: type[Operator]) -> str:
 #: the fields of a persistence specification
 _KEEP = ("keep_seconds", "keep_tuples")
 
-#: kind -> fields a box needs and may have, beside its own, ``from``, ``group`` and ``note``
+#: kind -> required and optional fields, in addition to its own, ``from``, ``group`` and ``note``
 _BOX_FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "filter": (set(), set()),
     "map": (set(), set()),

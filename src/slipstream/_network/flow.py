@@ -1,7 +1,7 @@
-"""Tuples on an arc, and the order they are in.
+"""Trains of tuples on an arc, and their order.
 
-A tuple's order key is the number of the arrival that caused it, then its place under that arrival, level by level. Keys
-compare as rows of integers, so tuples that took different ways can be merged back into the order of arrival.
+A tuple's order key is the number of the arrival that caused it, then its position under that arrival, level by level.
+Keys compare as rows of integers, so tuples that took different paths can be merged back into the order of arrival.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 Array = npt.NDArray[Any]
 
-#: the type of a whole atomic stream, the latest element first: a query gives it to outputs, no box takes it
+#: the type of an atomic stream, the latest element first: queries return it to outputs, but no box accepts it
 LIST = "list"
 
 
 @dataclass(frozen=True)
 class Train:
-    """Tuples on an arc: arrival times, marks of what is to be dropped, order keys (a row each), and their columns.
+    """Tuples on an arc: arrival times, marks of where to drop them, order keys (a row each), and columns.
 
     >>> nothing = Train.nothing({"speed": "float"}, 1)
     >>> len(nothing), nothing["speed"].dtype.name
@@ -44,7 +44,7 @@ class Train:
 
     def take(self, which: Longs | Bools) -> Train:
         """Some of the tuples."""
-        if which.dtype == np.bool_:  # places are found once, not for every column
+        if which.dtype == np.bool_:  # computes the positions once, not for every column
             which = np.flatnonzero(which)
             if which.size == len(self):
                 return self
@@ -81,13 +81,13 @@ def no_tuples(types: Mapping[str, str]) -> dict[str, Array]:
     return {name: np.empty(0, dtypes.get(type_, np.int64)) for name, type_ in types.items()}
 
 
-def sorted_train(train: Train) -> Train:
+def sort_train(train: Train) -> Train:
     """The tuples in their order."""
-    return train if in_order(train.order) else train.take(sorting(train.order, np.arange(len(train))))
+    return train if is_sorted(train.order) else train.take(sort_order(train.order, np.arange(len(train))))
 
 
 @compiled
-def in_order(order: Longs) -> bool:
+def is_sorted(order: Longs) -> bool:
     """Whether rows are in lexicographic order already."""
     for row in range(1, order.shape[0]):
         for column in range(order.shape[1]):
@@ -99,15 +99,15 @@ def in_order(order: Longs) -> bool:
     return True
 
 
-def sorting(order: Longs, last: Longs) -> Longs:
+def sort_order(order: Longs, last: Longs) -> Longs:
     """The places of rows in lexicographic order; of equal ones, that with the smaller ``last`` first."""
     return np.lexsort((last, *order.T[::-1]))
 
 
-def merging(orders: Sequence[Longs]) -> Longs | None:
+def merge_order(orders: Sequence[Longs]) -> Longs | None:
     """The places of all rows in lexicographic order, of equal ones the earlier part's first; None if they are in it."""
-    if not all(in_order(order) for order in orders):
-        return sorting(np.concatenate(orders), np.arange(sum(len(order) for order in orders)))
+    if not all(is_sorted(order) for order in orders):
+        return sort_order(np.concatenate(orders), np.arange(sum(len(order) for order in orders)))
     if len(orders) == 1:
         return None
     found = np.arange(len(orders[0]))
@@ -146,17 +146,17 @@ def merge(one: Longs, places: Longs, two: Longs, begin: int) -> Longs:
 def places_of(*trains: Train) -> list[Longs]:
     """The place of each tuple among those of all trains, by arrival; what one arrival caused, train by train."""
     lengths = [len(train) for train in trains]
-    sorted_ = merging([np.ascontiguousarray(train.order[:, :1]) for train in trains])
+    sorted_ = merge_order([np.ascontiguousarray(train.order[:, :1]) for train in trains])
     place = np.arange(sum(lengths))
     if sorted_ is not None:
         place[sorted_] = np.arange(sorted_.size)
     return np.split(place, np.cumsum(lengths)[:-1])
 
 
-def tied(order: Longs) -> Longs:
-    """Of sorted order keys, for each how many equal ones stand before it.
+def count_ties(order: Longs) -> Longs:
+    """For each of sorted order keys, the number of equal ones before it.
 
-    >>> tied(np.array([[3, 0], [3, 0], [3, 1]])).tolist()
+    >>> count_ties(np.array([[3, 0], [3, 0], [3, 1]])).tolist()
     [0, 1, 0]
     """
     same = np.r_[False, (order[1:] == order[:-1]).all(axis=1)][: len(order)]
@@ -164,7 +164,7 @@ def tied(order: Longs) -> Longs:
 
 
 def ordinals(trigger: Longs) -> Longs:
-    """Of tuples that one arrival released, the first, the second...
+    """Number the tuples that the same arrival released.
 
     >>> ordinals(np.array([3, 3, 5, 8, 8, 8])).tolist()
     [0, 1, 0, 0, 1, 2]

@@ -1,7 +1,7 @@
-"""Functions in boxes: the SQL aggregates the kernels know, the user's window functions, and the user's scalar ones.
+"""Functions in boxes: the SQL aggregates of the kernels, and users' window and scalar functions.
 
-Beside the functions of ``sqlallowed`` an expression can call those that are registered here, under names that nothing
-else has.
+In addition to the functions of ``_sql.allowed``, an expression can call those that are registered here, under unique
+names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: stored tables: name -> column -> values
 Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
 
-#: the types a column can have, with those that only outputs take
+#: the types a column can have, including those that only outputs accept
 DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 
@@ -49,11 +49,11 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class VectorFunction:
-    """A user-defined window function over all windows of a batch at once, many times quicker than tuple by tuple.
+    """A user-defined window function over all windows of a batch at once, many times faster than tuple by tuple.
 
-    ``whole`` gets the ``Windows`` (the arguments of their tuples as arrays, where each window begins and ends, and its
-    position on the order attribute) and returns an array with a value a window. What is masked in it is null. A null
-    argument is NaN, None or the lowest integer: ``Windows.known`` tells.
+    ``whole`` gets the ``Windows`` (the arguments of their tuples as arrays, the beginning and end of each window, and
+    its position on the order attribute) and returns an array with one value per window. Masked values are null. A null
+    argument is NaN, None or the lowest integer: see ``Windows.known``.
     """
 
     name: str
@@ -65,12 +65,11 @@ class VectorFunction:
 class ScalarFunction:
     """A user-defined function of columns, for predicates and maps: arrays in, an array of results out.
 
-    It gets only tuples of which some argument is not null; of others the result is null. So it costs nothing for the
-    tuples that a filter before it has taken out, and the optimiser's order of filters pays.
+    It gets only tuples with an argument that is not null; for others the result is null. So it costs nothing for tuples
+    that an earlier filter has removed, and the optimiser's order of filters pays off.
 
-    ``tables`` names stored tables of the network that it looks things up in: after the arguments it gets each of them
-    as a mapping of columns to arrays, sorted by all columns. Where the tuples of a network go through Spark's own
-    expressions it cannot be called.
+    ``tables`` names stored tables of the network that it reads: after the arguments it gets each of them as a mapping
+    of columns to arrays, sorted by all columns. It cannot be called where tuples pass through Spark's own expressions.
     """
 
     name: str
@@ -80,7 +79,7 @@ class ScalarFunction:
 
     def over(self, *columns: pd.Series[Any], tables: Stored | None = None) -> pd.Series[Any]:
         """The results for a batch of tuples."""
-        import pandas as pd  # takes half a second, which a network that is only checked can do without
+        import pandas as pd  # takes half a second, which checking a network need not spend
 
         stored = [self._table(name, tables or {}) for name in self.tables]
         present = np.logical_or.reduce([column.notna().to_numpy() for column in columns])
@@ -130,15 +129,15 @@ def register(function: AnyFunction) -> AnyFunction: ...
 @overload
 def register(function: operators.OperatorClass) -> operators.OperatorClass: ...
 def register(function: Any) -> Any:
-    """Make a function known under its name, in any case of letters, or the class of an operator.
+    """Register a function under its case-insensitive name, or the class of an operator.
 
-    A name that SQL uses is refused for a function.
+    A function's name must not be one that SQL uses.
     """
     if isinstance(function, type):
         return operators.register(function)
     name = function.name.lower()
     if name in {*SQL_AGGREGATES, *AGGREGATES, *FUNCTIONS, *KEYWORDS, *TYPES}:
-        raise BadArgument(f"function {function.name}: SQL has one of that name.", hint="Choose another name.")
+        raise BadArgument(f"function {function.name}: SQL has a function of that name.", hint="Choose another name.")
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
         raise BadArgument(f"function {function.name!r}: not a name.", hint="Use letters, digits and underscores.")
     if isinstance(function, ScalarFunction):
@@ -169,16 +168,16 @@ def tables_of(name: str) -> tuple[str, ...]:
 
 
 def install(spark: SparkSession, names: Iterable[str], tables: Stored | None = None) -> None:
-    """Make some of the user's scalar functions known to a Spark session, with the tables they look things up in.
+    """Register some of the user's scalar functions with a Spark session, with the tables they read.
 
-    Under a name that Spark has itself, Spark's function would be called: such a name is refused.
+    A name that Spark has itself is refused, as Spark would call its own function.
     """
     from pyspark.sql.pandas.functions import pandas_udf
 
     vectorised: Any = pandas_udf
     for name in _scalars.keys() & set(names):
         if is_spark(spark, name):
-            raise BadArgument(f"function {name}: Spark has one of that name.", hint="Choose another name.")
+            raise BadArgument(f"function {name}: Spark has a function of that name.", hint="Choose another name.")
         scalar = _scalars[name]
         spark.udf.register(name, vectorised(_call(scalar, tables), SPARK_TYPES[scalar.returns]))
 
@@ -198,7 +197,7 @@ def _call(scalar: ScalarFunction, tables: Stored | None) -> Callable[..., Any]:
     def call(*columns: Any) -> Any:
         return scalar.over(*columns, tables=tables)
 
-    # Spark learns from the types at run time how to call it
+    # Spark reads the annotations at run time to know how to call it
     call.__annotations__ = {"columns": pd.Series, "return": pd.Series}
     return call
 

@@ -1,8 +1,8 @@
-"""Does a network make sense? Names, arcs, loops, columns and types, before anything runs.
+"""Checks a network before it runs: names, arcs, loops, columns and types.
 
-Which columns an expression uses is read from its text; of what type it is, Spark says, since Spark will run it.
-Without Spark everything else is checked, in a fraction of a second, so commands do that first. Every complaint names
-the network, the box and the column.
+The columns of an expression are read from its text; its type is determined by Spark, which will run it. Everything else
+is checked without Spark in a fraction of a second, so commands do that first. Every error names the network, the box
+and the column.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import translate
 from slipstream._network.types import plain_schema, plain_type, spark_schema, spark_type
-from slipstream._sql.allowed import MOST_GROWTH, growth
+from slipstream._sql.allowed import MAX_GROWTH, max_growth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ Read = TypeVar("Read")
 
 @dataclass
 class Checked:
-    """A network that makes sense: its boxes in the order data meets them, and the schema of every arc."""
+    """A valid network: its boxes in topological order, and the schema of every arc."""
 
     network: Network
     nodes: list[Node]
@@ -70,7 +70,7 @@ class Checked:
 
     @cached_property
     def ports(self) -> dict[str, list[Arc]]:
-        """The arcs that start at each place."""
+        """The arcs that begin at each place."""
         found: dict[str, list[Arc]] = {}
         for arc in self.schemas:
             found.setdefault(arc.origin, []).append(arc)
@@ -78,7 +78,7 @@ class Checked:
 
     def type_of(self, text: str, schema: Schema) -> str:
         """The type of an expression that was checked over this schema."""
-        return self.types[text, _shown(schema)]
+        return self.types[text, _format_schema(schema)]
 
     def inputs(self, node: Node) -> list[Schema]:
         """The schemas a box's inputs have."""
@@ -96,9 +96,9 @@ class Checked:
 
 
 def check(network: Network, spark: SparkSession | None) -> Checked:
-    """Infer every schema or say what is wrong; without Spark, as far as that can be known without."""
+    """Infer every schema, or raise an error; without Spark, as far as that is possible."""
     _check_names(network)
-    checked = Checked(network, _in_order(network), {})
+    checked = Checked(network, _sort_nodes(network), {})
     for kind, origins in (("sources", network.sources), ("tables", network.tables)):
         for origin in origins:
             where = f"network {network.name}, {origin.name}"
@@ -113,10 +113,10 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     return checked
 
 
-def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
-    """Where each column of t ++ u comes from; a right column whose name is taken gets ``right_`` before it.
+def join_columns(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+    """The origin of each column of t ++ u; a right column whose name is taken gets the prefix ``right_``.
 
-    >>> joined({"a": "integer", "b": "text"}, {"b": "text"})
+    >>> join_columns({"a": "integer", "b": "text"}, {"b": "text"})
     {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
     """
     names = {name: (0, name) for name in left}
@@ -125,13 +125,13 @@ def joined(left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
     return names
 
 
-def beside(box: Latest, left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
-    """Where each column of a latest box comes from: ``joined``, with the columns it goes by from the left alone.
+def latest_columns(box: Latest, left: Schema, right: Schema) -> dict[str, tuple[int, str]]:
+    """The origin of each column of a latest box: as in a join, with the columns it matches on from the left only.
 
-    >>> beside(Latest(("a",)), {"a": "integer", "b": "text"}, {"a": "integer", "b": "text"})
+    >>> latest_columns(Latest(("a",)), {"a": "integer", "b": "text"}, {"a": "integer", "b": "text"})
     {'a': (0, 'a'), 'b': (0, 'b'), 'right_b': (1, 'b')}
     """
-    return joined(left, {name: type_ for name, type_ in right.items() if name not in box.on})
+    return join_columns(left, {name: type_ for name, type_ in right.items() if name not in box.on})
 
 
 def _check_names(network: Network) -> None:
@@ -142,40 +142,41 @@ def _check_names(network: Network) -> None:
                 raise BadInput(f"network {network.name}: the {kind} name {name!r} is used twice.", hint="Rename one.")
             if not name.isidentifier():
                 raise BadInput(
-                    f"network {network.name}: {name!r} cannot be a name.", hint="Use letters, digits and underscores."
+                    f"network {network.name}: {name!r} is not a valid name.",
+                    hint="Use letters, digits and underscores.",
                 )
     known = set(names)
     for node in network.nodes:
         where = f"network {network.name}, box {node.name}"
         with locate(where, box=f"boxes.{node.name}"):
             for arc in node.inputs:
-                _known(f"{where}: input", arc.origin, known)
+                _check_known(f"{where}: input", arc.origin, known)
     for kind, ends in (("outputs", network.outputs), ("points", network.points)):
         for end in ends:
             where = f"network {network.name}, output {end.name}"
             with locate(where, box=f"{kind}.{end.name}"):
-                _known(f"{where}: arc", end.arc.origin, known)
+                _check_known(f"{where}: arc", end.arc.origin, known)
 
 
-def _known(what: str, name: str, names: Iterable[str], *, code: str = "unknown-name") -> None:
-    """Refuse a name that is not there, with the nearest that is."""
+def _check_known(what: str, name: str, names: Iterable[str], *, code: str = "unknown-name") -> None:
+    """Refuse an unknown name, and suggest the nearest known one."""
     if name in names:
         return
     near = difflib.get_close_matches(name, names, 1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
     there = sorted(names)
-    hint = f"{guess}There is: {', '.join(there)}."
-    raise BadInput(f"{what} {name!r} is not there.", hint=hint, code=code, found=name, expected=there)
+    hint = f"{guess}Known: {', '.join(there)}."
+    raise BadInput(f"{what} {name!r} does not exist.", hint=hint, code=code, found=name, expected=there)
 
 
-def _in_order(network: Network) -> list[Node]:
+def _sort_nodes(network: Network) -> list[Node]:
     nodes = {node.name: node for node in network.nodes}
     graph = {node.name: [arc.origin for arc in node.inputs if arc.origin in nodes] for node in network.nodes}
     try:
         return [nodes[name] for name in TopologicalSorter(graph).static_order()]
     except CycleError as error:
         loop = " -> ".join(reversed(error.args[1]))
-        raise BadInput(f"network {network.name}: boxes in a loop: {loop}.", hint="Cut one of these arcs.") from error
+        raise BadInput(f"network {network.name}: boxes in a loop: {loop}.", hint="Remove one of these arcs.") from error
 
 
 def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None:
@@ -185,18 +186,18 @@ def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None
         if type_ not in (*TYPES, *more, UNKNOWN):
             hint = f"Types: {', '.join(TYPES.values())}."
             with locate(field=name):
-                raise BadInput(f"{where}, column {name}: no type {type_!r}.", hint=hint, found=type_)
+                raise BadInput(f"{where}, column {name}: unknown type {type_!r}.", hint=hint, found=type_)
         if not expressions.can_name(name):
             raise BadInput(
-                f"{where}: {name!r} cannot be a column.",
+                f"{where}: {name!r} is not a valid column name.",
                 hint="Use any printable characters except ` and \\.",
             )
         if name in _RESERVED or re.fullmatch(r"_q\d+", name):
-            raise BadInput(f"{where}: {name!r} is a column of the system's own.", hint="Choose another name.")
+            raise BadInput(f"{where}: {name!r} is reserved.", hint="Choose another name.")
     alike = Counter(name.lower() for name in schema)
     if twice := [name for name in schema if alike[name.lower()] > 1]:
         raise BadInput(
-            f"{where}: {' and '.join(map(repr, twice[:2]))} are one column to SQL.", hint="Rename one of them."
+            f"{where}: {' and '.join(map(repr, twice[:2]))} are the same column in SQL.", hint="Rename one of them."
         )
 
 
@@ -204,7 +205,7 @@ def _check_ends(checked: Checked) -> None:
     network = checked.network
     published = [node for node in network.nodes if isinstance(node.box, Operator) and node.box.published()]
     if not network.outputs and not published:
-        raise BadInput(f"network {network.name}: no output.", hint="Let a stream leave it.")
+        raise BadInput(f"network {network.name}: no output.", hint="Add an output.")
     for output in network.outputs:
         where = f"network {network.name}, output {output.name}"
         with locate(where, box=f"outputs.{output.name}"):
@@ -215,11 +216,11 @@ def _check_ends(checked: Checked) -> None:
             _check_arc(checked, where, point.arc)
             _check_has_no_lists(where, point.arc, checked.schemas[point.arc])
             if point.key:
-                _known(f"{where}: key", point.key, checked.schemas[point.arc], code=UNKNOWN_COLUMN)
+                _check_known(f"{where}: key", point.key, checked.schemas[point.arc], code=UNKNOWN_COLUMN)
     used = {arc.origin for node in network.nodes for arc in node.inputs} | {end.arc.origin for end in network.ends}
     for place in network.places:
         if place.name not in used:
-            checked.warnings.append(f"{place.name}: nothing takes its output")
+            checked.warnings.append(f"{place.name}: its output is not used")
 
 
 def _check_output(checked: Checked, where: str, output: Output) -> None:
@@ -227,8 +228,8 @@ def _check_output(checked: Checked, where: str, output: Output) -> None:
     schema = checked.schemas[output.arc]
     if output.quality.value and output.quality.value_column not in schema:
         raise BadInput(
-            f"{where}: the value graph is on column {output.quality.value_column!r}, which is not there.",
-            hint=f"There is: {', '.join(schema)}.",
+            f"{where}: the value graph is on column {output.quality.value_column!r}, which does not exist.",
+            hint=f"Columns: {', '.join(schema)}.",
             code=UNKNOWN_COLUMN,
             found=output.quality.value_column,
             expected=list(schema),
@@ -236,7 +237,7 @@ def _check_output(checked: Checked, where: str, output: Output) -> None:
     if output.view:
         _check_has_no_lists(where, output.arc, schema)
     if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
-        raise BadInput(f"{where}: only a view is kept.", hint="Add view: true, or leave keep_... out.")
+        raise BadInput(f"{where}: only a view can have keep_...", hint="Add view: true, or remove keep_....")
 
 
 def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
@@ -244,7 +245,7 @@ def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
         if type_ == LIST:
             raise BadInput(
                 f"{where}: column {name!r} of {arc} is an atomic stream.",
-                hint=f"Only an output takes it whole. Write {name}[0], or a function of it.",
+                hint=f"Only an output can have one. Write {name}[0], or a function of it.",
             )
 
 
@@ -253,16 +254,16 @@ def _check_arc(checked: Checked, where: str, arc: Arc) -> None:
         ports = sum(other.origin == arc.origin for other in checked.schemas)
         raise BadInput(f"{where}: {arc.origin} has no output {arc.port}.", hint=f"It has 0 to {ports - 1}.")
     if arc.origin in {table.name for table in checked.network.tables}:
-        raise BadInput(f"{where}: {arc.origin} is a stored table.", hint="A table can only be joined with.")
+        raise BadInput(f"{where}: {arc.origin} is a stored table.", hint="A stored table can only be joined with.")
 
 
 class _Checker:
-    """Checks one box after the other and notes the schemas of its outputs."""
+    """Checks boxes one by one and records the schemas of their outputs."""
 
     def __init__(self, checked: Checked, spark: SparkSession | None) -> None:
         self._checked = checked
         self._spark = spark
-        #: how many times as long as those that came in the texts are that leave a place
+        #: an upper bound on the length of texts at each place, as a multiple of the inputs'
         self._growth: dict[str, float] = {}
         self._longest = 1.0
 
@@ -281,13 +282,13 @@ class _Checker:
             self._checked.schemas[Arc(node.name, port)] = schema
 
     def _check_growth(self, where: str, node: Node) -> None:
-        """Texts that double in each of forty boxes would fill any memory."""
+        """Refuse texts that grow too long: doubled in each of forty boxes, they would fill any memory."""
         before = max(self._growth.get(arc.origin, 1.0) for arc in node.inputs)
         self._growth[node.name] = before * self._longest
-        if self._growth[node.name] > MOST_GROWTH:
+        if self._growth[node.name] > MAX_GROWTH:
             raise BadInput(
-                f"{where}: its texts may be {self._growth[node.name]:,.0f} times as long as those that came in.",
-                hint=f"At most {MOST_GROWTH:,} times: repeat or replace less.",
+                f"{where}: its texts may be {self._growth[node.name]:,.0f} times as long as the input's.",
+                hint=f"At most {MAX_GROWTH:,} times: concatenate or replace less.",
             )
 
     def _outputs(self, where: str, node: Node, inputs: list[Schema]) -> list[Schema]:
@@ -301,7 +302,7 @@ class _Checker:
             case BSort():
                 self._order(where, node.box.order, inputs[0])
                 if node.box.order.on == TUP:
-                    raise BadInput(f"{where}: tuples come in the order of {TUP}.", hint="Name a column to sort on.")
+                    raise BadInput(f"{where}: tuples are already in the order of {TUP}.", hint="Sort on a column.")
                 outputs = [inputs[0]]
             case Aggregate():
                 outputs = [self._aggregate(where, node.box, inputs[0])]
@@ -333,7 +334,7 @@ class _Checker:
             _check_has_no_lists(where, arc, self._checked.schemas[arc])
 
     def _operator(self, where: str, node: Node, box: Operator, inputs: list[Schema]) -> list[Schema]:
-        """What an operator says of its outputs, which is a stranger's code."""
+        """The schemas of an operator's outputs; its code may be a user's."""
         try:
             lender = [self._lender(node)] if box.borrows else []
             found = box.outputs(*lender, *map(spark_schema, inputs))
@@ -343,20 +344,20 @@ class _Checker:
         except Exception as error:
             raise BadInput(
                 f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
-                hint=f"Correct {type(box).__name__}.outputs: it must give a schema for each of {', '.join(box.ports)}.",
+                hint=f"Fix {type(box).__name__}.outputs: it must return a schema for each of {', '.join(box.ports)}.",
             ) from error
         for schema in inputs[len(lender) :]:
             for column in box.key:
-                _known(f"{where}: key column", column, schema, code=UNKNOWN_COLUMN)
+                _check_known(f"{where}: key column", column, schema, code=UNKNOWN_COLUMN)
         return schemas
 
     def _lender(self, node: Node) -> Any:
-        """The box on whose state another works: that of its first input."""
+        """The box whose state another uses: that of its first input."""
         arc = node.inputs[0]
         origin = next((other for other in self._checked.nodes if other.name == arc.origin), None)
         lends = isinstance(origin, Node) and isinstance(origin.box, Operator) and not origin.box.borrows
         if not lends or arc.port:
-            raise BadInput(f"its first input {arc} is no keep box.", hint="Give the name of a keep box first.")
+            raise BadInput(f"its first input {arc} is not a keep box.", hint="Give the name of a keep box first.")
         assert origin is not None
         return origin.box
 
@@ -372,29 +373,29 @@ class _Checker:
         if found not in ("boolean", UNKNOWN):
             raise BadInput(
                 f"{where}: {predicate!r} is {spark_type(found)}, not a condition.",
-                hint="Write one that is true or not.",
+                hint="Write a condition, such as speed > 90.",
                 code="bad-expression",
                 found=predicate,
             )
 
     def _union(self, where: str, node: Node, inputs: list[Schema]) -> Schema:
         for arc, schema in zip(node.inputs[1:], inputs[1:], strict=True):
-            if not _alike(schema, inputs[0]):
+            if not _same_schema(schema, inputs[0]):
                 raise BadInput(
-                    f"{where}: {arc} has {_shown(schema)}, {node.inputs[0]} has {_shown(inputs[0])}.",
-                    hint="Bring them to one schema with a map box.",
+                    f"{where}: {arc} has {_format_schema(schema)}, {node.inputs[0]} has {_format_schema(inputs[0])}.",
+                    hint="Convert them to one schema with a map box.",
                 )
         return inputs[0]
 
     def _order(self, where: str, order: Order, schema: Schema) -> None:
         if order.slack < 0:
-            raise BadInput(f"{where}: slack {order.slack}.", hint="Slack counts tuples: 0 or more.")
+            raise BadInput(f"{where}: slack {order.slack}.", hint="Slack is a number of tuples, 0 or more.")
         for name in order.group_by:
-            _known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
-        self._checked.types["0L", _shown(schema)] = "integer"
+            _check_known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
+        self._checked.types["0L", _format_schema(schema)] = "integer"
         if order.on == TUP:
             return
-        _known(f"{where}: order column", order.on, schema, code=UNKNOWN_COLUMN)
+        _check_known(f"{where}: order column", order.on, schema, code=UNKNOWN_COLUMN)
         if schema[order.on] not in (*_NUMBERS, UNKNOWN):
             with locate(field=order.on):
                 raise BadInput(
@@ -405,53 +406,53 @@ class _Checker:
     def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
         self._order(where, box.order, schema)
         if box.size <= 0 or box.advance <= 0 or (box.timeout is not None and box.timeout <= 0):
-            raise BadInput(f"{where}: size, advance and timeout must be above 0.", hint="Correct the box.")
+            raise BadInput(f"{where}: size, advance and timeout must be above 0.", hint="Fix size, advance or timeout.")
         on = "integer" if box.order.on == TUP else schema[box.order.on]
         if on == "integer" and (box.size % 1 or box.advance % 1):
-            raise BadInput(f"{where}: size or advance is not whole, {box.order.on} is.", hint="Use whole numbers.")
+            raise BadInput(f"{where}: size or advance is not an integer, but {box.order.on} is.", hint="Use integers.")
         keys = {name: schema[name] for name in box.order.group_by} | {box.order.column: on}
         return keys | self._functions(where, box.functions, schema, keys)
 
     def _clock(self, where: str, box: Aggregate, inputs: list[Schema]) -> None:
-        """A clock must have the order attribute; what numbers its own tuples needs none."""
+        """A clock must have the order attribute; windows of tuples cannot have a clock."""
         on, (mine, clock) = box.order.on, inputs
         if on == TUP or box.timeout is not None:
-            raise BadInput(f"{where}: a clock goes with neither {TUP} nor a timeout.", hint="Leave one of them out.")
-        _known(f"{where}: the clock's column", on, clock, code=UNKNOWN_COLUMN)
+            raise BadInput(f"{where}: a clock cannot be used with {TUP} or a timeout.", hint="Remove one of them.")
+        _check_known(f"{where}: the clock's column", on, clock, code=UNKNOWN_COLUMN)
         if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
             raise BadInput(
                 f"{where}: {on!r} is {spark_type(mine[on])} in the input and {spark_type(clock[on])} in the clock.",
-                hint="Bring them to one type with a map box.",
+                hint="Convert them to one type with a map box.",
             )
 
     def _latest(self, where: str, box: Latest, inputs: list[Schema]) -> Schema:
         left, right = inputs
         for name in box.on:
             for schema in inputs:
-                _known(f"{where}: column", name, schema, code=UNKNOWN_COLUMN)
+                _check_known(f"{where}: column", name, schema, code=UNKNOWN_COLUMN)
             if UNKNOWN not in (left[name], right[name]) and left[name] != right[name]:
                 here, there = spark_type(left[name]), spark_type(right[name])
                 raise BadInput(
                     f"{where}: {name!r} is {here} on the left and {there} on the right.",
-                    hint="Bring them to one type with a map box.",
+                    hint="Convert them to one type with a map box.",
                 )
-        return {out: inputs[side][name] for out, (side, name) in beside(box, *inputs).items()}
+        return {out: inputs[side][name] for out, (side, name) in latest_columns(box, *inputs).items()}
 
     def _running(self, where: str, box: Running, schema: Schema) -> Schema:
         for name in box.group_by:
-            _known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
+            _check_known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         for name, text in box.functions.items():
-            function = _named(where, expressions.call, text).function
+            function = _parse_in(where, expressions.parse_call, text).function
             if function not in functions.RUNNING:
                 raise BadInput(
-                    f"{where}, column {name}: {function} of all tuples so far would have to keep them.",
+                    f"{where}, column {name}: {function} over all tuples so far would have to keep all of them.",
                     hint=f"Use one of: {', '.join(functions.RUNNING)}.",
                 )
         found = self._functions(where, box.functions, schema, schema)
         for name, type_ in found.items():
             if type_ not in (*_NUMBERS, UNKNOWN):
                 raise BadInput(
-                    f"{where}, column {name}: it is {spark_type(type_)}.", hint="A running value is a number."
+                    f"{where}, column {name}: it is {spark_type(type_)}.", hint="A running value must be a number."
                 )
         return schema | found
 
@@ -461,21 +462,21 @@ class _Checker:
         found = {}
         for name, text in wanted.items():
             if name in keys:
-                raise BadInput(f"{where}: there is a column {name!r} already.", hint="Name the result otherwise.")
+                raise BadInput(f"{where}: column {name!r} already exists.", hint="Rename the result.")
             with locate(field=name):
                 found[name] = self._function(f"{where}, column {name}", text, schema)
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
-        call = _named(where, expressions.call, text)
+        call = _parse_in(where, expressions.parse_call, text)
         user = functions.registered(call.function)
         if not user:
-            _known(f"{where}: window function", call.function, functions.known())
+            _check_known(f"{where}: window function", call.function, functions.known())
         types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
         if user:
             return user.returns
         if len(call.arguments) != 1 and not (call.function == "count" and not call.arguments):
-            raise BadInput(f"{where}: {text!r} takes one argument.", hint="Write it as in SQL: avg(speed).")
+            raise BadInput(f"{where}: {text!r} must have one argument.", hint="Write it as in SQL: avg(speed).")
         if not call.arguments:
             return "integer"
         (argument,) = types.values()
@@ -494,18 +495,18 @@ class _Checker:
         return functions.SQL_AGGREGATES[call.function] or argument
 
     def _join(self, where: str, node: Node, box: Join, inputs: list[Schema]) -> Schema:
-        names = joined(*inputs)
+        names = join_columns(*inputs)
         flat = {f"{('left', 'right')[side]}_{name}": inputs[side][name] for side, name in names.values()}
-        for qualifier, name in _named(where, expressions.columns, box.predicate):
+        for qualifier, name in _parse_in(where, expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
-                raise BadInput(f"{where}: {name!r} of which side?", hint=f"Write left.{name} or right.{name}.")
-            _known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
-        self._predicate(where, flat, expressions.renamed(box.predicate, _flat))
+                raise BadInput(f"{where}: {name!r} is ambiguous.", hint=f"Write left.{name} or right.{name}.")
+            _check_known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
+        self._predicate(where, flat, expressions.rename_columns(box.predicate, _flat))
         if box.outer and not self._checked.is_lookup(node):
-            raise BadInput(f"{where}: outer is for stored tables.", hint="Leave it out, or use a latest box.")
+            raise BadInput(f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.")
         if self._checked.is_lookup(node):
             if box.size is not None or box.left or box.right:
-                raise BadInput(f"{where}: a stored table has no window.", hint="Leave out size, left and right.")
+                raise BadInput(f"{where}: a stored table has no window.", hint="Remove size, left and right.")
         else:
             self._window(where, box, inputs)
         return {out: inputs[side][name] for out, (side, name) in names.items()}
@@ -523,54 +524,56 @@ class _Checker:
         )
         if not same:
             raise BadInput(
-                f"{where}: it could never forget a tuple, a new group may always bring older ones.",
-                hint="Leave out group_by, or group both sides by columns that the predicate equates.",
+                f"{where}: it could never discard a tuple, as a new group may always have older ones.",
+                hint="Remove group_by, or group both sides by columns that the predicate equates.",
             )
 
     def _resample(self, where: str, node: Node, box: Resample, inputs: list[Schema]) -> Schema:
         self._order(where, box.left, inputs[0])
         self._order(where, box.right, inputs[1])
         if box.size < 0 or (box.lag is not None and box.lag < 0):
-            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Correct the box.")
+            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Fix size or lag.")
         if box.left.group_by or TUP in (box.left.on, box.right.on):
-            raise BadInput(f"{where}: the left order takes no group_by, and neither side {TUP}.", hint="Name a column.")
+            raise BadInput(
+                f"{where}: the left order cannot have group_by, and neither side {TUP}.", hint="Name a column."
+            )
         if box.lag is None:
-            self._checked.warnings.append(f"{node.name}: keeps every left tuple for groups yet to come; give a lag")
+            self._checked.warnings.append(f"{node.name}: keeps every left tuple for future groups; give a lag")
         keys = {name: inputs[1][name] for name in box.right.group_by} | {box.left.on: inputs[0][box.left.on]}
         return keys | self._functions(where, box.functions, inputs[1], keys)
 
     def _types(self, where: str, schema: Schema, wanted: dict[str, str]) -> Schema:
         """The types of some expressions over a schema."""
         for text in wanted.values():
-            for qualifier, column in _named(where, expressions.columns, text):
+            for qualifier, column in _parse_in(where, expressions.columns, text):
                 if qualifier:
                     quoted = f"`{qualifier}.{column}`"
                     raise BadInput(f"{where}: {text!r}: no {qualifier}.", hint=f"Is it a column? Write {quoted}.")
-                _known(f"{where}: {text!r}: column", column, schema, code=UNKNOWN_COLUMN)
+                _check_known(f"{where}: {text!r}: column", column, schema, code=UNKNOWN_COLUMN)
             self._stored_tables(where, text)
         asked = [text for text in dict.fromkeys(wanted.values()) if not own_type(text, schema)]
         types = dict(zip(asked, self._spark_types(where, schema, asked), strict=True)) if asked else {}
         found = {name: own_type(text, schema) or types[text] for name, text in wanted.items()}
         for name, text in wanted.items():
-            self._checked.types[text, _shown(schema)] = found[name]
+            self._checked.types[text, _format_schema(schema)] = found[name]
             if found[name] == "text":
-                self._longest = max(self._longest, growth(text, schema))
+                self._longest = max(self._longest, max_growth(text, schema))
         return found
 
     def _stored_tables(self, where: str, text: str) -> None:
-        """What functions of the user's look things up in must be among the network's tables."""
+        """Refuse users' functions that read tables which the network does not have."""
         stored = [table.name for table in self._checked.network.tables]
-        for name in expressions.calls(text) & functions.with_tables():
+        for name in expressions.user_calls(text) & functions.with_tables():
             for table in functions.tables_of(name):
-                _known(f"{where}: {name} looks things up in the stored table", table, stored)
+                _check_known(f"{where}: {name} reads the stored table", table, stored)
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
-        """What Spark says, asked once for all; when it refuses, one by one to learn which."""
+        """The types that Spark infers, for all expressions at once; if it fails, one by one to find the cause."""
         if self._spark is None:
             return [_type_without_spark(text, schema) for text in texts]
         from pyspark.errors import PySparkException
 
-        functions.install(self._spark, {name for text in texts for name in expressions.calls(text)})
+        functions.install(self._spark, {name for text in texts for name in expressions.user_calls(text)})
         empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as `{n}`" for n, t in schema.items()))
         try:
             asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
@@ -584,11 +587,11 @@ class _Checker:
             return [self._spark_types(where, schema, [text])[0] for text in texts]
         if not _is_deterministic(asked):
             raise BadInput(
-                f"{where}: {', '.join(map(repr, texts))}: not the same result for the same tuple.",
+                f"{where}: {', '.join(map(repr, texts))}: not deterministic.",
                 hint="A network must give the same results when it runs again.",
             )
         types = [column.dataType.simpleString() for column in found]
-        return [_ours(where, text, type_) for text, type_ in zip(texts, types, strict=True)]
+        return [_our_type(where, text, type_) for text, type_ in zip(texts, types, strict=True)]
 
 
 def own_type(text: str, schema: Schema) -> str | None:
@@ -606,8 +609,8 @@ def _flat(side: str, column: str) -> str:
     return expressions.column(f"{side}_{column}")
 
 
-def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
-    """What is read from an expression; what is wrong with it is said of the box."""
+def _parse_in(where: str, read: Callable[[str], Read], text: str) -> Read:
+    """Parse an expression; errors name the box."""
     try:
         return read(text)
     except BadInput as error:
@@ -615,7 +618,7 @@ def _named(where: str, read: Callable[[str], Read], text: str) -> Read:
 
 
 def _type_without_spark(text: str, schema: Schema) -> str:
-    """The type of an expression that needs no Spark to be computed; unknown otherwise."""
+    """The type of an expression that can be computed without Spark; unknown otherwise."""
     if UNKNOWN in schema.values():
         schema = {name: type_ for name, type_ in schema.items() if type_ != UNKNOWN}
     try:
@@ -625,11 +628,11 @@ def _type_without_spark(text: str, schema: Schema) -> str:
 
 
 def _is_deterministic(frame: Any) -> bool:
-    """Spark's own word, of the plan that it read: a second lock, should a text mean something else to Spark."""
+    """Whether Spark's plan is deterministic: a second check, in case Spark parses a text differently."""
     return bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
-def _ours(where: str, text: str, found: str) -> str:
+def _our_type(where: str, text: str, found: str) -> str:
     """Our name of the type that Spark gives an expression."""
     plain = plain_type("double" if found.startswith("decimal") else found)
     if plain not in TYPES:
@@ -642,11 +645,11 @@ def _ours(where: str, text: str, found: str) -> str:
     return plain
 
 
-def _alike(one: Schema, other: Schema) -> bool:
-    """Whether two schemas are the same, as far as their types are known."""
+def _same_schema(one: Schema, other: Schema) -> bool:
+    """Whether two schemas are equal, as far as their types are known."""
     pairs = zip(one.values(), other.values(), strict=False)
     return list(one) == list(other) and all(a == b or UNKNOWN in (a, b) for a, b in pairs)
 
 
-def _shown(schema: Schema) -> str:
+def _format_schema(schema: Schema) -> str:
     return ", ".join(f"{name} {spark_type(type_)}" for name, type_ in schema.items())

@@ -1,4 +1,4 @@
-"""What every stream job runs on: stages in Spark's stateful operators, state that stays warm, metrics of every batch.
+"""The runtime of every stream job: its folder and life cycle, stages in stateful operators, cached state, metrics.
 
-Knows nothing of roads, boxes or queries; stands on the modules at the root of the package only.
+Knows nothing of roads, boxes or queries.
 """

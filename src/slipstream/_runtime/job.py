@@ -1,17 +1,17 @@
-"""A job: its folder, what must stay the same from one start to the next, and its life from start to end.
+"""A job: its folder, the settings fixed at its first start, and its life cycle.
 
     OUT/job.json         the kind of job, the version of its state, its settings
-    OUT/status.json      starting, ready, running or stopped (``runtime.status``)
-    OUT/control          run, pause, a number of steps, or stop (``io.control``)
-    OUT/batches.jsonl    the journal: one line per committed batch (``io.outputs``)
-    OUT/metrics.jsonl    what each batch cost (``runtime.metrics``)
+    OUT/status.json      starting, ready, running or stopped (``_runtime.status``)
+    OUT/control          run, pause, a number of steps, or stop (``_io.control``)
+    OUT/batches.jsonl    the journal: one line per committed batch (``_io.outputs``)
+    OUT/metrics.jsonl    what each batch cost (``_runtime.metrics``)
     OUT/outputs/NAME/    one Delta Lake table per output
     OUT/snapshot/        published cuboids
     OUT/checkpoint/      Spark's own
 
-A kind of job says what it reads and when that has ended (:class:`Life`) and how to start its query. The rest is the
-same for all of them: check the folder before Spark starts, hold it against a second process, warm up, connect, follow
-the query to the end of its input, compact old files on the way, and say what happened.
+Each kind of job defines what it reads, when its input has ended (:class:`Life`), and how to start its query. The rest
+is the same for all: check the folder before Spark starts, lock it against a second process, warm up, connect, follow
+the query to the end of its input, compact old files on the way, and report the status.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control import RUN, Control
-from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compacting, last_batch
+from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
 from slipstream._runtime import status as statuses
-from slipstream._runtime.metrics import recorded
-from slipstream._runtime.status import READY, RUNNING, Status, reported
+from slipstream._runtime.metrics import record_metrics
+from slipstream._runtime.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
 from slipstream._tools.progress import say
-from slipstream._tools.staging import appearing
-from slipstream._tools.strict_json import fitted, json_of
+from slipstream._tools.staging import atomic_write
+from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FILE, CONTROL, LOCK = "job.json", "control", ".lock"
-#: by these the folders of version 0.1 are known; it had one layout for each kind of job
+#: files that identify a folder of version 0.1, which had one layout per kind of job
 _OLD = ("checkpoint/engine.json", "state.json", "network.yaml", "snapshot/fragments.json")
 _SAME = "Resume it with the same settings, or start again in another --out folder."
-#: seconds between two looks at a running query
-LOOK_S = 0.1
+#: seconds between two polls of a running query
+POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class Job:
-    """What ``job.json`` says: fixed from the first start of a job to its last."""
+    """The contents of ``job.json``: fixed from a job's first start to its last."""
 
     kind: str
     state_version: int  # of the bytes in the state store
-    settings: dict[str, Any]  # a start with others is refused
+    settings: dict[str, Any]  # a start with different ones is refused
     layout: dict[str, Any] = field(default_factory=dict)  # decided at the first start, such as the fragments
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)  # by which the tables know who committed to them
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)  # the application id of its commits to the tables
 
     def write(self, folder: Path) -> None:
         """Write it into a job's folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        with appearing(folder / FILE) as file:
+        with atomic_write(folder / FILE) as file:
             file.write(json.dumps(asdict(self), indent=2).encode() + b"\n")
 
     @classmethod
@@ -70,19 +70,21 @@ class Job:
         _refuse_old(folder)
         file = folder / FILE
         try:
-            return fitted(cls, json_of(file.read_bytes()))
+            return decode_as(cls, parse_json(file.read_bytes()))
         except FileNotFoundError as error:
             raise BadArgument(f"{folder}: not the folder of a job.", hint="Give the --out folder of a job.") from error
         except (OSError, *MALFORMED) as error:
             raise BadInput(f"{file}: damaged ({error}).", hint="Start again in another --out folder.") from error
 
-    def check_is(self, folder: Path, kind: str, state_version: int) -> None:
-        """Refuse a job of another kind, and state that another version of this program wrote."""
+    def check_compatible(self, folder: Path, kind: str, state_version: int) -> None:
+        """Refuse a job of another kind, or with state of another version."""
         if self.kind != kind:
-            raise BadArgument(f"--out {folder}: is the folder of {_a(self.kind)} job.", hint="Choose another folder.")
+            raise BadArgument(
+                f"--out {folder}: belongs to {_with_article(self.kind)} job.", hint="Choose another folder."
+            )
         if self.state_version != state_version:
             raise BadInput(
-                f"{folder / FILE}: state of version {self.state_version}, this program reads {state_version}.",
+                f"{folder / FILE}: state version is {self.state_version}, but this version reads {state_version}.",
                 hint="Resume it with the version that wrote it, or start again in another --out folder.",
             )
 
@@ -90,18 +92,18 @@ class Job:
 def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, Any]) -> Job | None:
     """Return the job that a folder belongs to, or None if it is new; refuse what cannot be resumed.
 
-    Needs no Spark, so a mistake is reported at once.
+    Does not need Spark, so mistakes are reported at once.
     """
     _refuse_old(folder)
     if not (folder / FILE).exists():
         _check_unused(folder, kind)
         return None
     job = Job.read(folder)
-    job.check_is(folder, kind, state_version)
+    job.check_compatible(folder, kind, state_version)
     for name in sorted({*job.settings, *settings}):
         before, now = job.settings.get(name), settings.get(name)
         if before != now:
-            raise BadInput(f"{folder} was begun with {name} {_shown(before)}, not {_shown(now)}.", hint=_SAME)
+            raise BadInput(f"{folder} was started with {name} {_display(before)}, not {_display(now)}.", hint=_SAME)
     check_journal(folder)
     return job
 
@@ -109,7 +111,7 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
 def begin(
     folder: Path, kind: str, state_version: int, settings: Mapping[str, Any], layout: Callable[[], Mapping[str, Any]]
 ) -> Job:
-    """Return the job of a folder, as :func:`check` does, or begin one; ``layout`` is asked only then."""
+    """Return the job of a folder, as :func:`check` does, or begin one; ``layout`` is called only for a new one."""
     job = check(folder, kind, state_version, settings)
     if job is None:
         job = Job(kind, state_version, dict(settings), dict(layout()))
@@ -118,42 +120,43 @@ def begin(
 
 
 def _check_unused(folder: Path, kind: str) -> None:
-    """Refuse a folder that holds something else."""
+    """Refuse a folder that contains something else."""
     if folder.exists() and not folder.is_dir():
         raise BadArgument(f"--out {folder}: not a folder.", hint="Choose another name.")
     if folder.exists() and any(path.name not in (statuses.FILE, LOCK) for path in folder.iterdir()):
         raise BadArgument(
-            f"--out {folder}: exists but is not the folder of {_a(kind)} job.", hint="Choose another, or remove it."
+            f"--out {folder}: exists but is not the folder of {_with_article(kind)} job.",
+            hint="Choose another, or remove it.",
         )
 
 
 def _refuse_old(folder: Path) -> None:
     if not (folder / FILE).exists() and any((folder / name).is_file() for name in _OLD):
         raise BadInput(
-            f"{folder}: written by Slipstream 0.1, whose folders have another layout.",
+            f"{folder}: written by Slipstream 0.1, which used another layout.",
             hint="Finish it with that version, or start again in another --out folder.",
         )
 
 
-def _a(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
 
 
-def _shown(value: Any) -> str:
+def _display(value: Any) -> str:
     return str(value) if value not in (None, "") else "nothing"
 
 
 class Life:
-    """What a kind of job reads, and how it goes from its start to the end of that; the rest is :func:`run`'s.
+    """What differs between kinds of jobs: what they read, and how they warm up, connect and end (see :func:`run`).
 
-    The defaults are those of a query that needs no warm-up and ends by itself.
+    The defaults suit a query that needs no warm-up and ends by itself.
     """
 
-    #: what ``status.json`` says it reads
+    #: the input, as ``status.json`` names it
     source: str = ""
-    #: the second before which it ends, of a run
+    #: the second of a recorded run before which it ends
     until: int | None = None
-    #: what it does, for people: "Ready: tolling into OUT."
+    #: what it does, for messages: "Ready: tolling into OUT."
     doing: str = "running"
 
     def is_warm(self, query: StreamingQuery) -> bool:  # noqa: ARG002
@@ -161,39 +164,39 @@ class Life:
         return True
 
     def connect(self, query: StreamingQuery) -> None:
-        """Let the input come, now that the query is warm."""
+        """Connect the input, now that the query is warm."""
 
     def has_ended(self, query: StreamingQuery) -> bool:  # noqa: ARG002
-        """Whether all input has come; asked at every look."""
+        """Whether all input has arrived; called at every poll."""
         return False
 
-    def look(self, query: StreamingQuery) -> None:
-        """Do what is to be done now and then: show progress, shed load, pass results on."""
+    def poll(self, query: StreamingQuery) -> None:
+        """Do periodic work, such as showing progress, shedding load or forwarding results; called at every poll."""
 
     def finish(self, query: StreamingQuery) -> None:
-        """Wait for what has come but is not processed, once the input has ended."""
+        """Wait until all input is processed, once it has ended."""
 
-    def wants_to_leave(self) -> bool:
-        """Wait a moment; whether to stop before the input has ended."""
-        time.sleep(LOOK_S)
+    def should_stop(self) -> bool:
+        """Wait until the next poll; returns whether to stop before the input has ended."""
+        time.sleep(POLL_S)
         return False
 
     def errors(self, folder: Path) -> AbstractContextManager[None]:
-        """Turn what Spark raises into errors for people."""
+        """Translate what Spark raises into SlipstreamErrors."""
         return task_errors(RESUMES, folder / CHECKPOINT)
 
 
 def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compact_every: int = COMPACT_EVERY) -> None:
-    """Run the query that ``start`` starts until its input ends, or until somebody stops it.
+    """Run the query that ``start`` starts until its input ends or somebody stops it.
 
-    Whatever ends it, an error or an interrupt, the query is stopped, its status says why, and the next start resumes.
+    Whatever ends it, the query is stopped, its status gives the reason, and the next start resumes.
     """
-    with alone(folder), reported(folder, life.source, life.until) as status, life.errors(folder):
-        if control(folder).stops:  # what ended the last start is not meant for this one
-            control(folder).want(RUN)
+    with lock_folder(folder), report_status(folder, life.source, life.until) as status, life.errors(folder):
+        if control(folder).is_stopping:  # a request to stop was for the previous start
+            control(folder).request(RUN)
         query = start()
         try:
-            with recorded(query, folder), compacting(folder, compact_every):
+            with record_metrics(query, folder), compact_in_background(folder, compact_every):
                 _follow(query, life, status, folder)
         finally:
             query.stop()
@@ -223,12 +226,12 @@ def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> 
 
 
 def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[StreamingQuery], bool]) -> bool:
-    """Wait until something is reached or the query ends; returns whether somebody wants to stop before that."""
+    """Wait until ``reached`` or the end of the query; returns whether a stop was requested before that."""
     while query.isActive and not reached(query):
-        life.look(query)
-        if life.wants_to_leave() or control(folder).stops:
+        life.poll(query)
+        if life.should_stop() or control(folder).is_stopping:
             return True
-    life.look(query)
+    life.poll(query)
     if error := query.exception():
         raise error
     return False
@@ -240,15 +243,16 @@ def _committed(folder: Path) -> int:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold the folder of a job: a second process that wants to run in it is refused."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock the folder of a job: a second process that tries to run in it is refused."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BadArgument(
-                f"{folder}: a job is running there already.", hint="Wait for its end, or give another --out folder."
+                f"{folder}: a job is already running there.",
+                hint="Wait until it ends, or give another --out folder.",
             ) from error
         except OSError:  # a file system without locks
             pass
@@ -256,5 +260,5 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def control(folder: Path) -> Control:
-    """Return what people want of a job: that it runs, pauses, takes some steps, or stops."""
+    """Return the control file of a job, which asks it to run, pause, take some steps or stop."""
     return Control(folder / CONTROL)

@@ -1,7 +1,7 @@
-"""Stages in memory: the stages of a job, run batch by batch without Spark, from a store of dictionaries.
+"""An in-memory host: runs the stages of a job batch by batch without Spark, with their state in dictionaries.
 
-Spark decides when a stage finds its state warm, when it must load it, and when it must do a batch again. The host
-leaves that to its caller, so that a test can do all of it at any batch. The stages are the ones that run in Spark.
+Spark decides when a stage finds its state cached, when it must load it, and when it must repeat a batch. The host
+leaves that to its caller, so that a test can do each of these at any batch. The stages are the ones that run in Spark.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from slipstream._runtime.stage import Stage, numbered
+from slipstream._runtime.stage import Stage, with_batch_number
 from slipstream._runtime.store import MemoryStore, Store
 
 #: the stage's number, and the key
 _Place = tuple[int, int]
 
 
-def by_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
-    """Rows of Spark's, or named tuples, by their column ``key``; keys in order, rows as they come."""
+def group_by_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    """Group Spark rows or named tuples by their column ``key``; keys are sorted, rows keep their order."""
     found: dict[int, list[Any]] = {}
     for row in rows:
         found.setdefault(int(row.key), []).append(row)
     return dict(sorted(found.items()))
 
 
-def one_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
-    """All rows under one key: for stages that take data frames."""
+def under_one_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    """Put all rows under one key, for stages that take data frames."""
     return {0: list(rows)}
 
 
 class Host:
-    """Stages one behind the other; what one passes on goes to the next, by key.
+    """Runs stages in sequence; what one emits goes to the next, by key.
 
     >>> from slipstream._runtime.stage import Chain
     >>> Host([Chain("none", [])]).run([])
@@ -38,7 +38,7 @@ class Host:
     """
 
     def __init__(
-        self, stages: Sequence[Stage[Any]], *, divide: Callable[[Iterable[Any]], dict[int, list[Any]]] = by_key
+        self, stages: Sequence[Stage[Any]], *, divide: Callable[[Iterable[Any]], dict[int, list[Any]]] = group_by_key
     ) -> None:
         self._stages = tuple(stages)
         self._divide = divide
@@ -47,9 +47,9 @@ class Host:
         self.batch = 0  # the next one
 
     def run(self, rows: Iterable[Any], *, crash: bool = False) -> list[Any]:
-        """Run a batch; returns what the last stage passes on.
+        """Run a batch and return what the last stage emits.
 
-        With ``crash`` the batch is lost before it is committed, and done again from what was stored before it.
+        With ``crash`` the batch is lost before it is committed, and repeated from the state stored before it.
         """
         given = list(rows)
         if crash:
@@ -62,15 +62,15 @@ class Host:
         return passed
 
     def restart(self) -> None:
-        """Forget what is warm: the next batch loads its state from the store."""
+        """Drop cached state: the next batch loads it from the store."""
         self._warm.clear()
 
     def stores(self, name: str) -> dict[int, MemoryStore]:
-        """What a map of a stage holds, for each key."""
+        """The contents of a stage's map, per key."""
         return {key: stores[name] for (_, key), stores in self._stores.items() if name in stores}
 
     def _run(self, rows: list[Any]) -> list[Any]:
-        with numbered(self.batch):
+        with with_batch_number(self.batch):
             for number, stage in enumerate(self._stages):
                 rows = [out for key, mine in self._divide(rows).items() for out in self._step(number, stage, key, mine)]
         return rows

@@ -1,7 +1,7 @@
-"""What every batch took: ``OUT/metrics.jsonl``, one line a batch, from Spark's own account of a running query.
+"""What every batch cost: ``OUT/metrics.jsonl``, one line per batch, from Spark's progress reports.
 
 A batch is consistent in real time when all it changed is committed before the next one needs it. Its commit time is the
-time from its trigger to its commit; of a recorded run it is also known which of its seconds the batch took in.
+time from its trigger to its commit; for a recorded run, the seconds of the run that the batch processed are known too.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream._tools.background import Ended, beside
-from slipstream._tools.logs import add_lines, whole_lines
+from slipstream._tools.background import Ended, background_task
+from slipstream._tools.logs import append_lines, read_lines
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FILE = "metrics.jsonl"
-#: seconds between looks at a query; Spark remembers its last hundred batches
+#: seconds between polls of a query; Spark remembers its last hundred batches
 _EVERY = 2.0
 
 
 @dataclass(frozen=True)
 class BatchMetrics:
-    """One batch: when it began, the seconds of the run it took in (-1 of a source without), and what it cost."""
+    """One batch: when it began, the seconds of the run it processed (-1 for other sources), and what it cost."""
 
     batch: int
     start: float  # seconds of the Unix clock
     since: int  # the second of the run at which it begins
-    until: int  # the second at which it ends, not included
+    until: int  # the second before which it ends
     commit_ms: int  # from trigger to commit
-    phases_ms: dict[str, int]  # where that went, in Spark's words
-    state_bytes: int  # in RocksDB's files and its memory, over all operators
-    run: str  # one start of the query
+    phases_ms: dict[str, int]  # the parts of that time, by Spark's names
+    state_bytes: int  # in RocksDB's files and memory, over all operators
+    run: str  # the id of this start of the query
 
     @classmethod
-    def of(cls, progress: dict[str, Any]) -> BatchMetrics:
-        """From Spark's own account of a batch."""
+    def from_progress(cls, progress: dict[str, Any]) -> BatchMetrics:
+        """Convert Spark's progress report of a batch."""
         since, until = (_second(progress["sources"][0][name]) for name in ("startOffset", "endOffset"))
         operators = progress["stateOperators"]
         phases = {name: int(ms) for name, ms in progress["durationMs"].items()}
@@ -57,38 +57,38 @@ class BatchMetrics:
 
 
 def _stored(operator: dict[str, Any]) -> int:
-    """Bytes of an operator's state: in RocksDB's files, and in its memory on the way there."""
+    """Bytes of an operator's state, in RocksDB's files and memory."""
     return int(operator["customMetrics"].get("rocksdbSstFileSize", 0)) + int(operator["memoryUsedBytes"])
 
 
 def _second(offset: Any) -> int:
-    """The second in a source's offset, -1 where there is none."""
+    """The second in a source's offset, or -1 if it has none."""
     body = json.loads(offset) if isinstance(offset, str) else offset
     return int(body.get("second", -1)) if isinstance(body, dict) else -1
 
 
 @contextmanager
-def recorded(query: StreamingQuery, out: Path) -> Iterator[None]:
-    """While the block runs, and once more at its end, note what the query's batches took."""
+def record_metrics(query: StreamingQuery, out: Path) -> Iterator[None]:
+    """Record the query's batches while the block runs, and once more at its end."""
     recorder = _Recorder(query, out / FILE)
 
     def watch(ended: Ended) -> None:
         while not ended.wait(_EVERY):
-            recorder.note()
+            recorder.write_new()
 
     try:
-        with beside(watch):
+        with background_task(watch):
             yield
     finally:
-        recorder.note()
+        recorder.write_new()
 
 
 class _Recorder:
     def __init__(self, query: StreamingQuery, file: Path) -> None:
         self._query, self._file, self._last = query, file, -1
 
-    def note(self) -> None:
-        """Write the batches that are new and had something to do; a full disk or a dead JVM is for others to tell."""
+    def write_new(self) -> None:
+        """Write new batches that had work to do; a full disk or a dead JVM is reported elsewhere."""
         from py4j.protocol import Py4JError
 
         with suppress(OSError, Py4JError):
@@ -99,9 +99,9 @@ class _Recorder:
         fresh = [one for one in found if one["batchId"] > self._last and "addBatch" in one["durationMs"]]
         if fresh:
             self._last = fresh[-1]["batchId"]
-            add_lines(self._file, [asdict(BatchMetrics.of(one)) for one in fresh])
+            append_lines(self._file, [asdict(BatchMetrics.from_progress(one)) for one in fresh])
 
 
 def read(out: Path) -> list[BatchMetrics]:
-    """The metrics of a run; a last line that was cut short does not count."""
-    return [BatchMetrics(**line) for line in whole_lines(out / FILE)]
+    """Read the metrics of a job; a truncated last line is ignored."""
+    return [BatchMetrics(**line) for line in read_lines(out / FILE)]

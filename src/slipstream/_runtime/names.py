@@ -1,11 +1,11 @@
-"""Numbers for text ids: a dictionary in shared memory that rests in the state store.
+"""Numbers for text ids: a dictionary in shared memory, saved in the state store.
 
-A part of a job numbers the texts that hash to it (``Names``): 0, 1, 2, ... in the order of the batches that bring them,
-and in alphabetical order within a batch, so that a batch that is repeated gives the same numbers. Part p of n makes
-these the numbers p, p + n, p + 2n, ..., so no two parts have to agree on anything. Texts are compared byte by byte:
-two of them never share a number.
+Each part of a job numbers the texts that hash to it (``Names``): 0, 1, 2, ... in the order of the batches in which they
+first appear, and alphabetically within a batch, so that a repeated batch assigns the same numbers. Part p of n maps
+these to p, p + n, p + 2n, ..., so the parts need no coordination. Texts are compared byte by byte: no two of them share
+a number.
 
-``Register`` is the way back: whoever writes results hears of all new names, and knows the text of every number.
+``Register`` maps numbers back to texts: the stage that writes results receives all new names.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from slipstream._errors import BadInput
 from slipstream._feeds.names import bytes_of, decode, encode, hash_text, texts_of
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bytes, Ints, Longs, compiled
 
 #: numbers are those of vehicles: 31 bits
-MOST = 1 << 31
+MAX_NAMES = 1 << 31
 _LEAST = 1024
 #: the number of a text that has none
 UNKNOWN = -1
@@ -31,7 +31,7 @@ UNKNOWN = -1
 
 @compiled
 def _is(text: Bytes, heap: Bytes, start: int, end: int) -> bool:
-    """Whether a text is what lies in the heap."""
+    """Whether a text equals the one at ``start`` in the heap."""
     same, i = end - start == text.size, 0
     while same and i < text.size:
         same = heap[start + i] == text[i]
@@ -41,7 +41,7 @@ def _is(text: Bytes, heap: Bytes, start: int, end: int) -> bool:
 
 @compiled
 def _find(text: Bytes, slots: Ints, heap: Bytes, ends: Longs) -> np.int64:
-    """The slot of a text, or the free one where it would be; a slot holds a number plus one."""
+    """The slot of a text, or the free slot where it belongs; a slot holds a number plus one."""
     mask = slots.size - 1
     slot = np.int64(hash_text(text) & np.uint64(mask))
     while slots[slot] and not _is(text, heap, ends[slots[slot] - 1], ends[slots[slot]]):
@@ -65,7 +65,7 @@ def _index(first: int, last: int, slots: Ints, heap: Bytes, ends: Longs) -> None
 
 @compiled
 def _gather(numbers: Longs, heap: Bytes, ends: Longs, into: Bytes) -> None:
-    """The texts of numbers, one after the other."""
+    """Concatenate the texts of numbers."""
     place = 0
     for number in numbers:
         for byte in heap[ends[number] : ends[number + 1]]:
@@ -77,7 +77,7 @@ class Texts:
     """Texts by number: 0, 1, 2, ... in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._heap, self._ends = Area(np.dtype(np.uint8), 16 * _LEAST), Area(np.dtype(np.int64), _LEAST)
+        self._heap, self._ends = SharedArray(np.dtype(np.uint8), 16 * _LEAST), SharedArray(np.dtype(np.int64), _LEAST)
         self._count = self._stored = 0
 
     def __len__(self) -> int:
@@ -85,11 +85,11 @@ class Texts:
 
     @property
     def arrays(self) -> tuple[Bytes, Longs]:
-        """Their bytes, and where each ends."""
+        """Their bytes, and the end of each."""
         return self._heap.array, self._ends.array
 
     def add(self, texts: pa.StringArray) -> None:
-        """Give the next numbers to texts that have none."""
+        """Assign the next numbers to texts that have none."""
         given, at = bytes_of(texts)
         count, used = self._count + len(texts), int(self._ends.array[self._count])
         more = given[at[0] : at[-1]]
@@ -112,7 +112,7 @@ class Texts:
         return self.take(np.arange(first, self._count))
 
     def save(self, store: Store, part: int = 0) -> None:
-        """Write the texts that were added since they were saved last, as one entry."""
+        """Write the texts added since the last save, as one entry."""
         if self._count > self._stored:
             store.put(part << 32 | self._stored, encode(self.since(self._stored)))
             self._stored = self._count
@@ -125,7 +125,7 @@ class Texts:
         self._stored = self._count
 
 
-def _make_room(area: Area, count: int) -> None:
+def _make_room(area: SharedArray, count: int) -> None:
     if count > area.array.size:
         area.grow(3 * count // 2)
 
@@ -140,9 +140,9 @@ class Names:
 
     def __init__(self) -> None:
         self.texts = Texts()
-        self._slots = Area(np.dtype(np.int32), 2 * _LEAST)
+        self._slots = SharedArray(np.dtype(np.int32), 2 * _LEAST)
 
-    def number(self, texts: pa.StringArray, most: int = MOST) -> Longs:
+    def number(self, texts: pa.StringArray, most: int = MAX_NAMES) -> Longs:
         """The numbers of texts; those that have none get the next ones."""
         numbers = self.find(texts)
         if (numbers == UNKNOWN).any():
@@ -166,9 +166,9 @@ class Names:
         return numbers
 
     def _index(self, first: int) -> None:
-        """Find the texts from number ``first`` on by their slots."""
+        """Index the texts from number ``first`` on."""
         if 2 * len(self.texts) > self._slots.array.size:
-            # slots are powers of two, at most half of them taken
+            # the number of slots is a power of two, and at most half are taken
             self._slots.grow(1 << (4 * len(self.texts) - 1).bit_length())
             self._slots.array[:] = first = 0
         _index(first, len(self.texts), self._slots.array, *self.texts.arrays)
@@ -188,13 +188,13 @@ class Names:
 
 
 class Register:
-    """The texts of all numbers, whichever part gave them."""
+    """The texts of all numbers, whichever part assigned them."""
 
     def __init__(self, parts: int) -> None:
         self._parts = [Texts() for _ in range(parts)]
 
     def learn(self, part: int, first: int, texts: pa.StringArray) -> None:
-        """Hear of the names that a part gave, from its number ``first`` on; nothing new the second time."""
+        """Add the names that a part assigned, from its number ``first`` on; a repetition changes nothing."""
         mine = self._parts[part]
         if first == len(mine):
             mine.add(texts)

@@ -1,7 +1,7 @@
-"""Keys that Spark spreads evenly: one for each partition of a stateful operator.
+"""Keys that Spark distributes evenly: one for each partition of a stateful operator.
 
-Spark sends a row to the partition that the hash of its key names. Consecutive numbers would collide there and leave
-partitions without work, so the parts of a job are known by labels that do not.
+Spark sends a row to a partition by the hash of its key. Consecutive numbers would collide and leave partitions idle, so
+the parts of a job are identified by labels that do not.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def spark_hash(value: int) -> int:
     >>> spark_hash(1)
     -559580957
     """
-    mixed = (_rotated(value * 0xCC9E2D51 & _MASK, 15) * 0x1B873593) & _MASK
-    found = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
+    mixed = (_rotate(value * 0xCC9E2D51 & _MASK, 15) * 0x1B873593) & _MASK
+    found = (_rotate(_SEED ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
     found ^= 4
     found = (found ^ found >> 16) * 0x85EBCA6B & _MASK
     found = (found ^ found >> 13) * 0xC2B2AE35 & _MASK
@@ -42,5 +42,5 @@ def spark_hash(value: int) -> int:
     return found - (1 << 32) if found >> 31 else found
 
 
-def _rotated(value: int, by: int) -> int:
+def _rotate(value: int, by: int) -> int:
     return (value << by | value >> 32 - by) & _MASK

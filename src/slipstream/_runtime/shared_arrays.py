@@ -1,8 +1,8 @@
-"""Memory for fragments that all Python workers of a machine see.
+"""Arrays in memory that all Python workers of a machine share.
 
-Spark gives a key's batches to whichever of its Python workers is idle. State that lives in one worker's own memory
-would have to be read again by the next; state in shared memory is mapped by both. Where there is no room for it,
-arrays are private, and all that is lost is time.
+Spark gives a key's batches to whichever of its Python workers is idle. State in one worker's private memory would have
+to be read again by the next; state in shared memory is mapped by both. If there is no room for it, arrays are private,
+which costs only time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _mapped: dict[Path, mmap.mmap] = {}
 
 
 def root() -> Path:
-    """Where shared memory is to be had: the system's, or else files that it keeps in its cache."""
+    """The folder for shared memory: the system's, or else one whose files the system caches."""
     return temporary.shared_memory()
 
 
 @contextmanager
-def home(folder: Path) -> Iterator[None]:
-    """Let the arrays that are made in this block live in files of ``folder``."""
+def arrays_in(folder: Path) -> Iterator[None]:
+    """Store the arrays created in this block in files of ``folder``."""
     token = _home.set(folder)
     try:
         yield
@@ -42,10 +42,10 @@ def home(folder: Path) -> Iterator[None]:
         _home.reset(token)
 
 
-class Area:
-    """An array that begins with zeros and can grow; growing moves nothing while it is shared.
+class SharedArray:
+    """An array of zeros that can grow; a shared array grows without being copied.
 
-    >>> area = Area(np.dtype(np.int32), 2)
+    >>> area = SharedArray(np.dtype(np.int32), 2)
     >>> area.grow(3)
     >>> area.array
     array([0, 0, 0], dtype=int32)
@@ -58,24 +58,24 @@ class Area:
         self.grow(count)
 
     @classmethod
-    def of(cls, array: Array) -> Area:
-        """An area of this process, over an array that is there."""
+    def wrap(cls, array: Array) -> SharedArray:
+        """Wrap an existing array of this process."""
         area = cls.__new__(cls)
         area._file, area.array = None, array
         return area
 
     def grow(self, count: int) -> None:
-        """Have ``count`` elements; the new ones are zeros."""
+        """Grow to ``count`` elements; the new ones are zeros."""
         before = self.array
-        if self._file is not None and _stretched(self._file, before.dtype.itemsize * count):
-            self.array = _seen(self._file, before.dtype, count)
+        if self._file is not None and _reserve(self._file, before.dtype.itemsize * count):
+            self.array = _map_array(self._file, before.dtype, count)
             return
         self.array = np.zeros(count, before.dtype)
         self.array[: before.size] = before
         self.drop()
 
     def drop(self) -> None:
-        """Give the file back; processes that still have it mapped keep what they see."""
+        """Remove the file; processes that have it mapped keep their mapping."""
         if self._file is not None:
             drop(self._file)
             self._file = None
@@ -85,11 +85,11 @@ class Area:
 
     def __setstate__(self, state: tuple[Path | None, Any, Any]) -> None:
         self._file, dtype, inside = state
-        self.array = inside if self._file is None else _seen(self._file, dtype, inside)
+        self.array = inside if self._file is None else _map_array(self._file, dtype, inside)
 
 
-def _stretched(file: Path, size: int) -> bool:
-    """Whether there is memory for a file of that size; mapping what there is none for would kill on the first touch."""
+def _reserve(file: Path, size: int) -> bool:
+    """Reserve memory for a file; returns False if there is none, as touching an unbacked page raises SIGBUS."""
     with file.open("ab") as opened:
         try:
             os.posix_fallocate(opened.fileno(), 0, size)
@@ -98,8 +98,8 @@ def _stretched(file: Path, size: int) -> bool:
     return True
 
 
-def _seen(file: Path, dtype: np.dtype[Any], count: int) -> Array:
-    """The array in a file that this or another process made."""
+def _map_array(file: Path, dtype: np.dtype[Any], count: int) -> Array:
+    """Map the array in a file that this or another process created."""
     if file not in _mapped or len(_mapped[file]) < dtype.itemsize * count:
         for gone in [known for known in _mapped if not known.exists()]:
             del _mapped[gone]

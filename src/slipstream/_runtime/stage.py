@@ -1,6 +1,6 @@
-"""A fragment in Spark: a stateful processor whose state stays warm between batches and rests in the state store.
+"""Stages: stateful processors whose state is cached between batches and saved in Spark's state store.
 
-A batch writes what it changed to the state store and reads nothing: ``state_cache`` keeps the state for the next one.
+A batch writes its changes to the state store and reads nothing: ``state_cache`` keeps the state for the next batch.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from slipstream._tools.failpoints import failpoint
 State = TypeVar("State")
 
 
-#: the number of the batch, where stages run without Spark
+#: the number of the batch, when stages run without Spark
 _batch: ContextVar[int | None] = ContextVar("batch", default=None)
 
 
 @contextmanager
-def numbered(batch: int) -> Iterator[None]:
-    """Let stages that run without Spark know the number of the batch."""
+def with_batch_number(batch: int) -> Iterator[None]:
+    """Set the number of the batch for stages that run without Spark."""
     token = _batch.set(batch)
     try:
         yield
@@ -46,7 +46,7 @@ def batch_number() -> int:
 
 
 class Stage(StatefulProcessor, Generic[State]):
-    """A stage of the engine as a stateful processor: load or keep warm, take the batch, save, pass on."""
+    """A stage of a job as a stateful processor: get its state, process the batch, save, emit."""
 
     name: str
     maps: tuple[str, ...]
@@ -59,37 +59,37 @@ class Stage(StatefulProcessor, Generic[State]):
         self._saved = StateMap(handle, len(self.maps))
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
-        """One batch of one key."""
+        """Process one batch of one key."""
         return (Row(**hop._asdict()) for hop in self.process(key, rows))
 
     def process(self, key: Any, rows: Iterator[Any]) -> list[Any]:
-        """Load the state or find it warm, take the batch, save what changed."""
+        """Get the state from the cache or the store, process the batch, save what changed."""
         self.key = int(key[0])
-        with state_cache.held(self._engine, self.name, self.key) as kept:
+        with state_cache.lock_state(self._engine, self.name, self.key) as kept:
             state = self._state(kept)
             passed = self.step(state, list(rows), self._saved.stores)
             self._saved.mark = mark = uuid.uuid4().hex
-            kept.leave(mark, state)
+            kept.put(mark, state)
         return passed
 
     def step(self, state: State, rows: list[Any], stores: list[Store]) -> list[Any]:
-        """Take the batch of the current key and save what it changed; returns what is passed on."""
+        """Process the batch of the current key and save what it changed; returns the output rows."""
         passed = list(self.take(state, rows))
         self.save_between_failpoints(state, stores)
         return passed
 
-    def _state(self, kept: state_cache.Kept) -> State:
+    def _state(self, kept: state_cache.CachedState) -> State:
         mark = self._saved.mark
         found: State | None = kept.take(mark)
         if found is not None:
             return found
         if mark is None:
             return self.fresh()
-        with self._saved.reading():
+        with self._saved.bulk_read():
             return self.load(self._saved.stores)
 
     def save_between_failpoints(self, state: State, stores: list[Store]) -> None:
-        """Write what changed; tests kill a stage before and after it."""
+        """Save what changed; tests kill a stage before and after it."""
         failpoint(f"{self.name}.before-save")
         self.save(state, stores)
         failpoint(f"{self.name}.after-save")
@@ -106,7 +106,7 @@ class Stage(StatefulProcessor, Generic[State]):
         raise NotImplementedError
 
     def take(self, state: State, rows: list[Any]) -> Iterator[Any]:
-        """Process a batch; named tuples go on to the next stage."""
+        """Process a batch; yields named tuples for the next stage."""
         raise NotImplementedError
 
     def save(self, state: State, stores: list[Store]) -> None:
@@ -115,29 +115,29 @@ class Stage(StatefulProcessor, Generic[State]):
 
 
 class FrameStage(Stage[State]):
-    """A stage whose batches come and go as data frames, many tuples in each."""
+    """A stage whose input and output are data frames, many tuples in each."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
-        """One batch of one key."""
+        """Process one batch of one key."""
         return iter(self.process(key, rows))
 
 
-class _Several(Stage[list[Any]]):
-    """Stages that share a key in one operator; which of them a batch comes to is for subclasses to say."""
+class _CombinedStage(Stage[list[Any]]):
+    """Stages that share a key in one operator; subclasses define which of them a batch reaches."""
 
     def __init__(self, engine: str, stages: Sequence[Stage[Any]]) -> None:
         super().__init__(engine)
         self._stages = tuple(stages)
         self._took: list[bool] = []
-        self.name = "+".join(stage.name for stage in stages)  # operators of one job keep their state apart by it
+        self.name = "+".join(stage.name for stage in stages)  # separates the state of a job's operators
         self.maps = tuple(name for stage in stages for name in stage.maps)
 
     def fresh(self) -> list[Any]:
-        """Each as it begins."""
+        """The initial state of each stage."""
         return [stage.fresh() for stage in self._stages]
 
     def load(self, stores: list[Store]) -> list[Any]:
-        """Each as it was saved; one that has never taken anything has not been."""
+        """The saved state of each stage; a stage that has had no input has none."""
         parts = self._parts(stores)
         return [
             stage.load(part) if any(True for store in part for _ in store.items()) else stage.fresh()
@@ -145,7 +145,7 @@ class _Several(Stage[list[Any]]):
         ]
 
     def save(self, state: list[Any], stores: list[Store]) -> None:
-        """Each that took something writes what it changed."""
+        """Save the stages that had input."""
         for stage, mine, part, took in zip(self._stages, state, self._parts(stores), self._took, strict=True):
             if took:
                 stage.save_between_failpoints(mine, part)
@@ -155,15 +155,15 @@ class _Several(Stage[list[Any]]):
         return [[next(rest) for _ in stage.maps] for stage in self._stages]
 
 
-class Chain(_Several):
-    """Stages one behind the other: what one passes on, the next takes at once.
+class Chain(_CombinedStage):
+    """Stages in sequence: each processes what the previous one emits.
 
-    An exchange and an operator of Spark's cost a batch more than small stages themselves: where there is only one
-    partition, nothing is gained by them.
+    An exchange and another operator cost a batch more than small stages do, and with a single partition they gain
+    nothing.
     """
 
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
-        """Through all stages, as far as there is something to pass on."""
+        """Process rows in all stages, as long as there are any."""
         self._took = [False] * len(self._stages)
         for number, stage in enumerate(self._stages):
             if not rows:
@@ -173,14 +173,14 @@ class Chain(_Several):
         return iter(rows)
 
 
-class Together(_Several):
-    """Stages side by side: each takes all rows, and what they pass on goes the same way.
+class Parallel(_CombinedStage):
+    """Stages in parallel: each processes all rows, and their outputs are concatenated.
 
-    What is computed from the same rows by the same key needs no second exchange of them.
+    Results computed from the same rows by the same key need no second exchange.
     """
 
     def take(self, state: list[Any], rows: list[Any]) -> Iterator[Any]:
-        """The same rows through each stage."""
+        """Process the same rows in each stage."""
         self._took = [True] * len(self._stages)
         for stage, mine in zip(self._stages, state, strict=True):
             stage.key = self.key

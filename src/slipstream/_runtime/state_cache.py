@@ -1,10 +1,10 @@
-"""State kept warm between batches, for whichever Python worker of the machine gets the next one.
+"""A cache of state between batches, for whichever Python worker of the machine gets the next one.
 
-What makes that safe is a mark: every batch writes a new one to Spark's state store and leaves it beside the warm state.
-Warm state is used only if its mark is the one the store holds, that is, if the store's last committed batch is the one
-that left it; after a crash, a retry or a move to another machine it is not, and the state is read from the store. A
-worker takes the mark away before it touches anything, so what a killed worker leaves half done is never used: not even
-by the worker that left it, which still has the same memory mapped.
+A mark makes this safe: every batch writes a new one to Spark's state store and stores it with the cached state. Cached
+state is used only if its mark equals the store's, that is, if the last committed batch is the one that cached it. After
+a crash, a retry or a move to another machine it does not, and the state is read from the store. A worker removes the
+mark before it changes anything, so the half-done work of a killed worker is never used: not even by the worker that
+did it, which still has the same memory mapped.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from typing import Any
 from slipstream._runtime import shared_arrays
 from slipstream._tools import temporary
 
-#: what follows the name of the driver's folder in the names of its engines' folders
+#: follows the name of the driver's folder in the names of its jobs' folders
 WARM = "warm"
 _engines = count()
 
-#: place -> (mark, state, whether nobody else could find it), of this process
+#: place -> (mark, state, whether only this process has it)
 _here: dict[Path, tuple[str, Any, bool]] = {}
 
 
 @contextmanager
-def engine() -> Iterator[str]:
-    """A name for one start of an engine, given by its driver; on every machine its workers share a folder by it."""
+def open_cache() -> Iterator[str]:
+    """Yield a name for one start of a job, chosen by its driver; on every machine its workers share a folder by it."""
     name = f"{temporary.folder().name}-{WARM}-{next(_engines)}"
-    place = temporary.join(shared_arrays.root(), name)
+    place = temporary.join_shared(shared_arrays.root(), name)
     try:
         yield name
     finally:
         temporary.release(place)
 
 
-class Kept:
-    """The warm state at one place, while its lock is held."""
+class CachedState:
+    """The cached state of one key, while its lock is held."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
         self._card = place / "card"
 
     def take(self, mark: str | None) -> Any | None:
-        """The state that the batch with this mark left, if it is still there; nobody else will find it then."""
+        """Remove and return the state cached by the batch with this mark, if it is still there."""
         mark_here, mine, hidden = _here.pop(self._place, (None, None, False))
         mine = mine if mark is not None and mark_here == mark else None
         state = mine if hidden else None
@@ -60,8 +60,8 @@ class Kept:
                 shared_arrays.drop(left)
         return state
 
-    def leave(self, mark: str, state: Any) -> None:
-        """Leave the state of a batch for the next one."""
+    def put(self, mark: str, state: Any) -> None:
+        """Cache the state of a batch for the next one."""
         aside, hidden = self._card.with_suffix(".aside"), False
         try:
             with aside.open("wb") as card:
@@ -69,18 +69,18 @@ class Kept:
                 pickle.dump(state, card, protocol=pickle.HIGHEST_PROTOCOL)
             aside.rename(self._card)
         except OSError:
-            # no room: only this worker has it
+            # no room in shared memory: only this worker has it
             aside.unlink(missing_ok=True)
             hidden = True
         _here[self._place] = (mark, state, hidden)
 
 
 @contextmanager
-def held(engine: str, stage: str, key: int) -> Iterator[Kept]:
-    """The warm state of a key, for one batch; its arrays live in shared memory."""
-    place = temporary.join(shared_arrays.root(), engine) / f"{stage}-{key}"
+def lock_state(engine: str, stage: str, key: int) -> Iterator[CachedState]:
+    """Lock the cached state of a key for one batch; its arrays live in shared memory."""
+    place = temporary.join_shared(shared_arrays.root(), engine) / f"{stage}-{key}"
     place.mkdir(mode=0o700, exist_ok=True)
-    with (place / "lock").open("w") as lock, shared_arrays.home(place):
-        # a task that Spark has given up may still be at it
+    with (place / "lock").open("w") as lock, shared_arrays.arrays_in(place):
+        # a task that Spark has abandoned may still be running
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield Kept(place)
+        yield CachedState(place)

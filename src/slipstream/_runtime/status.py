@@ -1,4 +1,4 @@
-"""``OUT/status.json``: what an engine is doing, for whoever starts it and waits until it is ready."""
+"""``OUT/status.json``: the state of a job, for whoever starts it and waits until it is ready."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slipstream._errors import MALFORMED, SlipstreamError
-from slipstream._tools.staging import appearing
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.staging import atomic_write
+from slipstream._tools.strict_json import parse_json
 
 FILE = "status.json"
 
-#: what an engine does, in order: Spark starts and warms up; it waits for its input; it answers; it has ended
+#: the states of a job, in order: Spark starts and warms up; it waits for input; it processes input; it has ended
 STARTING, READY, RUNNING, STOPPED = "starting", "ready", "running", "stopped"
 
 
-#: why an engine stopped: it has answered all its input, or somebody asked it to
+#: why a job stopped: it has processed all its input, or it was asked to
 FINISHED, ASKED = "finished", "asked to stop"
 
 
 class Status:
-    """The state of one start of an engine; ``until`` is the second before which it ends, of a run."""
+    """The state of one start of a job; ``until`` is the second of a recorded run before which it ends."""
 
     def __init__(self, out: Path, source: str, until: int | None = None) -> None:
         self._file = out / FILE
         self._of = {"source": source, "until": until, "pid": os.getpid()}
         self.state = ""
-        self.why = FINISHED  # what is said at the end, unless an error ends it
+        self.why = FINISHED  # reported at the end, unless an error ends it
 
     def enter(self, state: str, why: str = "") -> None:
-        """Let everybody see a new state; ``why`` says what ended an engine."""
+        """Publish a new state; ``why`` is the reason the job ended."""
         if state == self.state:
             return
         self.state = state
         body = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        with appearing(self._file) as file:
+        with atomic_write(self._file) as file:
             file.write(json.dumps(body).encode() + b"\n")
 
 
 def has_finished(out: Path, source: str, until: int | None = None) -> bool:
-    """Whether an engine in ``out`` has answered all of this input already."""
+    """Whether a job in ``out`` has already processed all of this input."""
     try:
-        body = json_of((out / FILE).read_bytes())
+        body = parse_json((out / FILE).read_bytes())
         return all(
             body.get(name) == value
             for name, value in (("state", STOPPED), ("why", FINISHED), ("source", source), ("until", until))
@@ -56,8 +56,8 @@ def has_finished(out: Path, source: str, until: int | None = None) -> bool:
 
 
 @contextmanager
-def reported(out: Path, source: str, until: int | None = None) -> Iterator[Status]:
-    """The status of an engine while it is there: starting first, stopped at the end, however that comes."""
+def report_status(out: Path, source: str, until: int | None = None) -> Iterator[Status]:
+    """Publish the status of a job while the block runs: starting first, stopped at the end, however it ends."""
     status = Status(out, source, until)
     status.enter(STARTING)
     why = ""

@@ -1,4 +1,4 @@
-"""Where state rests: a map from numbers to bytes, in Spark's state store or in memory."""
+"""Stores of state: maps from numbers to bytes, in Spark's state store or in memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """A map from sequence numbers to bytes, kept by whoever makes state durable."""
+    """A durable map from sequence numbers to bytes."""
 
     def put(self, number: int, delta: bytes) -> None:
         """Write an entry."""
 
     def get(self, number: int) -> bytes:
-        """Read an entry that is there."""
+        """Read an existing entry."""
 
     def remove(self, number: int) -> None:
         """Delete an entry."""
@@ -34,14 +34,14 @@ _MARK = (-1, 0)
 class StateMap:
     """All stores of a stage in one map of Spark's state store.
 
-    Opening a state variable costs every batch several milliseconds, however little it holds, so there is only one. It
-    also holds the mark that each batch leaves (``state_cache``).
+    Opening a state variable costs every batch several milliseconds, however small it is, so there is only one. It also
+    holds the mark that each batch leaves (``state_cache``).
     """
 
     def __init__(self, handle: StatefulProcessorHandle, stores: int) -> None:
         from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
-        # as types: Spark parses text in a round trip to the JVM
+        # as types: parsing them from text takes a round trip to the JVM
         key = StructType().add("store", IntegerType()).add("number", LongType())
         self._map = handle.getMapState("stores", key, StructType().add("blob", BinaryType()))
         self._read: dict[int, dict[int, bytes]] | None = None
@@ -62,7 +62,7 @@ class StateMap:
         self._map.updateValue((store, number), (blob,))
 
     def get(self, store: int, number: int) -> bytes:
-        """Read an entry of a store that is there."""
+        """Read an existing entry of a store."""
         found = self._map.getValue((store, number))
         assert found is not None
         return bytes(found[0])
@@ -72,8 +72,8 @@ class StateMap:
         self._map.removeKey((store, number))
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """While the block runs, all stores are read from one pass over the map."""
+    def bulk_read(self) -> Iterator[None]:
+        """Read all stores in one pass over the map, for use in the block."""
         self._read = defaultdict(dict)
         for (store, number), (blob,) in self._map.iterator():
             self._read[store][number] = bytes(blob)

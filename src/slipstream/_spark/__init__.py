@@ -1,1 +1,1 @@
-"""How Spark is started: sessions, the JVM's class archive, and the Python workers."""
+"""Starting Spark: sessions, the JVM's class archive, and the Python workers."""

@@ -1,8 +1,8 @@
-"""Spark's classes as one file that a JVM maps instead of parsing fifteen thousand of them at every start.
+"""Class data sharing: Spark's classes in one file that a JVM maps instead of parsing 15,000 classes at every start.
 
-Java calls it class data sharing. An archive belongs to one Java and one set of jars; its name is a hash of both, so
-another version simply finds none, and a JVM that cannot use what it finds ignores it. It takes about half a minute to
-make and saves about half of the time that every command needs to start Spark, so ``make setup`` makes it.
+An archive belongs to one Java and one set of jars; its name is a hash of both, so another version simply finds none,
+and a JVM that cannot use the archive ignores it. It takes about half a minute to write and halves the time every
+command needs to start Spark, so ``make setup`` writes it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _UNFINISHED = "unfinished-"
 
 
 def cache_folder() -> Path:
-    """Where this user's caches are."""
+    """The folder of this user's caches."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipstream"
 
 
 def archive_file(java: Path) -> Path:
-    """The archive for this Java and the PySpark that is installed, whether it exists or not."""
+    """The archive for this Java and the installed PySpark, whether it exists or not."""
     parts = [_signature(java.resolve()), *(_signature(jar) for jar in sorted(_spark_jars()))]
     return cache_folder() / f"spark-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}.jsa"
 
@@ -46,7 +46,7 @@ def _signature(file: Path) -> str:
 
 
 def use_archive(java: Path) -> str:
-    """The JVM options that use the archive; none if there is no archive that this user alone can have written."""
+    """The JVM options that use the archive; empty unless there is one that only this user can have written."""
     place = archive_file(java)
     try:
         found = place.stat()
@@ -54,12 +54,12 @@ def use_archive(java: Path) -> str:
         return ""
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
         return ""
-    # "auto": a JVM that runs in another way than the one that wrote it starts without
+    # "auto": a JVM with settings other than those of the one that wrote it starts without the archive
     return f"-Xshare:auto -XX:SharedArchiveFile={place}"
 
 
 def record_classes(class_list: Path) -> str:
-    """The JVM options that write the name of every class that is loaded to ``class_list``."""
+    """The JVM options that write the name of every loaded class to ``class_list``."""
     return f"-Xshare:off -XX:DumpLoadedClassList={class_list}"
 
 
@@ -85,7 +85,7 @@ def write_archive(java: Path, class_list: Path, class_path: str, modules: Iterab
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Remove what a process that was killed left here."""
+    """Remove what killed processes left here."""
     for stage in folder.glob(f"{_UNFINISHED}*"):
         if stage.stat().st_mtime < time.time() - 2 * _LIMIT_S:
             shutil.rmtree(stage, ignore_errors=True)

@@ -1,8 +1,8 @@
 """The one place that builds a Spark session.
 
-Local by default; ``--master`` and ``--conf`` take the same jobs to a cluster unchanged. Spark's own chatter is
-kept off the terminal, workers use this environment's Python, and streaming state lives in RocksDB with
-changelog checkpoints.
+Local by default; ``--master`` and ``--conf`` take the same jobs to a cluster unchanged. Spark's own messages are kept
+off the terminal, workers use this environment's Python, and streaming state lives in RocksDB with changelog
+checkpoints.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ LOCAL = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-#: How the JVM runs: for much work, or for many small batches and short commands, to which Java's second compiler and
-#: more threads cost more than they gain.
+#: JVM options for heavy work, and for small batches and short commands, where Java's second compiler and more threads
+#: cost more than they gain.
 THOROUGH, QUICK = "-XX:+UseParallelGC", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-#: what text of instants without a zone is read and written in
+#: the time zone in which instants without one are read and written as text
 UTC = {"spark.sql.session.timeZone": "UTC"}
-#: what a stream that keeps state needs
+#: what a stateful stream needs
 STATE = {
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -61,14 +61,14 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         **UTC,
         **STATE,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # long histories travel to a kernel in batches of bounded size
+        # long histories reach a kernel in batches of bounded size
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-        # how soon a query that finds nothing new says where it is
+        # how soon an idle query reports its progress
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
         "spark.sql.adaptive.enabled": "true",
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH} "
-        "-XX:+PerfDisableSharedMem",  # or the JVM leaves a file with its counters when it is killed
+        "-XX:+PerfDisableSharedMem",  # otherwise a killed JVM leaves a file with its counters
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
@@ -85,26 +85,26 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
     return common
 
 
-def _in_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
-    """Settings with all temporary files of the driver's JVM in this process's folder; folders that are given stay."""
+def _with_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
+    """Put all temporary files of the driver's JVM into this process's folder, unless ``conf`` names another."""
     private = temporary.folder()
     if master.startswith("local"):
         conf = _sockets_in(private) | conf
     options = conf.get(JAVA_OPTIONS, "")
     if "-Djava.io.tmpdir=" not in options:
         options = f'{options} "-Djava.io.tmpdir={private}"'.strip()
-    # Spark would make a folder for tables, which we do not have, wherever a command is called
+    # otherwise Spark creates a warehouse folder in the current directory
     return {"spark.sql.warehouse.dir": str(private / "warehouse")} | conf | {JAVA_OPTIONS: options}
 
 
-#: bytes that the path of a Unix socket may have on all systems, and those of the name that Spark gives it
+#: the longest path of a Unix socket on any system, and the length of the name that Spark gives it, in bytes
 _SOCKET_PATH, _SOCKET_NAME = 103, 43
 
 
 def _sockets_in(folder: Path) -> dict[str, str]:
-    """Let the JVM talk to its Python workers through Unix sockets in a folder, if its path is short enough for that.
+    """Connect the JVM to its Python workers through Unix sockets in a folder, if its path is short enough.
 
-    Over TCP, a small message may wait 40 ms until the one before it is acknowledged: 80 ms of every batch.
+    Over TCP, a small message may wait 40 ms for the acknowledgement of the previous one: 80 ms per batch.
     """
     if len(os.fsencode(folder)) + _SOCKET_NAME > _SOCKET_PATH:
         return {}
@@ -112,9 +112,9 @@ def _sockets_in(folder: Path) -> dict[str, str]:
 
 
 def _with_archived_classes(conf: dict[str, str]) -> dict[str, str]:
-    """Settings with which the driver's JVM maps Spark's classes from the archive, where `slipstream prepare` made one.
+    """Make the driver's JVM map Spark's classes from the archive, if `slipstream prepare` has written one.
 
-    Options that say themselves what is shared stay as they are.
+    Options that already configure class sharing are left alone.
     """
     options = conf.get(JAVA_OPTIONS, "")
     if "-Xshare:" in options:
@@ -151,8 +151,9 @@ def java() -> Path:
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if not found:
         raise Unavailable(
-            "Spark needs Java 17 or newer and there is no `java`" + (f" in JAVA_HOME={home}." if home else " on PATH."),
-            hint="Debian and Ubuntu: apt-get install openjdk-17-jre-headless. Then `slipstream doctor`.",
+            "Spark needs Java 17 or newer, but there is no `java`"
+            + (f" in JAVA_HOME={home}." if home else " on PATH."),
+            hint="On Debian and Ubuntu: apt-get install openjdk-17-jre-headless. Then run `slipstream doctor`.",
         )
     return Path(found)
 
@@ -160,9 +161,9 @@ def java() -> Path:
 def build(
     name: str = "slipstream", *, master: str = LOCAL, conf: dict[str, str] | None = None, quick: bool = False
 ) -> SparkSession:
-    """Start the Spark session that all work of this process runs in, or join the one that runs.
+    """Start the Spark session of this process, or return the one that is running.
 
-    A session that somebody else started is joined as it is: nothing but ``conf`` is set in it.
+    A session that somebody else started is used as it is: only ``conf`` is set in it.
     """
     from pyspark.sql import SparkSession
 
@@ -172,14 +173,14 @@ def build(
     else:
         say("Starting Spark ...")
         conf = _with_archived_classes(settings(master, quick=quick) | asked)
-        ours: dict[str, Any] = {**_in_private_folder(conf, master)}
+        ours: dict[str, Any] = {**_with_private_folder(conf, master)}
         started = _start(SparkSession.builder.appName(name).master(master).config(map=ours), master)
     _silence_query_contexts()
     return started
 
 
 def _silence_query_contexts() -> None:
-    """Keep PySpark from printing the JVM's stack trace as JSON before it raises what a misspelt column causes."""
+    """Keep PySpark from printing the JVM's stack trace as JSON before it raises an analysis error."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -196,7 +197,7 @@ def is_running() -> bool:
 
 
 def _start(builder: Any, master: str) -> SparkSession:
-    """A new session; what the JVM and the workers say goes to the log."""
+    """Start a session whose JVM and workers write to the log."""
     if master.startswith("local"):
         java()
     from pyspark.errors import PySparkException
@@ -204,9 +205,9 @@ def _start(builder: Any, master: str) -> SparkSession:
     private = temporary.folder()
     try:
         with (
-            _workers_python(private, master),
-            _spark_talks_to(spark_log()),
-            _temporary_files_in(private),
+            _set_worker_python(private, master),
+            _redirect_stderr(spark_log()),
+            _use_tempdir(private),
             child_processes.adopting(),
         ):
             started: SparkSession = builder.getOrCreate()
@@ -214,19 +215,19 @@ def _start(builder: Any, master: str) -> SparkSession:
         raise Unavailable(
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine. "
-            f"{_last_words(spark_log())}",
+            f"{_last_log_line(spark_log())}",
         ) from error
-    # PySpark's accumulator server prints a traceback when the JVM hangs up first
+    # PySpark's accumulator server prints a traceback when the JVM disconnects first
     server: Any = started.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None
     return started
 
 
 @contextmanager
-def _workers_python(folder: Path, master: str) -> Iterator[None]:
-    """Tell the session that starts in this block which Python its workers run, unless somebody has said so.
+def _set_worker_python(folder: Path, master: str) -> Iterator[None]:
+    """Set the workers' Python for a session that starts in this block, unless ``PYSPARK_PYTHON`` is set.
 
-    What is in ``folder`` goes with this process, so the environment, which children inherit, names it only meanwhile.
+    ``folder`` is removed with this process, so the environment, which children inherit, names it only in this block.
     """
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
@@ -240,11 +241,11 @@ def _workers_python(folder: Path, master: str) -> Iterator[None]:
 
 
 @contextmanager
-def using(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings that hold while the block runs; afterwards the session is as it was.
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Apply settings while the block runs, then restore the session.
 
-    What a query needs is set this way, because the session may be somebody else's. Spark reads the settings when
-    a query is analysed and when it is run or, of a stream, started.
+    The session may be somebody else's, so the settings a query needs are set this way. Spark reads them when a query is
+    analysed and when it is run or, for a stream, started.
     """
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     try:
@@ -260,31 +261,31 @@ def using(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def keeping_state(spark: SparkSession, partitions: int | None = None) -> Iterator[None]:
-    """What a stream with state needs while it is started, in so many ``partitions`` if they are given."""
-    with using(spark, STATE | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})):
+def stateful_settings(spark: SparkSession, partitions: int | None = None) -> Iterator[None]:
+    """Apply the settings a stateful stream needs while it is started, with its number of ``partitions`` if given."""
+    with with_settings(spark, STATE | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})):
         yield
 
 
 def in_utc(work: Callable[Concatenate[SparkSession, P], T]) -> Callable[Concatenate[SparkSession, P], T]:
-    """A function on a session that reads or writes instants as text: whatever the session's zone is, they are UTC."""
+    """Make a function read and write instants as text in UTC, whatever the session's time zone is."""
 
     @wraps(work)
     def working(spark: SparkSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with using(spark, UTC):
+        with with_settings(spark, UTC):
             return work(spark, *args, **kwargs)
 
     return working
 
 
 def activate(spark: SparkSession) -> None:
-    """Let queries that this thread starts find the session's sinks; only the first thread does so by itself."""
+    """Make queries that this thread starts find the session's sinks; Spark does this for the first thread only."""
     session: Any = spark
     session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 
 def close() -> None:
-    """Stop the session of this process, if it has one, before its JVM goes: what is left running would complain."""
+    """Stop the session of this process, if it has one, before its JVM exits; running queries would log errors."""
     if "pyspark.sql" not in sys.modules:
         return
     from py4j.protocol import Py4JError
@@ -294,29 +295,29 @@ def close() -> None:
         if active := SparkSession.getActiveSession():
             active.stop()
     except (Py4JError, OSError):
-        # the JVM is gone already
+        # the JVM is already gone
         return
 
 
 def spark_log() -> Path:
-    """Where Spark's own messages and its workers' go; what a user must know comes as an error."""
+    """The log of Spark and its workers; what a user must know is raised as an error."""
     return temporary.folder() / "spark.log"
 
 
 def keep_log() -> Path | None:
-    """Let Spark's messages be read for a day after this process has ended; nothing if Spark said nothing."""
-    return temporary.keep(spark_log()) if "pyspark.sql" in sys.modules else None
+    """Keep Spark's log for a day after this process has ended; returns None if it is empty."""
+    return temporary.keep_log(spark_log()) if "pyspark.sql" in sys.modules else None
 
 
-def _last_words(log: Path) -> str:
-    """The end of what Spark said before it gave up."""
+def _last_log_line(log: Path) -> str:
+    """The last line that Spark logged."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return f"Spark's last words: {lines[-1]}" if lines else ""
+    return f"Spark's last message: {lines[-1]}" if lines else ""
 
 
 @contextmanager
-def _spark_talks_to(log: Path) -> Iterator[None]:
-    """Give the JVM that starts in this block, and its Python workers, ``log`` as standard error."""
+def _redirect_stderr(log: Path) -> Iterator[None]:
+    """Make ``log`` the standard error of the JVM that starts in this block and of its Python workers."""
     sys.stderr.flush()
     ours = os.dup(2)
     log.touch(mode=0o600)
@@ -330,8 +331,8 @@ def _spark_talks_to(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """Put what ``tempfile`` makes in this block into ``folder``: PySpark gets its JVM's secret from such a file."""
+def _use_tempdir(folder: Path) -> Iterator[None]:
+    """Make ``tempfile`` use ``folder`` in this block: PySpark receives its JVM's secret through a temporary file."""
     before = tempfile.tempdir
     tempfile.tempdir = str(folder)
     try:
@@ -340,14 +341,16 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
         tempfile.tempdir = before
 
 
-#: what to do when a job failed that leaves nothing behind
+#: the hint when a job failed that leaves nothing behind
 NOTHING_KEPT = "Nothing was kept. `slipstream doctor` checks memory and disk."
-#: and when one failed that resumes from its checkpoint
-RESUMES = "What was committed is kept, and the same command resumes there. `slipstream doctor` checks memory and disk."
-#: the code of an error whose cause is none that is known here
+#: the hint when a job failed that resumes from its checkpoint
+RESUMES = (
+    "Committed output is safe, and the same command resumes from there. `slipstream doctor` checks memory and disk."
+)
+#: the code of an error whose cause is not a known one
 TASK_FAILED = "task-failed"
 
-#: what Spark says of files of a checkpoint that were cut short or changed
+#: how Spark reports checkpoint files that are truncated or damaged
 _DAMAGED = re.compile(
     r"ChecksumException|Incomplete log file|malformed|EOFException|MalformedInput|JsonParse|MappingException|"
     r"CANNOT_LOAD_STATE|checksum|corrupt|STATE_STORE_\w*(MISSING|INVALID|UNEXPECTED)|Error reading (delta|snapshot)|"
@@ -358,43 +361,45 @@ _DAMAGED = re.compile(
 
 @contextmanager
 def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Iterator[None]:
-    """Turn what a Spark job of ours failed with into an error for people.
+    """Translate what a failed Spark job raises into a SlipstreamError.
 
-    ``hint`` says what to do then; a query that has a ``checkpoint`` may find it damaged.
+    ``hint`` says what to do next; a query that has a ``checkpoint`` may find it damaged.
     """
     try:
         yield
     except Exception as error:
-        if (told := for_people(error, hint, checkpoint)) is None:
+        if (translated := translate_error(error, hint, checkpoint)) is None:
             raise
-        raise told from error
+        raise translated from error
 
 
-def for_people(error: Exception, hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> SlipstreamError | None:
-    """What Spark raised as an error for people: one of ours, a full disk, or its cause; nothing if it was not Spark."""
+def translate_error(
+    error: Exception, hint: str = NOTHING_KEPT, checkpoint: Path | None = None
+) -> SlipstreamError | None:
+    """Translate what Spark raised: an error of ours, a full disk, or its cause; None if Spark did not raise it."""
     if "pyspark.sql" not in sys.modules:
         return None
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     if isinstance(error, PySparkException | Py4JError):
-        return _of_spark(_text_of(error), hint, checkpoint)
+        return _translate_text(_message_of(error), hint, checkpoint)
     if isinstance(error, ConnectionError):
-        return Unavailable("Spark's JVM has gone away.", hint=hint, code="jvm-lost")
+        return Unavailable("Spark's JVM has stopped.", hint=hint, code="jvm-lost")
     if isinstance(error, OSError) and checkpoint is not None:
         return Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint)
     return None
 
 
-def _text_of(error: Exception) -> str:
-    """What an error says; those that ask a JVM for their words have none when it is gone."""
+def _message_of(error: Exception) -> str:
+    """The text of an error; Py4J asks the JVM for it, which may be gone."""
     try:
         return str(error)
-    except Exception:  # whatever it met on the way to its words
+    except Exception:  # whatever Py4J raises then
         return "Py4JNetworkError"
 
 
-def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
+def _translate_text(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     if ours := carried_in(text):
         ours.hint = ours.hint or hint
         return ours
@@ -407,10 +412,10 @@ def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     for known, message, code in (
         ("No space left on device", "The disk is full.", "disk-full"),
         ("Read-only file system", "The disk is read-only.", "disk-read-only"),
-        ("Permission denied", "A folder may not be written.", "permission-denied"),
-        ("Py4JNetworkError", "Spark's JVM has gone away.", "jvm-lost"),
-        ("Answer from Java side is empty", "Spark's JVM has gone away.", "jvm-lost"),
-        ("does not exist in the JVM", "Spark's JVM has gone away.", "jvm-lost"),
+        ("Permission denied", "A folder is not writable.", "permission-denied"),
+        ("Py4JNetworkError", "Spark's JVM has stopped.", "jvm-lost"),
+        ("Answer from Java side is empty", "Spark's JVM has stopped.", "jvm-lost"),
+        ("does not exist in the JVM", "Spark's JVM has stopped.", "jvm-lost"),
     ):
         if known in text:
             return Unavailable(message, hint=hint, code=code)
@@ -418,7 +423,7 @@ def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
         line = next((line for line in text.splitlines() if found.group(0).splitlines()[0] in line), "")
         return BadInput(
             f"{checkpoint}: damaged ({line.strip()[:300]}).",
-            hint="Put its files back from a copy, or start afresh in another --out folder.",
+            hint="Restore its files from a backup, or start again in another --out folder.",
             code="damaged-checkpoint",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -427,15 +432,15 @@ def _of_spark(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     return Unavailable(f"A Spark task failed: {cause}", hint=hint, code=TASK_FAILED)
 
 
-#: signals that come in this many seconds are one: a terminal that is closed sends two
+#: signals within this many seconds count as one: closing a terminal sends two
 _ONE_S = 2.0
 
 
 def interrupt_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does; the default would end it in the middle of things.
+    """Make SIGTERM and SIGHUP interrupt a command as Ctrl-C does; by default they would end it without cleanup.
 
-    What ``nohup`` started goes on when its terminal is closed. Ctrl-C is heard even by what a shell has put in the
-    background, which is started deaf to it.
+    A command that ``nohup`` started keeps running when its terminal is closed. SIGINT works even for background jobs,
+    for which a shell ignores it.
     """
     last = -_ONE_S
 
@@ -448,5 +453,5 @@ def interrupt_on_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, stop)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        # whoever has a way of their own with SIGTERM, as the console's server does, has it with SIGHUP
+        # code that installs its own SIGTERM handler, as the console's server does, handles SIGHUP the same way
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))

@@ -1,1 +1,1 @@
-"""SQL from users: parsed, and checked against the list of functions it may call."""
+"""SQL from users: parsing, and checks against the list of functions it may call."""

@@ -1,9 +1,9 @@
-"""Which SQL an expression may be made of: the one list of functions, and the check against it.
+"""The SQL an expression may use: the one list of allowed functions, and the check against it.
 
-Expressions come from files and pages that may be a stranger's, and Spark runs them. So a function may be called only if
-it is listed: built in, the same result for the same arguments, no effects, nothing of the JVM, of files or of tables.
-What makes much of little (``repeat``, ``sequence``), what may take endless time on a text (regular expressions), and
-all that takes or makes arrays, maps, structures or times is left out: no column is one.
+Expressions may come from untrusted files and pages, and Spark runs them. So an expression may only call functions on
+this list: built in, deterministic, without side effects, with no access to the JVM, files or tables. Left out are
+functions that make much of little (``repeat``, ``sequence``), that may take unbounded time (regular expressions), and
+that take or return arrays, maps, structs or times, which no column has.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from slipstream._sql.parsing import (
     UNREADABLE,
     Word,
     check_depth,
-    closing,
-    near,
-    shown,
-    split,
-    words,
+    closing_bracket,
+    quote,
+    split_arguments,
+    split_words,
+    suggest,
 )
 
 DIALECT = "spark"
@@ -48,32 +48,32 @@ NUMBERS = _names(
     position startswith crc32 hash xxhash64 to_unix_timestamp
     """
 )
-#: functions whose result is a text
+#: functions whose result is text
 TEXTS = _names(
     """
     bin btrim char chr concat concat_ws conv from_unixtime hex initcap lcase left lower lpad ltrim md5 replace reverse
     right rpad rtrim sha sha1 sha2 soundex split_part substr substring substring_index translate trim ucase upper
     """
 )
-#: functions whose result is one of their arguments, or that say of which type it is
+#: functions that return one of their arguments, or state the result type themselves
 CHOICES = _names("coalesce greatest if ifnull least nanvl nullif nullifzero nvl nvl2 zeroifnull cast try_cast")
 FUNCTIONS = NUMBERS | TEXTS | CHOICES
-#: functions of many tuples, in SQL's own names: an aggregate box has them
+#: functions over many tuples, by their SQL names: these belong in an aggregate box
 AGGREGATES = _names("any avg bool_and bool_or count every first last max mean min some stddev sum")
 KEYWORDS = _names("and as between case div else end false ilike in is like not null or then true when")
 TYPES = _names(
     "bigint boolean byte dec decimal double float int integer long numeric real short smallint string tinyint"
 )
 
-#: argument -> the largest it may be; it must be a number in the text, since what it costs grows with it
+#: function -> the argument that must be a literal number, as the cost grows with it, and its largest value
 _BOUNDED = {
     **dict.fromkeys(("lpad", "rpad"), (1, 1000)),
     **dict.fromkeys(("round", "bround", "ceil", "ceiling", "floor"), (1, 18)),
 }
-#: wildcards in a LIKE pattern; each more multiplies the time by the length of the text
-_MOST_WILDCARDS = 2
-#: a text of an expression may be so many times as long as the longest that came in, or as many thousand characters
-MOST_GROWTH = 1000
+#: wildcards in a LIKE pattern; each additional one multiplies the time by the length of the text
+_MAX_WILDCARDS = 2
+#: a result may be this many times as long as the longest input text, or this many thousand characters
+MAX_GROWTH = 1000
 
 _OPERANDS = (NAME, QUOTED, NUMBER, TEXT)
 _VALUES, _BEGINNINGS = {"null", "true", "false", "end"}, {"null", "true", "false", "case"}
@@ -87,51 +87,51 @@ _NODES: tuple[type[exp.Expr], ...] = (
 )
 
 
-def read(text: str, own: Collection[str] = ()) -> exp.Expr:
-    """The syntax tree of an expression that may be run; ``own`` are functions the user has registered.
+def parse_expression(text: str, own: Collection[str] = ()) -> exp.Expr:
+    """Parse an expression and check that it may be run; ``own`` are functions the user has registered.
 
-    >>> read("speed > 3 and upper(plate) like 'B%'").sql()
+    >>> parse_expression("speed > 3 and upper(plate) like 'B%'").sql()
     "speed > 3 AND UPPER(plate) LIKE 'B%'"
-    >>> read("reflect('java.lang.System', 'exit', 1)")
+    >>> parse_expression("reflect('java.lang.System', 'exit', 1)")
     Traceback (most recent call last):
         ...
     slipstream._errors.BadInput: "reflect('java.lang.System', 'exit', 1)": the function 'reflect' may not be used.
-    docs/reference/expressions.md lists the functions; one of your own is registered by the file that --functions names.
+    docs/reference/expressions.md lists the allowed functions; register your own in the file given by --functions.
     """
-    found = words(text)
+    found = split_words(text)
     _check_words(text, found, own)
     tree = _tree(text)
     if isinstance(tree, exp.Query | exp.DDL | exp.Command):
-        raise BadInput(f"{shown(text)} is a statement.", hint="A box takes an expression over its input's columns.")
+        raise BadInput(f"{quote(text)} is a statement.", hint="A box takes an expression over its input's columns.")
     for node in tree.walk():
         if not isinstance(node, _NODES) or (isinstance(node, exp.In) and not node.expressions):
             raise BadInput(
-                f"{shown(text)}: {node.key.upper()} may not be used.",
-                hint="An expression is made of columns, constants, operators, CASE, CAST and calls of functions.",
+                f"{quote(text)}: {node.key.upper()} may not be used.",
+                hint="An expression consists of columns, constants, operators, CASE, CAST and function calls.",
             )
     _check_columns(text, found, tree)
     check_depth(text, tree)
     return tree
 
 
-def called(text: str) -> set[str]:
+def called_functions(text: str) -> set[str]:
     """The functions an expression calls.
 
-    >>> sorted(called("abs(speed) > 3 and not (near_school(lon, lat))"))
+    >>> sorted(called_functions("abs(speed) > 3 and not (near_school(lon, lat))"))
     ['abs', 'near_school']
     """
-    return {word.lower for _, word in _calls(words(text))}
+    return {word.lower for _, word in _calls(split_words(text))}
 
 
-def growth(text: str, schema: Mapping[str, str]) -> float:
-    """How many times as long as the longest text of its input the text of an expression may be, at most.
+def max_growth(text: str, schema: Mapping[str, str]) -> float:
+    """An upper bound on the length of an expression's result, as a multiple of the longest input text.
 
-    >>> growth("concat(plate, plate, cast(speed as string))", {"plate": "text", "speed": "float"})
+    >>> max_growth("concat(plate, plate, cast(speed as string))", {"plate": "text", "speed": "float"})
     2.0
-    >>> growth("replace(plate, 'a', 'aaaaaaaaaa')", {"plate": "text"})
+    >>> max_growth("replace(plate, 'a', 'aaaaaaaaaa')", {"plate": "text"})
     10.0
     """
-    return _growth(words(text), {name for name, type_ in schema.items() if type_ == "text"})
+    return _growth(split_words(text), {name for name, type_ in schema.items() if type_ == "text"})
 
 
 def _growth(found: Sequence[Word], texts: Collection[str]) -> float:
@@ -139,8 +139,8 @@ def _growth(found: Sequence[Word], texts: Collection[str]) -> float:
     while place < len(found):
         word = found[place]
         if _is_call(found, place):
-            end = closing(found, place + 1)
-            total += _call_growth(word.lower, split(found[place + 2 : end]), texts)
+            end = closing_bracket(found, place + 1)
+            total += _call_growth(word.lower, split_arguments(found[place + 2 : end]), texts)
             place = end
         elif word.kind == TEXT:
             total += len(word.text) / 1000
@@ -166,7 +166,7 @@ def _tree(text: str) -> exp.Expr:
         return parse_one(text, dialect=DIALECT)
     except UNREADABLE as error:
         said = str(error).splitlines() or ["Write an expression."]
-        raise BadInput(f"{shown(text)} is not an SQL expression.", hint=said[0]) from error
+        raise BadInput(f"{quote(text)} is not an SQL expression.", hint=said[0]) from error
 
 
 # --- words
@@ -186,14 +186,14 @@ def _calls(found: Sequence[Word]) -> Iterator[tuple[int, Word]]:
 
 
 def _check_words(text: str, found: list[Word], own: Collection[str]) -> None:
-    """What Spark is given has only these words: listed functions, keywords, columns and constants."""
+    """Refuse words other than allowed functions, keywords, columns and constants: Spark gets nothing else."""
     if found and found[0].lower in ("select", "with", "from"):
-        raise BadInput(f"{shown(text)} is a statement.", hint="A box takes an expression over its input's columns.")
-    if len(split(found)) > 1:
-        raise BadInput(f"{shown(text)}: a comma outside brackets.", hint="A box takes one expression.")
+        raise BadInput(f"{quote(text)} is a statement.", hint="A box takes an expression over its input's columns.")
+    if len(split_arguments(found)) > 1:
+        raise BadInput(f"{quote(text)}: a comma outside brackets.", hint="A box takes one expression.")
     casts = sum(word.lower in ("cast", "try_cast") for _, word in _calls(found))
     if casts != sum(word.lower == "as" for word in found):
-        raise BadInput(f"{shown(text)}: AS outside a CAST.", hint="The box says what its columns are called.")
+        raise BadInput(f"{quote(text)}: AS outside a CAST.", hint="The box names its columns.")
     for place, word in _calls(found):
         _check_call(text, found, place, word, own)
     for place, word in enumerate(found):
@@ -204,29 +204,29 @@ def _check_words(text: str, found: list[Word], own: Collection[str]) -> None:
 
 def _check_call(text: str, found: list[Word], place: int, word: Word, own: Collection[str]) -> None:
     if place and found[place - 1].text == ".":
-        raise BadInput(f"{shown(text)}: {word.text[:60]!r} is called on something.", hint="Call functions by one name.")
+        raise BadInput(f"{quote(text)}: {word.text[:60]!r} is called on something.", hint="Call functions by one name.")
     if not word.text.isascii() or word.lower not in FUNCTIONS | {name.lower() for name in own}:
-        refuse_function(shown(text), word.text, own)
-    arguments = split(found[place + 2 : closing(found, place + 1)])
+        refuse_function(quote(text), word.text, own)
+    arguments = split_arguments(found[place + 2 : closing_bracket(found, place + 1)])
     position, most = _BOUNDED.get(word.lower, (0, 0))
     if most and len(arguments) > position and not _is_number_to(arguments[position], most):
         raise BadInput(
-            f"{shown(text)}: argument {position + 1} of {word.lower} must be a number up to {most:,} in the text.",
+            f"{quote(text)}: argument {position + 1} of {word.lower} must be a literal number of at most {most:,}.",
             hint="Write it as a number.",
         )
     if word.lower == "replace" and len(arguments) > 2 and [part.kind for part in arguments[2]] != [TEXT]:
-        raise BadInput(f"{shown(text)}: argument 3 of replace must be a text in quotes.", hint="Write it in quotes.")
+        raise BadInput(f"{quote(text)}: argument 3 of replace must be a quoted text.", hint="Write it in quotes.")
 
 
 def refuse_function(where: str, name: str, own: Collection[str] = ()) -> NoReturn:
-    """Say that a function is not on the list, and which may have been meant."""
-    guess = near(name, {*FUNCTIONS, *own})
+    """Raise an error for a function that is not on the list, with a suggestion."""
+    guess = suggest(name, {*FUNCTIONS, *own})
     if name.lower() in AGGREGATES:
-        guess = "An aggregate box is where tuples are counted or summed. "
+        guess = "Use an aggregate box to count or sum tuples. "
     raise BadInput(
         f"{where}: the function {name[:60]!r} may not be used.",
-        hint=f"{guess}docs/reference/expressions.md lists the functions; one of your own is registered by the file "
-        "that --functions names.",
+        hint=f"{guess}docs/reference/expressions.md lists the allowed functions; register your own in the "
+        "file given by --functions.",
     )
 
 
@@ -244,34 +244,32 @@ def _check_neighbour(text: str, found: list[Word], place: int, word: Word) -> No
     begins = word.kind in _OPERANDS and word.lower not in KEYWORDS - _BEGINNINGS
     is_argued = word.text == "(" and (_is_call(found, place - 1) or _is_type(found, place - 1))
     if is_value and (begins or word.text == "(") and not is_argued:
-        raise BadInput(f"{shown(text)}: no operator before {word.text[:40]!r}.", hint="Put one there, or leave it out.")
+        raise BadInput(f"{quote(text)}: no operator before {word.text[:40]!r}.", hint="Put one there, or leave it out.")
     if before.lower == "as" and word.lower not in TYPES:
-        raise BadInput(
-            f"{shown(text)}: {word.text[:40]!r} is no type to cast to.", hint=f"There is: {', '.join(sorted(TYPES))}."
-        )
+        raise BadInput(f"{quote(text)}: cannot cast to {word.text[:40]!r}.", hint=f"Types: {', '.join(sorted(TYPES))}.")
 
 
 def _check_pattern(text: str, after: list[Word]) -> None:
-    """LIKE becomes a regular expression in Spark: its pattern is a constant, and with few wildcards never slow."""
-    plain = bool(after) and after[0].kind == TEXT and after[0].text.count("%") <= _MOST_WILDCARDS
+    """Spark turns LIKE into a regular expression: a constant pattern with few wildcards is never slow."""
+    plain = bool(after) and after[0].kind == TEXT and after[0].text.count("%") <= _MAX_WILDCARDS
     if plain and (len(after) < 2 or after[1].text in (")", ",") or after[1].lower in _AFTER_PATTERN):
         return
     raise BadInput(
-        f"{shown(text)}: a pattern of LIKE must be a text in quotes with at most {_MOST_WILDCARDS} %.",
+        f"{quote(text)}: the pattern of LIKE must be a quoted text with at most {_MAX_WILDCARDS} %.",
         hint="Use two conditions, or contains, startswith, endswith.",
     )
 
 
 def _check_columns(text: str, found: list[Word], tree: exp.Expr) -> None:
-    """Both readers must agree on which words are columns; others, as current_user, would be functions to Spark."""
+    """Both parsers must agree on which words are columns; Spark takes others, such as current_user, for functions."""
     columns = [part.name for column in tree.find_all(exp.Column) for part in column.parts]
     ours = [word for place, word in enumerate(found) if _is_column(found, place)]
     names = [word.text.strip("`") for word in ours]
     if any(len(column.parts) > 2 for column in tree.find_all(exp.Column)) or sorted(columns) != sorted(names):
         odd = sorted({*columns} ^ {*names})
         raise BadInput(
-            f"{shown(text)}: {(odd or names or [text])[0][:60]!r} cannot be a column here.",
-            hint="Columns are plain names; of the two sides of a join, left.name and right.name.",
+            f"{quote(text)}: {(odd or names or [text])[0][:60]!r} cannot be a column here.",
+            hint="Columns are plain names or, in a join, left.name and right.name.",
         )
 
 

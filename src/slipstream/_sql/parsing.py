@@ -1,9 +1,8 @@
-"""SQL that people write: its words, and how much of it is read.
+"""The words of user-written SQL, and limits on its size.
 
-An expression is read by sqlglot here and by Spark where it runs, and two readers of one text can disagree: on comments,
-escapes, prefixes of strings, letters that are others in upper case. So an expression is first cut into words here, and
-only what every reader cuts alike is let through. What Spark is given is then made of known words, whatever it takes
-them to mean together.
+An expression is parsed by sqlglot here and by Spark where it runs, and the two can disagree: on comments, escapes,
+string prefixes, or letters that change with their case. So an expression is first split into words here, and only what
+every parser splits alike is accepted. Spark then gets nothing but known words.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from sqlglot.errors import SqlglotError
 
 from slipstream._errors import MALFORMED, BadInput
 
-#: what sqlglot raises for a text that is no SQL: mostly errors of its own, but its parser can also stumble over what it
-#: has read so far, as in ``map(a``
+#: exceptions sqlglot raises for invalid SQL: mostly its own, but some inputs, such as ``map(a``, make its parser fail
 UNREADABLE = (SqlglotError, *MALFORMED)
 
-#: bounds of one expression or query: reading it takes milliseconds, and neither parser runs out of stack
-MOST_CHARACTERS, MOST_WORDS, MOST_NESTED = 10_000, 1_000, 25
-#: levels of the tree of an expression
-MOST_DEEP = 100
+#: limits of one expression or query: parsing it takes milliseconds, and neither parser runs out of stack
+MAX_CHARACTERS, MAX_WORDS, MAX_NESTING = 10_000, 1_000, 25
+#: levels of an expression's syntax tree
+MAX_DEPTH = 100
 
 NAME, QUOTED, NUMBER, TEXT, MARK = "name", "quoted name", "number", "text", "mark"
 _WORD = re.compile(
@@ -47,7 +45,7 @@ _OPENING, _CLOSING, _PREFIXES = {"(", "[", "case"}, {")", "]", "end"}, {"-", "+"
 
 @dataclass(frozen=True)
 class Word:
-    """One word of an expression and where it stands; ``end`` is the place after it."""
+    """One word of an expression and its position; ``end`` is the position after it."""
 
     kind: str
     text: str
@@ -56,22 +54,22 @@ class Word:
 
     @property
     def lower(self) -> str:
-        """A name as SQL compares it; nothing for other words."""
+        """A name as SQL compares it; empty for other words."""
         return self.text.lower() if self.kind == NAME else ""
 
 
-def words(text: str) -> list[Word]:
-    """The words of an expression, or why it is not one that all readers of SQL read alike.
+def split_words(text: str) -> list[Word]:
+    """Split an expression into words; refuse what SQL parsers may read differently.
 
-    >>> [word.text for word in words("speed >= 3.5 and plate = 'it''s'")]
+    >>> [word.text for word in split_words("speed >= 3.5 and plate = 'it''s'")]
     ['speed', '>=', '3.5', 'and', 'plate', '=', "'it''s'"]
-    >>> words("speed /* really */ > 3")
+    >>> split_words("speed /* really */ > 3")
     Traceback (most recent call last):
         ...
     slipstream._errors.BadInput: 'speed /* really */ > 3': a comment at character 7.
-    Leave it out; a box has a note for remarks.
+    Remove it; a box has a note for comments.
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         _refuse_size(f"{text[:60]!r}...: {len(text):,} characters")
     found: list[Word] = []
     place = 0
@@ -89,37 +87,37 @@ def words(text: str) -> list[Word]:
 
 
 def check_size(text: str, found: Sequence[str]) -> None:
-    """Refuse a text of too many words or nested too deeply, and brackets without a pair."""
-    if len(text.strip()) > MOST_CHARACTERS:
+    """Refuse a text with too many words, nested too deeply, or with unbalanced brackets."""
+    if len(text.strip()) > MAX_CHARACTERS:
         _refuse_size(f"{text.strip()[:60]!r}...: {len(text.strip()):,} characters")
-    if len(found) > MOST_WORDS:
+    if len(found) > MAX_WORDS:
         _refuse_size(f"{text.strip()[:60]!r}...: {len(found):,} words")
     depth = run = 0
     for word in map(str.lower, found):
         run = run + 1 if word in _PREFIXES else 0
         depth += (word in _OPENING) - (word in _CLOSING)
-        if depth + run > MOST_NESTED:
-            _refuse_size(f"{text.strip()[:60]!r}...: nested more than {MOST_NESTED} deep")
+        if depth + run > MAX_NESTING:
+            _refuse_size(f"{text.strip()[:60]!r}...: nested more than {MAX_NESTING} deep")
         if depth < 0:
             break
     if depth:
-        raise BadInput(f"{shown(text)}: a bracket or CASE without its pair.", hint="Close what is opened, and no more.")
+        raise BadInput(f"{quote(text)}: unbalanced brackets or CASE.", hint="Close every bracket and CASE once.")
 
 
 def check_depth(text: str, tree: exp.Expr) -> None:
-    """A chain of operators is a deep tree, and whoever runs it goes through it by recursion."""
+    """Refuse a chain of too many operators: it is a deep tree, and engines walk it recursively."""
     level, depth = [tree], 0
     while level:
         level, depth = [child for node in level for child in node.iter_expressions()], depth + 1
-    if depth > MOST_DEEP:
+    if depth > MAX_DEPTH:
         raise BadInput(
-            f"{shown(text)}: a chain of more than {MOST_DEEP} operators.",
-            hint="Use IN (...), greatest or concat, or share the work among several.",
+            f"{quote(text)}: a chain of more than {MAX_DEPTH} operators.",
+            hint="Use IN (...), greatest or concat, or split it over several boxes.",
         )
 
 
-def split(found: Sequence[Word]) -> list[list[Word]]:
-    """The words between the commas that no bracket encloses."""
+def split_arguments(found: Sequence[Word]) -> list[list[Word]]:
+    """Split words at the commas outside brackets."""
     parts: list[list[Word]] = [[]]
     depth = 0
     for word in found:
@@ -131,8 +129,8 @@ def split(found: Sequence[Word]) -> list[list[Word]]:
     return parts if found else []
 
 
-def closing(found: Sequence[Word], opening: int) -> int:
-    """The place of the bracket that closes the one at a place."""
+def closing_bracket(found: Sequence[Word], opening: int) -> int:
+    """The position of the bracket that closes the one at ``opening``."""
     depth = 0
     for place in range(opening, len(found)):
         depth += (found[place].text == "(") - (found[place].text == ")")
@@ -141,15 +139,15 @@ def closing(found: Sequence[Word], opening: int) -> int:
     return -1
 
 
-def shown(text: str) -> str:
-    """An expression in a message: its beginning, if it is long."""
+def quote(text: str) -> str:
+    """Quote an expression for a message, shortened if it is long."""
     return repr(text if len(text) <= 200 else f"{text[:200]}...")
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """A guess at what was meant, for a hint.
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Suggest the closest known name, for a hint.
 
-    >>> near("cosh_", ["cosh", "sin"])
+    >>> suggest("cosh_", ["cosh", "sin"])
     "Did you mean 'cosh'? "
     """
     import difflib
@@ -159,27 +157,27 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def _check_word(text: str, found: list[Word]) -> None:
-    """Refuse what one reader might take for another word, or as one with its neighbour: r'..', 1a, ->, |>."""
+    """Refuse what a parser might read as another word, or join with its neighbour: r'..', 1a, ->, |>."""
     word = found[-1]
-    if len(found) > 1 and found[-2].end == word.start and _is_joined(found[-2], word):
-        raise BadInput(f"{shown(text)}: no space before {word.text[:40]}.", hint="Put a space or an operator there.")
+    if len(found) > 1 and found[-2].end == word.start and _may_merge(found[-2], word):
+        raise BadInput(f"{quote(text)}: no space before {word.text[:40]}.", hint="Put a space or an operator there.")
     if "${" in word.text:
-        # Spark puts settings and the environment there before it reads the text
-        raise BadInput(f"{shown(text)}: ${{ in {word.text[:40]}.", hint="Write '$' || '{...' for these characters.")
+        # Spark substitutes settings and environment variables before it parses the text
+        raise BadInput(f"{quote(text)}: ${{ in {word.text[:40]}.", hint="Write '$' || '{...' for these characters.")
     odd = [letter for letter in word.text if _is_odd(letter, word.kind)]
     if odd:
         what = unicodedata.name(odd[0], f"the character U+{ord(odd[0]):04X}")
-        raise BadInput(f"{shown(text)}: {what} in {word.text[:40]!r}.", hint="Use plain letters there.")
+        raise BadInput(f"{quote(text)}: {what} in {word.text[:40]!r}.", hint="Use plain letters there.")
 
 
-def _is_joined(before: Word, word: Word) -> bool:
+def _may_merge(before: Word, word: Word) -> bool:
     if MARK in (before.kind, word.kind):
         return word.text[0] in _OPERATORS - _SIGNS and before.text[-1] in _OPERATORS
     return True
 
 
 def _is_odd(letter: str, kind: str) -> bool:
-    """Whether a letter is a control character, or one that is plain in the other case, as a dotless i is."""
+    """Whether a letter is a control character, or becomes ASCII in the other case, as a dotless i does."""
     if letter.isascii():
         return not letter.isprintable()
     if kind == TEXT:
@@ -190,25 +188,25 @@ def _is_odd(letter: str, kind: str) -> bool:
 def _refuse_size(what: str) -> None:
     raise BadInput(
         f"{what}.",
-        hint=f"At most {MOST_CHARACTERS:,} characters, {MOST_WORDS:,} words and {MOST_NESTED} levels are read: "
-        "share the work among several.",
+        hint=f"The limit is {MAX_CHARACTERS:,} characters, {MAX_WORDS:,} words and {MAX_NESTING} levels: "
+        "split it into several.",
     )
 
 
 def _refuse_place(text: str, place: int) -> None:
     if text.startswith(("--", "/*"), place):
         raise BadInput(
-            f"{shown(text)}: a comment at character {place + 1}.",
-            hint="Leave it out; a box has a note for remarks.",
+            f"{quote(text)}: a comment at character {place + 1}.",
+            hint="Remove it; a box has a note for comments.",
         )
     hints = {
         "\\": "Write chr(92) for a backslash.",
-        "'": "A text ends with the quote it began with, and has no backslash in it.",
-        '"': "A text ends with the quote it began with, and has no backslash in it.",
-        "`": "A quoted name ends with `, and has neither ` nor a backslash in it.",
+        "'": "A text ends with the quote it begins with and contains no backslash.",
+        '"': "A text ends with the quote it begins with and contains no backslash.",
+        "`": "A quoted name ends with ` and contains neither ` nor a backslash.",
         ";": "A box takes one expression.",
     }
     if text[place] in ".0123456789":
-        hints[text[place]] = "A number has at most 40 digits, and an exponent of three; names begin with a letter."
-    hint = hints.get(text[place], "Expressions are made of names, numbers, texts, operators and brackets.")
-    raise BadInput(f"{shown(text)}: unexpected {text[place]!r} at character {place + 1}.", hint=hint)
+        hints[text[place]] = "A number has at most 40 digits and 3 in its exponent; names begin with a letter."
+    hint = hints.get(text[place], "Expressions consist of names, numbers, texts, operators and brackets.")
+    raise BadInput(f"{quote(text)}: unexpected {text[place]!r} at character {place + 1}.", hint=hint)

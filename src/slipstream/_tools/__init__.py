@@ -1,1 +1,1 @@
-"""Small tools that any package may use: child processes, logs, progress, files that appear whole."""
+"""Small tools that any package may use: child processes, logs, progress, atomic writes."""

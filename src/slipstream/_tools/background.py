@@ -1,4 +1,4 @@
-"""Work beside work: something that goes on in a thread while a block runs, and ends with it."""
+"""Background threads that run while a block does and end with it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: ends the work when it is set; ``wait(seconds)`` is how to pause
+#: set when the work must end; use ``wait(seconds)`` to pause
 Ended = threading.Event
 
 
 @contextmanager
-def beside(work: Callable[[Ended], None]) -> Iterator[None]:
-    """While the block runs, so does ``work``; it is told when the block has ended, and waited for.
+def background_task(work: Callable[[Ended], None]) -> Iterator[None]:
+    """Run ``work`` in a thread while the block runs, then signal it to end and wait for it.
 
     >>> done = []
-    >>> with beside(lambda ended: done.append(ended.wait(60))):
+    >>> with background_task(lambda ended: done.append(ended.wait(60))):
     ...     pass
     >>> done
     [True]
@@ -27,5 +27,5 @@ def beside(work: Callable[[Ended], None]) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        if worker.is_alive():  # not if its very start was interrupted
+        if worker.is_alive():  # an interrupt may have come before the thread started
             worker.join()

@@ -1,10 +1,10 @@
-"""Processes that do not outlive the one that started them, however it ended.
+"""Child processes that never outlive the process that started them, however it ends.
 
 Every process that starts others has one guard: a small process that waits for the lock of its owner's temporary folder
-(``temporary``), which the kernel frees when the owner ends, even by SIGKILL. Then it asks what the owner started to
-stop, kills what is left after a few seconds, and removes the owner's temporary folders. It knows whom to end by an
-environment variable that all descendants inherit, also those that have left their process group, as Spark's Python
-workers do, and those whose parents are gone already.
+(``temporary``). The kernel releases that lock when the owner ends, even by SIGKILL. The guard then sends SIGTERM to the
+owner's children, kills whatever is left after a few seconds, and removes the owner's temporary folders. It finds these
+processes by an environment variable that all descendants inherit, including those that have left their process group,
+as Spark's Python workers do, and those whose parents are already gone.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import psutil
 
 from slipstream._tools import temporary
 
-#: the names of the temporary folders of those who started a process: its ancestors, the nearest last
+#: names the temporary folders of a process's ancestors, the nearest last
 VARIABLE = "SLIPSTREAM_STARTED_BY"
-#: seconds for an orderly end once the owner is gone; everything must be gone after ten
+#: seconds for an orderly exit once the owner is gone; everything must be gone after ten
 GRACE_S = 5.0
-#: seconds for an orderly end while the owner waits: a batch may be under way
+#: seconds for an orderly exit while the owner waits: a batch may be in progress
 PATIENCE_S = 20.0
-#: how long a guard tries: nothing can kill a process that waits for a broken disk
+#: how long a guard keeps trying: a process blocked on a broken disk cannot be killed
 _GIVE_UP_S = 60.0
 _LOOK_S = 0.1
 
@@ -39,7 +39,7 @@ _guarding = threading.Lock()
 
 
 class Child:
-    """A command that was started; it leads a session of its own."""
+    """A running command, in a session of its own."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -47,26 +47,26 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._process.pid
 
     @property
     def code(self) -> int | None:
-        """How it ended, if it did."""
+        """Its exit code, or None while it runs."""
         return self._process.poll()
 
     def wait(self) -> int:
-        """Wait for its end; returns how it ended."""
+        """Wait for it to end and return its exit code."""
         return self._process.wait()
 
     def request_stop(self) -> None:
-        """Ask it to stop, once; returns at once."""
+        """Send SIGTERM, once, without waiting."""
         if not self.is_stopping and self.code is None:
             self._process.terminate()
         self.is_stopping = True
 
     def stop(self, patience: float = PATIENCE_S) -> None:
-        """Ask it to stop and wait; if it does not, or nobody wants to wait, kill it and all it started."""
+        """Send SIGTERM and wait; kill it and its descendants if it does not end in time or the wait is interrupted."""
         try:
             self.request_stop()
             with suppress(subprocess.TimeoutExpired):
@@ -76,7 +76,7 @@ class Child:
                 self.kill()
 
     def kill(self) -> None:
-        """Kill it and all it started, and remove what they had no time to remove."""
+        """Kill it and its descendants, and remove the temporary files they left."""
         family = self.family()
         for relative in family:
             send(relative, signal.SIGKILL)
@@ -85,7 +85,7 @@ class Child:
         temporary.sweep_all()
 
     def family(self) -> list[psutil.Process]:
-        """The process and all it started, the oldest first; nothing once it has ended."""
+        """The process and its descendants, the oldest first; empty once it has ended."""
         if self.code is not None:
             return []
         try:
@@ -102,11 +102,11 @@ def start(
     stderr: int | IO[bytes] | None = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
 ) -> Child:
-    """Start a command that ends with this process. No shell sees its arguments."""
+    """Start a command that ends with this process. Its arguments do not pass through a shell."""
     return Child(
         subprocess.Popen(
             command,
-            env={**os.environ, **(environment or {}), VARIABLE: _guarded()},
+            env={**os.environ, **(environment or {}), VARIABLE: _ensure_guard()},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -117,7 +117,7 @@ def start(
 
 @contextmanager
 def running(command: Sequence[str], **how: Any) -> Iterator[Child]:
-    """A command that runs while the block does, if it does not end before; see :func:`start`."""
+    """Run a command while the block runs; see :func:`start`."""
     child = start(command, **how)
     try:
         yield child
@@ -127,9 +127,9 @@ def running(command: Sequence[str], **how: Any) -> Iterator[Child]:
 
 @contextmanager
 def adopting() -> Iterator[None]:
-    """Let what others start in this block, as PySpark starts its JVM, end with this process too."""
+    """Make processes that other libraries start in this block, such as PySpark's JVM, end with this process too."""
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = _guarded()
+    os.environ[VARIABLE] = _ensure_guard()
     try:
         yield
     finally:
@@ -140,13 +140,13 @@ def adopting() -> Iterator[None]:
 
 
 def send(process: psutil.Process, number: int) -> None:
-    """Send a signal to a process that may be gone already."""
+    """Send a signal to a process that may already be gone."""
     with suppress(psutil.Error):
         process.send_signal(number)
 
 
-def _guarded() -> str:
-    """What children of this process carry; it has a guard from now on."""
+def _ensure_guard() -> str:
+    """Start the guard of this process if it has none; returns the value of ``VARIABLE`` for its children."""
     owner = temporary.folder()
     with _guarding:
         if owner not in _guards:
@@ -170,7 +170,7 @@ def _start_guard(owner: Path) -> subprocess.Popen[bytes]:
 
 
 def started_by(owner: str) -> list[tuple[psutil.Process, bool]]:
-    """The processes that ``owner`` and its descendants started, each with whether it was the owner itself."""
+    """The processes that ``owner`` and its descendants started; for each, whether the owner itself started it."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -181,7 +181,7 @@ def started_by(owner: str) -> list[tuple[psutil.Process, bool]]:
 
 
 def end_all(owner: str, grace: float = GRACE_S) -> None:
-    """End all that a process started which is gone: ask its children to stop, and kill what is left after a while."""
+    """End everything that a dead process had started: SIGTERM to its children first, SIGKILL after ``grace``."""
     asked: set[psutil.Process] = set()
     began = time.monotonic()
     while (found := started_by(owner)) and time.monotonic() - began < _GIVE_UP_S:
@@ -195,7 +195,7 @@ def end_all(owner: str, grace: float = GRACE_S) -> None:
 
 
 def guard(owner: Path, *more: Path) -> None:
-    """Wait until the owner of a folder is gone, end what it started, and remove its folders, there and in ``more``."""
+    """Wait until the owner of a folder is gone, end its processes, and remove its folders, there and in ``more``."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with temporary.locked(owner, wait=True):

@@ -1,10 +1,9 @@
-"""Named places at which a process can be stopped and killed, or a disk made to fail: before a write, after it, before a
-commit, after it.
+"""Named points at which tests kill a process or make a disk fail: before and after each write and each commit.
 
 Random kills find little; a kill at the worst moment finds the bug at once. With ``SLIPSTREAM_FAILPOINT=name:file`` set,
-the first process to come to ``name`` while the folder of ``file`` is there makes ``file`` and waits there to be killed;
-whoever makes the folder chooses the moment. With ``name:file:ENOSPC`` it goes on with that error instead. Otherwise
-nothing happens.
+the first process to reach ``name`` while the folder of ``file`` exists creates ``file`` and waits there to be killed;
+a test chooses the moment by creating the folder. With ``name:file:ENOSPC`` that error is raised instead. Otherwise a
+failpoint does nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 
 VARIABLE = "SLIPSTREAM_FAILPOINT"
 
-#: where any job writes and commits its outputs, in the order in which a batch gets there
+#: where any job writes and commits its outputs, in the order in which a batch reaches them
 OUTPUT_POINTS = (
     "outputs.before-write",
     "outputs.after-write",
@@ -26,10 +25,10 @@ OUTPUT_POINTS = (
     "outputs.after-journal",
 )
 
-#: where tables are compacted, beside the batches
+#: where tables are compacted, in the background
 COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compaction.after-removal")
 
-#: where answers go on to a topic
+#: where results are sent to a topic
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")
 
 
@@ -50,7 +49,7 @@ JOB_POINTS = {
 
 
 def failpoint(name: str) -> None:
-    """Stop or fail here if that was asked for, once."""
+    """Wait or fail here, once, if ``SLIPSTREAM_FAILPOINT`` names this point."""
     asked = os.environ.get(VARIABLE)
     if asked is None or not asked.startswith(f"{name}:"):
         return

@@ -1,7 +1,7 @@
-"""Logs: files of JSON, a line an event, that only grow.
+"""Append-only logs: one JSON object per line.
 
-A crash, or a full disk, can leave the last line cut short. Such a line was never written: readers pass over it, and
-whoever adds the next one takes it away first, or both would be lost.
+A crash or a full disk can leave the last line truncated. Readers ignore such a line, and the next append removes it
+first; otherwise both lines would be lost.
 """
 
 from __future__ import annotations
@@ -12,51 +12,51 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 
-def as_line(values: Mapping[str, Any]) -> bytes:
-    """One line of a log."""
+def encode_line(values: Mapping[str, Any]) -> bytes:
+    """Encode one line of a log."""
     return json.dumps(values).encode() + b"\n"
 
 
-def add_lines(log: Path, lines: Iterable[Mapping[str, Any]], *, durable: bool = False) -> None:
-    """Add lines at the end; ``durable``: they are on the disk when this returns."""
-    length = whole_length(log)
+def append_lines(log: Path, lines: Iterable[Mapping[str, Any]], *, durable: bool = False) -> None:
+    """Append lines; with ``durable`` they are on disk when this returns."""
+    length = complete_length(log)
     with log.open("ab") as file:
         file.truncate(length)
-        file.write(b"".join(map(as_line, lines)))
+        file.write(b"".join(map(encode_line, lines)))
         if durable:
             file.flush()
             os.fsync(file.fileno())
 
 
-def whole_lines(log: Path) -> list[dict[str, Any]]:
-    """All lines of a log; none where there is no log."""
+def read_lines(log: Path) -> list[dict[str, Any]]:
+    """Read all complete lines of a log; none if it does not exist."""
     whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
-    return [json_of(line) for line in whole.splitlines()]
+    return [parse_json(line) for line in whole.splitlines()]
 
 
 class Follower:
-    """A log that is read as it grows: all of it, or what is added from now on."""
+    """Reads a log as it grows, from its beginning or from now on."""
 
     def __init__(self, log: Path, *, from_now_on: bool = False) -> None:
         self._log = log
-        self._read = whole_length(log) if from_now_on else 0
+        self._read = complete_length(log) if from_now_on else 0
 
-    def fresh(self) -> list[dict[str, Any]]:
-        """Return the lines that were added since the last call; an unfinished last line waits."""
+    def read_new(self) -> list[dict[str, Any]]:
+        """Return the lines added since the last call; an unfinished last line is left for the next one."""
         if not self._log.exists():
             return []
         with self._log.open("rb") as file:
             file.seek(self._read)
             whole, end, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(end)
-        return [json_of(line) for line in whole.splitlines()]
+        return [parse_json(line) for line in whole.splitlines()]
 
 
-def last_line(log: Path) -> dict[str, Any] | None:
-    """The last line of a log, without reading the rest: logs grow for as long as a stream runs."""
+def read_last_line(log: Path) -> dict[str, Any] | None:
+    """Read the last line of a log without reading the rest: logs grow for as long as a stream runs."""
     if not log.exists():
         return None
     with log.open("rb") as lines:
@@ -66,13 +66,13 @@ def last_line(log: Path) -> dict[str, Any] | None:
             whole = lines.read(min(reach, size)).rpartition(b"\n")[0]
             if b"\n" in whole or reach >= size:
                 last = whole.rpartition(b"\n")[2]
-                found: dict[str, Any] | None = json_of(last) if last else None
+                found: dict[str, Any] | None = parse_json(last) if last else None
                 return found
             reach *= 4
 
 
-def whole_length(log: Path) -> int:
-    """The bytes of a log up to its last line end."""
+def complete_length(log: Path) -> int:
+    """The length in bytes of a log's complete lines."""
     if not log.exists():
         return 0
     with log.open("rb") as lines:

@@ -1,4 +1,4 @@
-"""How compiled kernels are made: Numba, cached on disk, with their Python types kept.
+"""Compiled kernels: Numba, cached on disk, with their Python types preserved.
 
 A kernel is a small pure function on arrays. ``compiled`` keeps the annotated signature visible to the type
 checker and to readers, and keeps the plain Python function as ``.py_func`` so that tests can run it uncompiled.
@@ -26,16 +26,16 @@ Bools = npt.NDArray[np.bool_]
 
 
 class _Compilation(event.Listener):
-    """Says that kernels are being compiled; Numba is silent for the seconds to minutes that this takes."""
+    """Reports that kernels are being compiled; Numba is silent for the seconds to minutes this takes."""
 
     def on_start(self, event: event.Event) -> None:  # noqa: ARG002
         say_once(COMPILING)
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing to say: the work that waited for the kernels goes on."""
+        """Nothing to report: the work that waited for the kernels continues."""
 
 
-# Numba has this event only for kernels that it does not find compiled on the disk
+# Numba emits this event only for kernels that it does not find in its cache
 event.register("numba:compile", _Compilation())  # type: ignore[no-untyped-call]
 
 
@@ -67,5 +67,5 @@ def scramble(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def uniform(keys: npt.NDArray[np.uint64]) -> Floats:
-    """Numbers in [0, 1) that depend on ``keys`` alone."""
+    """Numbers in [0, 1) that depend only on ``keys``."""
     return (scramble(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53

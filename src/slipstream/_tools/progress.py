@@ -1,4 +1,4 @@
-"""Progress on long work: one line when something slow begins, a bar on a terminal, nothing else in a pipe or a log."""
+"""Progress of long work: one line when something slow begins, and a bar on a terminal, but not in a pipe or a log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from slipstream._tools.background import Ended, beside
+from slipstream._tools.background import Ended, background_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ console = Console(stderr=True)
 #: what is said is also logged, for those who keep a log
 LOGGER = "slipstream"
 
-#: said where the machine code of kernels is not on the disk yet: after an installation
+#: printed while kernels are not yet in Numba's cache, that is, after an installation
 COMPILING = "Compiling kernels (first time only) ..."
 
 Advance = Callable[[int], None]
@@ -76,7 +76,7 @@ def silent() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal something; never mixed into a command's result."""
+    """Print a message to the terminal; it never mixes with a command's result."""
     if _is_silent.get():
         return
     console.print(text, highlight=False, soft_wrap=True)
@@ -88,7 +88,7 @@ _begun: set[str] = set()
 
 
 def say_once(text: str) -> None:
-    """Say that something slow begins which happens once in a process, however many parts of it begin."""
+    """Print a message about slow work at most once per process."""
     if text not in _begun:
         _begun.add(text)
         say(text)
@@ -96,16 +96,16 @@ def say_once(text: str) -> None:
 
 @contextmanager
 def task_bar(spark: SparkSession, what: str) -> Iterator[None]:
-    """Show how many of Spark's tasks are done while the block runs; silent where :func:`bar` is."""
+    """Show how many Spark tasks have completed while the block runs; silent where :func:`bar` is."""
     if not console.is_terminal:
         yield
         return
-    with beside(lambda ended: _watch(spark, what, ended)):
+    with background_task(lambda ended: _watch(spark, what, ended)):
         yield
 
 
 def _watch(spark: SparkSession, what: str, ended: Ended) -> None:
-    """Follow the stages that are running, one bar for the tasks of all that were seen."""
+    """Follow the running stages with one bar for the tasks of all stages seen so far."""
     tracker = spark.sparkContext.statusTracker()
     seen: dict[int, tuple[int, int]] = {}
     with _progress() as progress:

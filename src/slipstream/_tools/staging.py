@@ -1,7 +1,7 @@
-"""Folders and files that appear whole or not at all.
+"""Atomic writes: folders and files that appear complete or not at all.
 
-Everything that writes a folder under a name a user gave writes it beside that name first and renames it at the
-end, so that nothing half-written ever looks whole, whatever interrupts the work.
+A folder that a user named is first written under a temporary name next to it and renamed at the end, so that nothing
+half-written ever looks complete, whatever interrupts the work.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import BinaryIO
 
 from slipstream._errors import BadArgument, Unavailable
 
-#: what to do when a folder is there already
+#: the hint when a folder already exists
 ANOTHER_NAME = "Give another name, or remove it."
 
 
 def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> None:
-    """Refuse a folder that is there already and not empty, or that cannot be made; makes nothing."""
+    """Refuse a folder that exists and is not empty, or that cannot be created; creates nothing."""
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint, code="exists")
     except OSError as error:
-        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a folder that can be written.") from error
+        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a writable folder.") from error
     check_makeable(out, label=label)
 
 
 def check_makeable(out: Path, *, label: str = "--out ") -> None:
-    """Refuse a file or folder that cannot be made where it is to be: something is in the way, or may not be written."""
+    """Refuse a file or folder that cannot be created: its parent is not a folder, or not writable."""
     above = next(folder for folder in out.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        cause = "may not be written" if above.is_dir() else "is not a folder"
-        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Give a place that can be written.")
+        cause = "is not writable" if above.is_dir() else "is not a folder"
+        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Choose a writable location.")
 
 
 @contextmanager
-def staged(
+def staged_folder(
     out: Path,
     *,
     needs_bytes: int = 0,
@@ -47,20 +47,19 @@ def staged(
     label: str = "--out ",
     hint: str = ANOTHER_NAME,
 ) -> Iterator[Path]:
-    """A folder to write in that becomes ``out`` when the block ends well, and vanishes when it does not.
+    """Yield a folder to write in that becomes ``out`` when the block succeeds and is removed when it fails.
 
-    ``label`` stands before the name in messages; ``hint`` tells what to do when ``out`` is there already and may
-    not be replaced.
+    ``label`` precedes the name in messages; ``hint`` is given when ``out`` exists and may not be replaced.
     """
     if not replace:
         check_new(out, label=label, hint=hint)
-    stage = beside(out, "partial")
+    stage = temporary_sibling(out, "partial")
     try:
         stage.parent.mkdir(parents=True, exist_ok=True)
         _check_space(out, needs_bytes, label)
         stage.mkdir()
     except OSError as error:
-        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a folder that can be written.") from error
+        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a writable folder.") from error
     try:
         yield stage
         _put_in_place(stage, out)
@@ -70,8 +69,8 @@ def staged(
         shutil.rmtree(stage, ignore_errors=True)
 
 
-def beside(out: Path, state: str) -> Path:
-    """A name nobody uses on the same disk; the dot keeps it out of listings."""
+def temporary_sibling(out: Path, state: str) -> Path:
+    """An unused name on the same disk; the dot hides it from listings."""
     return out.absolute().parent / f".{out.name}.{uuid.uuid4().hex[:8]}.{state}"
 
 
@@ -85,19 +84,19 @@ def _check_space(out: Path, needs_bytes: int, label: str) -> None:
 
 
 def _put_in_place(stage: Path, out: Path) -> None:
-    """Rename ``stage`` to ``out``; what stood there goes away only once the new one can take its place."""
+    """Rename ``stage`` to ``out``; an existing folder is removed only after the new one is in place."""
     if not out.exists():
         stage.rename(out)
         return
-    former = beside(out, "former")
+    former = temporary_sibling(out, "former")
     out.rename(former)
     stage.rename(out)
     shutil.rmtree(former, ignore_errors=True)
 
 
 @contextmanager
-def appearing(place: Path) -> Iterator[BinaryIO]:
-    """A file that appears whole under its name when the block ends well, in place of what was there."""
+def atomic_write(place: Path) -> Iterator[BinaryIO]:
+    """Yield a file that replaces ``place``, complete, when the block succeeds."""
     aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
     try:
         with aside.open("wb") as file:

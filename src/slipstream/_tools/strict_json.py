@@ -1,7 +1,7 @@
-"""JSON that rests in files, brought to dataclasses: whatever is wrong with it is a ``ValueError`` that names the field.
+"""JSON files decoded to dataclasses with type checks: every mistake is a ``ValueError`` that names the field.
 
-A file that was damaged, or changed by hand, is often still JSON, and a dataclass takes values of any type. A number
-that is text, or a list where a number belongs, would be found much later, in the middle of the work, or never.
+A file that was damaged or edited by hand is often still valid JSON, and a dataclass accepts values of any type. Text or
+a list in place of a number would surface much later, in the middle of the work, or never.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 
-def json_of(text: str | bytes) -> Any:
-    """What a text of JSON says.
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON.
 
-    >>> json_of("[" * 100_000)
+    >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
         ...
     ValueError: nested too deeply
@@ -30,13 +30,13 @@ def json_of(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def fitted(kind: type[T], body: Any) -> T:
-    """An instance of a dataclass from a mapping, if every value is of its field's type.
+def decode_as(kind: type[T], body: Any) -> T:
+    """Build a dataclass from a mapping; every value must be of its field's type.
 
     >>> from slipstream._feeds.clock import Clock
-    >>> fitted(Clock, {"speed": 1, "origin_ms": 5})
+    >>> decode_as(Clock, {"speed": 1, "origin_ms": 5})
     Clock(speed=1, origin_ms=5, since=0)
-    >>> fitted(Clock, {"speed": 1, "origin_ms": "5"})
+    >>> decode_as(Clock, {"speed": 1, "origin_ms": "5"})
     Traceback (most recent call last):
         ...
     ValueError: origin_ms is '5'
@@ -48,7 +48,7 @@ def fitted(kind: type[T], body: Any) -> T:
     for name in (*body, *needed):
         if name not in hints or name not in body:
             raise ValueError(f"the field {name} is {'unknown' if name in body else 'missing'}")
-    return kind(**{name: _value(hints[name], value, name) for name, value in body.items()})
+    return kind(**{name: _decode_value(hints[name], value, name) for name, value in body.items()})
 
 
 def _is_needed(field: dataclasses.Field[Any]) -> bool:
@@ -60,20 +60,24 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _value(hint: Any, value: Any, name: str) -> Any:
-    """The value as its type wants it: lists become tuples, mappings dataclasses."""
+def _decode_value(hint: Any, value: Any, name: str) -> Any:
+    """Convert a value to its type: lists become tuples, mappings become dataclasses."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (types.UnionType, Union):
-        return None if value is None else _value(next(kind for kind in inner if kind is not type(None)), value, name)
+        return (
+            None
+            if value is None
+            else _decode_value(next(kind for kind in inner if kind is not type(None)), value, name)
+        )
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return fitted(hint, value)
+        return decode_as(hint, value)
     if origin in (list, tuple) and isinstance(value, list):
         each = inner[:1] * len(value) if origin is list or inner[-1] is ... else inner
         if len(each) == len(value):
-            made = [_value(kind, item, name) for kind, item in zip(each, value, strict=True)]
+            made = [_decode_value(kind, item, name) for kind, item in zip(each, value, strict=True)]
             return tuple(made) if origin is tuple else made
     elif origin is dict and isinstance(value, dict):
-        return {key: _value(inner[1], item, f"{name}.{key}") for key, item in value.items()}
+        return {key: _decode_value(inner[1], item, f"{name}.{key}") for key, item in value.items()}
     elif _is_plain(hint, value):
         return value
     raise ValueError(f"{name} is {str(value)[:40]!r}")

@@ -1,11 +1,11 @@
-"""Folders for temporary files: private to the user, with names nobody can guess, and gone with whoever made them.
+"""Folders for temporary files: private to the user, with unguessable names, removed with the process that made them.
 
-A process has one folder of its own below the system's (``TMPDIR``), and may have more in shared memory. In each lies a
-lock file that every process using the folder holds. A kernel gives up the locks of a process that ends, however it
-ends, so a folder whose lock is free belongs to nobody: the next start on that machine removes it. Process ids would
-not do, as they are used again.
+A process has one folder of its own below the system's (``TMPDIR``), and may have more in shared memory. Each contains a
+lock file that every process using the folder holds. The kernel releases the locks of a process when it ends, however it
+ends, so a folder whose lock is free is unused: the next start on that machine removes it. Process ids would not do, as
+they are reused.
 
-One file may outlive its folder's owner for a day: the log of a command that failed, for people to read.
+One file may outlive its folder's owner for a day: the log of a command that failed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pathlib import Path
 from slipstream._errors import Unavailable
 
 PREFIX = "slipstream-"
-#: what makes a folder one of ours: no other is ever removed
+#: marks a folder as ours: no other is ever removed
 LOCK = ".slipstream-lock"
-#: what stays for a while when the folder is removed
+#: the log that stays for a while when the folder is removed
 KEPT = "failed.log"
 KEPT_S = 24 * 3600.0
 
@@ -39,31 +39,31 @@ _making = threading.Lock()
 
 
 def shared_memory() -> Path:
-    """Where files are memory: the system's place for them, or else the folder for temporary files."""
+    """The system's shared memory folder, or the folder for temporary files if it has none."""
     memory = Path("/dev/shm")
     return memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def folder() -> Path:
-    """The folder of this process, made when it is first needed."""
+    """The folder of this process, created on first use."""
     with _making:
         if not _mine:
             sweep_all()
-            _mine.append(_made(Path(tempfile.gettempdir())))
+            _mine.append(_make_folder(Path(tempfile.gettempdir())))
     return _mine[0]
 
 
-def _made(root: Path) -> Path:
+def _make_folder(root: Path) -> Path:
     while True:
         made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
         if hold(made):
             return made
 
 
-def join(root: Path, name: str) -> Path:
-    """A folder that processes of this user share by its ``name``; made by the first, there while one of them lives.
+def join_shared(root: Path, name: str) -> Path:
+    """A folder that processes of this user share by its ``name``; created by the first, removed after the last.
 
-    Its full name has the user's number, as another user may work on the same task on the same machine.
+    Its full name includes the user id, as another user may run the same task on the same machine.
     """
     place = root / f"{name}-{os.geteuid()}"
     while place not in _held:
@@ -77,7 +77,7 @@ def join(root: Path, name: str) -> Path:
 
 
 def _check_private(place: Path) -> None:
-    """Refuse a folder that somebody else could have put there, or can look into."""
+    """Refuse a folder that another user could have created or can read."""
     with suppress(FileNotFoundError):
         found = place.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
@@ -87,7 +87,7 @@ def _check_private(place: Path) -> None:
 
 
 def hold(place: Path) -> bool:
-    """Hold the lock of a folder until this process ends; not if the folder has just been removed."""
+    """Hold the lock of a folder until this process ends; returns False if the folder has just been removed."""
     try:
         descriptor = _open_lock(place, os.O_CREAT)
     except FileNotFoundError:
@@ -115,7 +115,7 @@ def _host() -> bytes:
 
 @contextmanager
 def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Whether a folder is one of ours that nobody uses, with ``wait`` as soon as that is so."""
+    """Yield whether a folder is ours and unused, holding its lock; with ``wait``, block until it is."""
     try:
         descriptor = _open_lock(place)
     except OSError:
@@ -128,7 +128,7 @@ def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def _lock_alone(descriptor: int, wait: bool) -> bool:
-    # a folder that machines share may show the locks of this one only
+    # on a shared file system, flock may see only the locks of this machine
     if not wait and os.pread(descriptor, 1000, 0) != _host():
         return False
     try:
@@ -139,7 +139,7 @@ def _lock_alone(descriptor: int, wait: bool) -> bool:
 
 
 def sweep(root: Path) -> None:
-    """Remove the folders of this user whose owners are gone."""
+    """Remove this user's folders whose owners are gone."""
     for place in root.glob(f"{PREFIX}*"):
         with suppress(FileNotFoundError):
             found = place.lstat()
@@ -150,20 +150,20 @@ def sweep(root: Path) -> None:
 
 
 def sweep_all() -> None:
-    """Remove what processes that are gone left on this machine."""
+    """Remove what dead processes left on this machine."""
     for root in {Path(tempfile.gettempdir()), shared_memory()}:
         sweep(root)
 
 
 def release(place: Path) -> None:
-    """Remove a folder that this process holds, and what is in it."""
+    """Remove a folder that this process holds, with its contents."""
     discard(place)
     if (descriptor := _held.pop(place, None)) is not None:
         os.close(descriptor)
 
 
 def discard(place: Path) -> None:
-    """Remove a folder; a log that is to be read stays for a day."""
+    """Remove a folder; the log of a failed command stays for a day."""
     kept = place / KEPT
     try:
         is_recent = time.time() - kept.stat().st_mtime < KEPT_S
@@ -179,8 +179,8 @@ def discard(place: Path) -> None:
             other.unlink(missing_ok=True)
 
 
-def keep(log: Path) -> Path | None:
-    """Let a log of this process's folder be read for a day; nothing if it is empty."""
+def keep_log(log: Path) -> Path | None:
+    """Keep a log of this process's folder for a day; returns None if it is empty."""
     kept = folder() / KEPT
     with suppress(OSError):
         if log.stat().st_size:
@@ -191,18 +191,18 @@ def keep(log: Path) -> Path | None:
 
 
 @atexit.register
-def _leave() -> None:
-    # the lock stays until the process is gone; folders that others share are theirs to remove
+def _remove_own_folders() -> None:
+    # the lock is held until the process is gone; shared folders are removed by their last user
     for place in _mine:
         discard(place)
 
 
-def _forget() -> None:
-    """A forked process has folders of its own; those it knows of are its parent's."""
+def _forget_inherited() -> None:
+    """Forget the parent's folders: a forked process has its own."""
     for descriptor in _held.values():
         os.close(descriptor)
     _held.clear()
     _mine.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_inherited)

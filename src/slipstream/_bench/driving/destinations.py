@@ -125,11 +125,11 @@ class TopicDestination(Destination):
             "compression.type": "lz4",
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
-            "message.timeout.ms": kafka.PATIENCE * 1000,
+            "message.timeout.ms": kafka.TIMEOUT_S * 1000,
         }
         self._producer: Any = Producer(topic.client(**settings), logger=_silent_logger())
         try:
-            self._producer.list_topics(topic.name, timeout=kafka.PATIENCE)
+            self._producer.list_topics(topic.name, timeout=kafka.TIMEOUT_S)
         except KafkaException as error:
             raise Unavailable(
                 f"--to {self._where}: the broker does not respond ({error.args[0].str()}).",
@@ -141,7 +141,7 @@ class TopicDestination(Destination):
         produce: Callable[..., None] = self._producer.produce
         for message in self._messages(data):
             self._produce(produce, message)
-        waiting = self._producer.flush(kafka.PATIENCE)
+        waiting = self._producer.flush(kafka.TIMEOUT_S)
         if waiting or self._error:
             raise Unavailable(
                 f"--to {self._where}: the broker failed at second {second} ({self._error or 'no response'}).",
@@ -152,7 +152,7 @@ class TopicDestination(Destination):
         try:
             produce(self._topic, message, partition=0, on_delivery=self._note_delivery)
         except BufferError:
-            self._producer.flush(kafka.PATIENCE)
+            self._producer.flush(kafka.TIMEOUT_S)
             produce(self._topic, message, partition=0, on_delivery=self._note_delivery)
 
     def _note_delivery(self, error: Any, _message: Any) -> None:
@@ -162,7 +162,7 @@ class TopicDestination(Destination):
     def end(self) -> None:
         """Send an empty message as the last one."""
         self._produce(self._producer.produce, b"")
-        self._producer.flush(kafka.PATIENCE)
+        self._producer.flush(kafka.TIMEOUT_S)
 
     def close(self) -> None:
         """Do nothing: every second was flushed."""

@@ -75,7 +75,7 @@ class Pace:
 
     def start(self) -> None:
         """Start the clock: the first second to be delivered on time is now."""
-        self._clock = Clock.starting(self._plan.speed, self._plan.start)
+        self._clock = Clock.start(self._plan.speed, self._plan.start)
 
     def lag(self, second: int) -> float:
         """Return how long ago ``second`` was due, in seconds of the wall clock; negative if it is still ahead."""
@@ -120,7 +120,7 @@ def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Tab
     """
     by_line = run.manifest.has_lines and run.copies == 1
     for minute in range(begin // MINUTE, -(-end // MINUTE)):
-        parts = [run.shifted(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
+        parts = [run.shift(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
         table = pa.concat_tables(parts)
         times = table.column("time").to_numpy()
         order = np.lexsort((table.column("line").to_numpy(), times)) if by_line else np.argsort(times, kind="stable")

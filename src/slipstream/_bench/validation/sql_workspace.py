@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from slipstream._spark.session import using
+from slipstream._spark.session import with_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ def workspace(spark: SparkSession, rows: int) -> Iterator[SqlWorkspace]:
     # memory when it broadcasts cached frames or sorts coalesced partitions
     wanted = {_PARTS: str(parts), _BROADCAST: "-1", _BROADCAST_LATER: "-1", _COALESCE: "false"}
     space = SqlWorkspace(spark)
-    with using(spark, wanted):
+    with with_settings(spark, wanted):
         try:
             yield space
         finally:

@@ -23,7 +23,7 @@ from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._moving.columns import MPoints, read, write
 from slipstream._spark.session import in_utc
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +123,7 @@ def export(spark: SparkSession, data: Dataset, kind: str, out: Path, srid: int |
     samples = {name: data.table(spark, name).orderBy("Id").toArrow().to_pylist() for name in SAMPLES}
     cars = data.table(spark, "dataMcar").orderBy("Moid").toArrow().to_pylist()
     trips = data.table(spark, "dataMtrip").select("Moid", "TripId", "Trip")
-    with staged(out) as stage:
+    with staged_folder(out) as stage:
         if kind == "published":
             _write_one_file(
                 _as_units(trips.withColumnRenamed("TripId", "Tripid"), "Moid", "Tripid"), stage / "trips.csv"

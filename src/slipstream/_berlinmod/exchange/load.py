@@ -45,7 +45,7 @@ from slipstream._moving.formats import DEGREES
 from slipstream._moving.value import instant, micros
 from slipstream._spark.session import in_utc
 from slipstream._tools.numba_tools import Floats, Longs, compiled
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -479,7 +479,7 @@ class LoadResult(NamedTuple):
 @in_utc
 def load(spark: SparkSession, files: ForeignFiles, out: Path) -> LoadResult:
     """Load foreign files into a data set."""
-    with staged(out) as stage:
+    with staged_folder(out) as stage:
         published = files.kind == "published"
         units = _csv(spark, files.trips, UNITS) if published else _instants_to_units(spark, files.trips)
         write_samples(stage, {"dataMcar": files.cars, **files.samples})

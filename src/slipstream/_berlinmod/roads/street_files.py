@@ -22,7 +22,7 @@ from slipstream._berlinmod.roads.synthetic_city import synthetic_network
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._moving import plane
 from slipstream._moving.plane import Plane
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.strict_json import parse_json
 
 #: the speed limits of OpenStreetMap's kinds of road for cars, in our three classes
 HIGHWAYS = {
@@ -182,7 +182,7 @@ def geojson_streets(path: Path) -> tuple[list[Street], int]:
     Returns the streets and the EPSG code of their plane, 0 if it has none.
     """
     try:
-        body = json_of(read_text(path))
+        body = parse_json(read_text(path))
         features = list(body["features"])
         crs = str(body.get("crs", {}).get("properties", {}).get("name", "OGC:CRS84"))
     except MALFORMED as error:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream._errors import BadArgument
-from slipstream._tools.staging import beside
+from slipstream._tools.staging import temporary_sibling
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds already.")]
 Afresh = Annotated[bool, typer.Option("--overwrite", help="Delete the job in --out first, and start afresh.")]
@@ -30,7 +30,7 @@ def replacing(out: Path, overwrite: bool, *marks: str) -> Iterator[None]:
         yield
         return
     _check_ours(out, marks)
-    former = beside(out, "former")
+    former = temporary_sibling(out, "former")
     out.rename(former)
     try:
         yield
@@ -48,7 +48,7 @@ def clear_job(out: Path, overwrite: bool) -> None:
     from slipstream._runtime import job
 
     _check_ours(out, (job.FILE,))
-    with job.alone(out):
+    with job.lock_folder(out):
         remove(out)
 
 

@@ -123,11 +123,11 @@ def export(
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
     """Write the file beside its name first, so that it is there whole or not at all."""
     from slipstream._feeds.text import export_text
-    from slipstream._tools.staging import beside
+    from slipstream._tools.staging import temporary_sibling
 
     if out.exists() and not overwrite:
         raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")
-    partial = beside(out, "partial")
+    partial = temporary_sibling(out, "partial")
     try:
         with partial.open("wb") as text:
             lines = export_text(run, text)

@@ -12,7 +12,7 @@ import typer
 from slipstream._cli.common.options import Json, show
 from slipstream._cli.common.overwriting import HINT, replacing
 from slipstream._errors import Unavailable
-from slipstream._tools.staging import staged
+from slipstream._tools.staging import staged_folder
 
 
 def examples(
@@ -29,7 +29,7 @@ def examples(
     `slipstream network draw examples/networks/border.yaml --out border.svg` draws one of them
     """
     source = shipped()
-    with replacing(out, overwrite, "networks"), staged(out, label="", hint=HINT) as stage:
+    with replacing(out, overwrite, "networks"), staged_folder(out, label="", hint=HINT) as stage:
         shutil.copytree(source, stage, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     show({"out": str(out), "folders": sorted(path.name for path in out.iterdir())}, as_json=as_json, title="Examples")
 

@@ -91,9 +91,9 @@ def inspect_network(
 
     Example: `slipstream network inspect out alerts --last 5`
     """
-    from slipstream._network.running.run_folder import newest
+    from slipstream._network.running.run_folder import newest_tuples
 
-    rows = newest(folder, name, last)
+    rows = newest_tuples(folder, name, last)
     if as_json:
         print(json.dumps(rows, default=str))
         return

@@ -202,7 +202,7 @@ def feeds(
     """The feeds that --input names, one for each source."""
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.outputs import REJECTS
-    from slipstream._io.sources import feed_of
+    from slipstream._io.sources import make_feed
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
@@ -214,7 +214,7 @@ def feeds(
         mapped = parse_columns(columns or [], source.name, source.schema)
         used |= mapped.keys()
         where = given[source.name]
-        found[source.name] = feed_of(
+        found[source.name] = make_feed(
             where,
             source.schema,
             encoding=encoding,
@@ -278,7 +278,7 @@ def sampled(found: Mapping[str, Feed], settings: tuple[tuple[str, str], ...]) ->
     """What the feeds have at the start, to measure the boxes by; nothing if one of them has nothing, and says so."""
     from slipstream._io.sampling import sample
 
-    tables = {name: sample(feed.reached_with(settings), SAMPLE, _SECONDS) for name, feed in found.items()}
+    tables = {name: sample(feed.with_settings(settings), SAMPLE, _SECONDS) for name, feed in found.items()}
     empty = [name for name, table in tables.items() if not table.num_rows]
     if empty:
         say(
@@ -296,9 +296,9 @@ def measured(
     spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
 ) -> Statistics:
     """The cost of every box on a sample, and of reading and carrying."""
-    from slipstream._network.quality.calibration import rehearse
+    from slipstream._network.quality.calibration import calibrate
 
-    return rehearse(spark, checked, samples(inputs), frames(spark, tables))
+    return calibrate(spark, checked, samples(inputs), frames(spark, tables))
 
 
 def measured_again(
@@ -309,9 +309,9 @@ def measured_again(
     known: Statistics,
 ) -> Statistics:
     """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
-    from slipstream._network.quality.calibration import numbered
+    from slipstream._network.quality.calibration import number_tuples
     from slipstream._network.quality.statistics import measure
 
-    numbers = {name: numbered(table) for name, table in samples(inputs).items()}
+    numbers = {name: number_tuples(table) for name, table in samples(inputs).items()}
     found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))
     return replace(found, carrying=known.carrying, reading=known.reading)

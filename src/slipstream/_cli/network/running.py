@@ -216,7 +216,7 @@ def _destinations(
     settings: tuple[tuple[str, str], ...],
 ) -> dict[str, list[str]]:
     """Where outputs go, refused if they cannot; a network that has begun keeps to what it began with."""
-    from slipstream._io.outputs.destinations import check_brokers, check_free
+    from slipstream._io.outputs.destinations import check_brokers, check_unused
     from slipstream._network.running.run_folder import destinations_of
 
     going = before.to if before else destinations_of(network, wheres)
@@ -224,7 +224,7 @@ def _destinations(
         begun = ", ".join(f"{name}={where}" for name, several in going.items() for where in several) or "nothing"
         raise BadArgument(f"--to: {out} was begun with {begun}.", hint="Leave out --to to resume it.")
     if not before:
-        check_free(out, going)
+        check_unused(out, going)
     check_brokers(going, settings)
     return going
 

@@ -168,7 +168,7 @@ class Pulse:
 
     def settle(self) -> None:
         """Fill in commit times, which the engine writes a moment after the journal."""
-        self._commits |= {line["batch"]: line["commit_ms"] / 1000 for line in self._metrics.fresh()}
+        self._commits |= {line["batch"]: line["commit_ms"] / 1000 for line in self._metrics.read_new()}
         for place in range(len(self.beats) - 1, -1, -1):
             beat = self.beats[place]
             if beat.commit is not None or not self._commits:

@@ -54,7 +54,7 @@ class Published:
 
     def vehicle(self, vid: int, second: int) -> Vehicle:
         """A vehicle's last report and its balance; its trip and notices are not published."""
-        with self._snapshot.held():
+        with self._snapshot.locked():
             car, account = self._snapshot["car"].get(vid), self._snapshot["account"].get(vid)
         if car is None:
             raise NotThere(f"Vehicle {vid} is not on the road.", hint="The feed knows only those that are.")

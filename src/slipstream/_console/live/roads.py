@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._feeds.parse import Columns, kept
+from slipstream._feeds.parse import Columns, select
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
@@ -72,7 +72,7 @@ class Roads:
         columns = self.minute(stored, minute)
         first, last = np.searchsorted(columns["time"], (since, until))
         part = {name: column[first:last] for name, column in columns.items()}
-        return kept(part, part["type"] == POSITION)
+        return select(part, part["type"] == POSITION)
 
     def now(self, stored: int, second: int) -> Columns:
         """The last report of every car on a stored expressway at the end of ``second``."""

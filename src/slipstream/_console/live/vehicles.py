@@ -21,7 +21,7 @@ from slipstream._console.live.roads import Roads, cell_of
 from slipstream._console.refusals import NotThere
 from slipstream._cuboid.snapshots.files import FILE, FOLDER
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._feeds.parse import kept
+from slipstream._feeds.parse import select
 from slipstream._feeds.run import MINUTE, TRIPS
 from slipstream._feeds.trip import begins_trip
 from slipstream._feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
@@ -134,7 +134,7 @@ class Lookup:
 
     def _minute(self, stored: int, cell: int, minute: int, until: int) -> SegmentMinute:
         reports = self._roads.reports(stored, minute * MINUTE, until)
-        mine = kept(reports, cell_of(reports) == cell % CELLS)
+        mine = select(reports, cell_of(reports) == cell % CELLS)
         vids, which = np.unique(mine["vid"], return_inverse=True)
         means = np.bincount(which, weights=mine["spd"]) / np.maximum(np.bincount(which), 1)
         word = self._told.minute(minute, self._journal)

@@ -22,7 +22,7 @@ from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import Stage
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._tools.staging import beside
+from slipstream._tools.staging import temporary_sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def write(sketch: Sketch, path: Path) -> None:
         text = files.dumps(to_network(sketch))
     except BadInput as error:
         raise NotNow(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
-    stage = beside(path, "partial")  # a name that nobody can have made a link of before
+    stage = temporary_sibling(path, "partial")  # a name that nobody can have made a link of before
     with stage.open("x", encoding="utf-8") as file:
         file.write(text)
     stage.replace(path)

@@ -92,7 +92,7 @@ class StageModel(BaseModel):
     boxes: list[str]
     keys: list[list[str]]
     partitions: int
-    said: str = Field(description="For people: its number, its partitions and its keys.")
+    summary: str = Field(description="For people: its number, its partitions and its keys.")
 
 
 class Verdict(BaseModel):

@@ -240,9 +240,9 @@ def _table(folder: Path, columns: list[str]) -> pa.Table:
 
 def _who(folder: Path, output: str) -> str:
     """The column that says who moved: a network calls it what its archive output does."""
-    if output not in outputs.names(folder):
+    if output not in outputs.output_names(folder):
         return "vid"
-    names = outputs.visible(folder, output).schema.names
+    names = outputs.visible_files(folder, output).schema.names
     others = [name for name in names if name not in (TRIP, outputs.BATCH)]
     return "vid" if "vid" in names or not others else others[0]
 

@@ -1,1 +1,1 @@
-"""Streamonas-SQL: parsed, compiled, and evaluated on the columns of a cuboid."""
+"""Streamonas-SQL: parsing, compiling, and evaluating it on the columns of a cuboid."""

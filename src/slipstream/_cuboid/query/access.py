@@ -1,7 +1,7 @@
 """Access to a key's recent past as the thesis writes it: ``CAR[100].speed[0]``, ``[-5]``, ``[:]``.
 
-``[0]`` is the latest element, ``[-5]`` the sixth latest. In memory an atomic stream is a ring; ``Ring`` is how kernels
-see the rings of many keys, or the windows of many arrivals, which look the same.
+``[0]`` is the latest element, ``[-5]`` the sixth latest. In memory an atomic stream is a ring buffer; ``Ring`` has the
+buffers of many keys, or the windows of many arrivals, which have the same form.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Ring(NamedTuple):
 
 @compiled
 def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
-    """The elements of some rows, the latest first; 0 beyond what was ever appended."""
+    """The elements of some rows, the latest first; 0 where nothing was ever appended."""
     depth = values.shape[1]
     out = np.zeros((rows.size, depth), dtype=values.dtype)
     for i in range(rows.size):
@@ -88,19 +88,21 @@ class Past:
         if isinstance(place, slice):
             if (place.start, place.stop, place.step) != (None, None, None):
                 raise BadArgument(
-                    f"{self.name}: only [:] is a range of elements.", hint="[0] is the latest, [-1] before."
+                    f"{self.name}: the only range is [:].", hint="[0] is the latest element, [-1] the one before."
                 )
             return self.elements.tolist()
         if place > 0:
-            raise BadArgument(f"{self.name}[{place}]: in the future.", hint="[0] is the latest, [-5] the sixth latest.")
+            raise BadArgument(
+                f"{self.name}[{place}]: in the future.", hint="[0] is the latest element, [-5] the sixth latest."
+            )
         if -place >= self.elements.size:
-            raise BadArgument(f"{self.name}[{place}]: only {self.elements.size} elements are there.")
+            raise BadArgument(f"{self.name}[{place}]: there are only {self.elements.size} elements.")
         return self.elements[-place].item()
 
 
 @dataclass(frozen=True)
 class Reference:
-    """``CAR[100].speed[0]``, read."""
+    """A parsed ``CAR[100].speed[0]``."""
 
     cuboid: str
     key: int | str
@@ -109,7 +111,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Read a reference.
+        """Parse a reference.
 
         >>> Reference.parse("CAR[100].speed[-5]")
         Reference(cuboid='CAR', key=100, attribute='speed', place=-5)
@@ -129,12 +131,14 @@ class Reference:
         return cls(cuboid, key, attribute or "", index)
 
     def of(self, entity: Entity) -> Any:
-        """What it refers to, as plain values."""
+        """The values it refers to."""
         if not self.attribute:
             return entity.values()
         value = getattr(entity, self.attribute)
         if not isinstance(value, Past):
             if self.place is not None:
-                raise BadArgument(f"'{self.attribute}' of cuboid {self.cuboid} is a plain attribute.", hint="No [...].")
+                raise BadArgument(
+                    f"'{self.attribute}' of cuboid {self.cuboid} is a plain attribute.", hint="Remove [...]."
+                )
             return value
         return value[:] if self.place is None else value[self.place]

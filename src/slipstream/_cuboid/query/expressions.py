@@ -20,7 +20,7 @@ from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern, element
 from slipstream._cuboid.schema import AST, KEY, KEY_TEXT, Schema
-from slipstream._sql.parsing import near
+from slipstream._sql.parsing import suggest
 from slipstream._tools.numba_tools import Bools
 
 Array = npt.NDArray[Any]
@@ -30,7 +30,7 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
 class Truth(NamedTuple):
-    """What is surely true and surely false; unknown where neither is."""
+    """What is certainly true and what is certainly false; unknown where neither is."""
 
     true: Bools
     false: Bools
@@ -46,7 +46,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate over keys; of no expression, ``count(*)``."""
+    """An aggregate over keys; ``count(*)`` has no argument."""
 
     function: str
     argument: Value | None
@@ -70,7 +70,7 @@ _COMPARISONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
 
 
 def as_number(values: Any) -> Array:
-    """Numbers wide enough to calculate with: whole ones of 64 bits, else double."""
+    """Widen numbers for arithmetic: integers to 64 bits, others to double."""
     array = np.asarray(values)
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
 
@@ -80,13 +80,13 @@ def plain_column(values: Any) -> Array:
     return np.asarray(values, object) if np.asarray(values).dtype.kind in "OU" else as_number(values)
 
 
-def _compared(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
+def _compare(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
     true = compare(a, b)
     known = ~(np.isnan(a) | np.isnan(b))
     return Truth(true & known, ~true & known)
 
 
-def _compared_texts(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
+def _compare_texts(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
     """Texts compare by their code points; a key is never missing."""
     true = np.asarray(compare(a, b), np.bool_)
     return Truth(true, ~true)
@@ -94,7 +94,7 @@ def _compared_texts(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> T
 
 @dataclass
 class Compiler:
-    """Expressions of one query into functions of a view."""
+    """Compiles the expressions of one query to functions of a view."""
 
     text: str
     schema: Schema
@@ -106,7 +106,7 @@ class Compiler:
     slots: dict[str, int] = field(default_factory=dict)
 
     def complain(self, node: exp.Expr, message: str) -> NoReturn:
-        """Say what is wrong at a node's place."""
+        """Raise an error that points at a node."""
         marks = [found.meta for found in node.walk() if "start" in found.meta]
         start = min((mark["start"] for mark in marks), default=0)
         end = max((mark["end"] for mark in marks), default=len(self.text) - 1)
@@ -186,7 +186,7 @@ class Compiler:
         try:
             given = int(node.this) if is_whole else float(node.this)
         except ValueError:
-            self.complain(node, f"{node.this} is no number")
+            self.complain(node, f"{node.this} is not a number")
         return Value(NUMBER, lambda _: np.asarray(given))
 
     def _bracket(self, node: exp.Bracket) -> Value:
@@ -196,11 +196,11 @@ class Compiler:
         place = node.expressions[0]
         if isinstance(place, exp.Slice):
             if place.this is not None or place.expression is not None:
-                self.complain(node, "only [:] is a range of elements")
+                self.complain(node, "the only range of elements is [:]")
             return stream
         back = place.this if isinstance(place, exp.Neg) else place
         if not (isinstance(back, exp.Literal) and not back.is_string and back.this.isdecimal() and len(back.this) < 10):
-            self.complain(node, "an element's place is a number: [0] is the latest, [-5] the sixth latest")
+            self.complain(node, "the index of an element is a number: [0] is the latest, [-5] the sixth latest")
         number = int(back.this)
         if number and not isinstance(place, exp.Neg):
             self.complain(node, f"[{number}] is in the future: [0] is the latest, [-{number}] is {number} before")
@@ -216,8 +216,8 @@ class Compiler:
             if a.kind != b.kind:
                 self.complain(node, f"{node.sql('spark')} compares {a.kind} with {b.kind}")
             if a.kind == TEXT:
-                return Value(TRUTH, lambda view: _compared_texts(compare, a.of(view), b.of(view)))
-            return Value(TRUTH, lambda view: _compared(compare, as_number(a.of(view)), as_number(b.of(view))))
+                return Value(TRUTH, lambda view: _compare_texts(compare, a.of(view), b.of(view)))
+            return Value(TRUTH, lambda view: _compare(compare, as_number(a.of(view)), as_number(b.of(view))))
         operate = _ARITHMETIC[type(node)]
         a, b = self.number(node.this), self.number(node.expression)
         return Value(NUMBER, lambda view: operate(as_number(a.of(view)), as_number(b.of(view))))
@@ -251,7 +251,9 @@ class Compiler:
             return self._aggregate(node, Aggregate("count", None))
         if name not in stream_functions.BUILT_IN and name not in self.functions and name not in AGGREGATES:
             known = sorted({*stream_functions.BUILT_IN, *self.functions, *AGGREGATES})
-            self.complain(node, f"no function '{name[:60]}'; {near(name, known).lower()}there are {', '.join(known)}")
+            self.complain(
+                node, f"no function '{name[:60]}'; {suggest(name, known).lower()}there are {', '.join(known)}"
+            )
         saved, self.slots = self.slots, {}
         values = [self.value(argument) for argument in arguments]
         self.slots = saved
@@ -269,9 +271,9 @@ class Compiler:
         if values[0].kind != STREAM or any(value.kind == TRUTH for value in values):
             self.complain(node, f"{name} takes an atomic stream, not {values[0].kind}")
         if name not in stream_functions.BUILT_IN and name not in self.functions:
-            self.complain(node, f"{name} takes a number of each key, as {name}(stream[0]), not an atomic stream")
+            self.complain(node, f"{name} takes a number per key, such as {name}(stream[0]), not an atomic stream")
         if name == "delta" and any(argument.find(exp.Column) for argument in node.expressions[1:]):
-            self.complain(node, "delta goes back by a number that is the same for every key")
+            self.complain(node, "the second argument of delta must be the same for every key")
         streams = 2 if name in ("correlation", "correlation_function", "corr") else 1
         most = streams + (name == "delta")
         if name in stream_functions.BUILT_IN and not streams <= len(values) <= most:
@@ -297,7 +299,7 @@ class Compiler:
 
     def _aggregate(self, node: exp.Func, aggregate: Aggregate) -> Value:
         if not self.slots:
-            self.complain(node, f"the aggregate {node.sql('spark')} cannot stand here")
+            self.complain(node, f"the aggregate {node.sql('spark')} is not allowed here")
         place = len(self.groups) + len(self.aggregates)
         self.aggregates.append(aggregate)
         self.slots[node.sql("spark")] = place

@@ -1,4 +1,4 @@
-"""One-off questions to a snapshot: in this process, or split over fragments by Spark and merged here."""
+"""One-off queries of a snapshot: evaluated in this process, or per fragment by Spark and merged here."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def read_question(snapshot: Snapshot, text: str) -> Query:
-    """The one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
+def parse_query(snapshot: Snapshot, text: str) -> Query:
+    """Parse the one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadArgument("A question is one SELECT, after CREATE PATTERN if it needs some.")
+        raise BadArgument("A query must be one SELECT, after any CREATE PATTERN statements.")
     patterns: Mapping[str, Pattern] = snapshot.patterns | script.patterns
     return Query.parse(script.selects[0], snapshot.schemas, patterns)
 
 
-def ask(snapshot: Snapshot, text: str) -> Part:
-    """Answer from a snapshot as it is now: a column by name.
+def run_query(snapshot: Snapshot, text: str) -> Part:
+    """Run a query on a snapshot as it is now; returns columns by name.
 
-    >>> ask(Snapshot.open("tolls"), "SELECT count(*) FROM car")  # doctest: +SKIP
+    >>> run_query(Snapshot.open("tolls"), "SELECT count(*) FROM car")  # doctest: +SKIP
     {'count(*)': array([51234])}
     """
-    query = read_question(snapshot, text)
-    with snapshot.held():
+    query = parse_query(snapshot, text)
+    with snapshot.locked():
         return query.merge(_parts(snapshot[_name(snapshot, query)], query))
 
 
@@ -53,7 +53,7 @@ def _parts(cuboid: Cuboid, query: Query) -> list[Part]:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a Spark task does: its fragment's part of the answer, as of one batch for all."""
+    """A Spark task: evaluates its fragment's part of the result, all as of the same batch."""
 
     folder: str
     name: str
@@ -68,13 +68,13 @@ class _Task:
                     yield pa.record_batch([[pickle.dumps(part)]], names=["part"])
 
 
-def ask_spark(spark: SparkSession, snapshot: Snapshot, text: str) -> Part:
-    """Answer with a Spark task per fragment; all see the batch that ``snapshot`` is at."""
-    query = read_question(snapshot, text)
+def run_query_in_spark(spark: SparkSession, snapshot: Snapshot, text: str) -> Part:
+    """Run a query with a Spark task per fragment; all see the batch of ``snapshot``."""
+    query = parse_query(snapshot, text)
     name = _name(snapshot, query)
     numbers = [(number,) for number in snapshot.fragments(name)]
     if not numbers:
-        return ask(snapshot, text)
+        return run_query(snapshot, text)
     rows = spark.createDataFrame(numbers, "fragment int").repartition(len(numbers))
     task = _Task(str(snapshot.folder.absolute()), name, snapshot.batch, query)
     with task_errors():

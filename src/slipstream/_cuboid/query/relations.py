@@ -1,7 +1,7 @@
-"""What a query is evaluated on: the keys of a fragment, or the arrivals of a batch, which look the same to it.
+"""The rows that a query is evaluated on: the keys of a fragment, or the arrivals of a batch, with the same interface.
 
-As a one-off query it sees every key once, as of a batch. As a continuous query it sees every arrival once, with the
-past as it was then; so its results do not depend on where batches are cut, and keys without arrivals cost nothing.
+A one-off query sees every key once, as of a batch. A continuous query sees every arrival once, with the past as it was
+then; so its results do not depend on where batches are cut, and keys without arrivals cost nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Tuples of a batch in their order, each with the streams of its key as they were after it."""
+    """The tuples of a batch in order, each with the streams of its key as they were after it."""
 
     plains: dict[str, npt.NDArray[Any]]
     rings: dict[str, Ring]
@@ -85,7 +85,7 @@ class Arrivals:
 
     @property
     def size(self) -> int:
-        """How many arrived."""
+        """The number of arrivals."""
         return int(self.plains[KEY].size)
 
     def plain(self, name: str) -> npt.NDArray[Any]:
@@ -108,7 +108,7 @@ class Arrivals:
 def append_and_show(
     ring: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints, values: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Append elements in arrival order and keep the stream as it was after each."""
+    """Append elements in arrival order; returns a copy of the stream after each."""
     depth = ring.shape[1]
     shown, ticks = np.empty((rows.size, depth), dtype=ring.dtype), np.empty(rows.size, dtype=counts.dtype)
     for i in range(rows.size):
@@ -121,18 +121,20 @@ def append_and_show(
     return shown, ticks
 
 
-def joined(schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]) -> tuple[Longs, dict[str, npt.NDArray[Any]]]:
-    """The keys and the columns of tuples that came in parts, of which there may be none."""
+def concat_columns(
+    schema: Schema, parts: list[dict[str, npt.NDArray[Any]]]
+) -> tuple[Longs, dict[str, npt.NDArray[Any]]]:
+    """Concatenate parts, of which there may be none; returns the keys and the columns."""
     names = (KEY, *schema.names)
     empty = {name: np.empty(0, schema.dtype[name].base) for name in names}
     columns = {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
     return columns.pop(KEY), columns
 
 
-def held_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Bools]:
-    """Values as an attribute of that type holds them, and which of them do not fit into it.
+def cast_values(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Bools]:
+    """Convert values to the type of an attribute; also returns which of them do not fit.
 
-    >>> held, unfit = held_as(np.array([7, 300]), np.dtype(np.uint8))
+    >>> held, unfit = cast_values(np.array([7, 300]), np.dtype(np.uint8))
     >>> unfit.tolist()
     [False, True]
     """
@@ -142,10 +144,12 @@ def held_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray
     return held, unfit
 
 
-def take_in(fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool) -> Arrivals | None:
-    """Take tuples into a fragment in the order given: streams grow, plain attributes get their latest value.
+def append_rows(
+    fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool
+) -> Arrivals | None:
+    """Append tuples to a fragment, in order: streams grow, plain attributes get their latest value.
 
-    With ``show``, also as arrivals for continuous queries.
+    With ``show``, returns them as arrivals for continuous queries.
     """
     rows = fragment.upsert(keys)
     rings = {}
@@ -153,7 +157,7 @@ def take_in(fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]
         values = np.ascontiguousarray(columns[attribute.name])
         held = fragment.parts.rows[attribute.name]
         if not isinstance(attribute, AST):
-            # of one key's values the last stays, as NumPy assigns in order
+            # the last value of a key wins, as NumPy assigns in order
             held[rows] = values
         elif show:
             rings[attribute.name] = Ring(*append_and_show(held, fragment.parts.rows[attribute.count], rows, values))

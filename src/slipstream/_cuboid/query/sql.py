@@ -1,4 +1,4 @@
-"""Streamonas-SQL: questions over cuboids, compiled once and evaluated on columns.
+"""Streamonas-SQL: queries over cuboids, compiled once and evaluated on columns.
 
     SELECT vid, avg(speed), correlation(speed, w) AS r FROM car WHERE correlation(speed, w) > 0.95 AND speed[0] < 20
     SELECT xway, count(*), avg(speed[0]) FROM car GROUP BY xway HAVING count(*) > 10 ORDER BY 3 LIMIT 5
@@ -55,7 +55,7 @@ class Groups:
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return int(self.columns[0].size)
 
     def plain(self, name: str) -> Array:
@@ -73,16 +73,16 @@ class Groups:
 
 @dataclass(frozen=True)
 class Query:
-    """A SELECT over one cuboid; it travels as text and is compiled where it is used."""
+    """A SELECT over one cuboid; it is sent as text and compiled where it is used."""
 
     text: str
     schema: Schema
     patterns: dict[str, Pattern] = field(default_factory=dict)
-    functions: dict[str, Callable[..., Any]] = field(default_factory=stream_functions.added)
+    functions: dict[str, Callable[..., Any]] = field(default_factory=stream_functions.user_functions)
 
     @classmethod
     def parse(cls, text: str, cuboids: Mapping[str, Schema], patterns: Mapping[str, Pattern] | None = None) -> Query:
-        """Read and check a query over one of some cuboids."""
+        """Parse and check a query over one of these cuboids."""
         tree = _tree(text)
         source = tree.args["from_"].this
         name = source.name if isinstance(source, exp.Table) else ""
@@ -95,7 +95,7 @@ class Query:
         return query
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels: of the functions that people added, those that the text names."""
+        """Pickle only those users' functions that the text names."""
         words = set(re.findall(r"\w+", self.text.lower()))
         used = {name: function for name, function in self.functions.items() if name in words}
         return {"text": self.text, "schema": self.schema, "patterns": self.patterns, "functions": used}
@@ -115,31 +115,31 @@ class Query:
         return [value.kind == STREAM for value in self._plan.values]
 
     def check_continuous(self, name: str) -> None:
-        """Refuse what makes no sense arrival by arrival."""
+        """Refuse a query that cannot be evaluated per arrival."""
         if self._plan.grouped or self._plan.order or self._plan.limit is not None:
             raise BadArgument(
                 f"Query '{name}' cannot run continuously: aggregates over keys, ORDER BY and LIMIT need all keys.",
-                hint="Ask it of a snapshot: slipstream cuboid query.",
+                hint="Run it on a snapshot: slipstream cuboid query.",
             )
 
     @property
     def keeps_all(self) -> bool:
-        """Whether there is a row of the result for every row of a view."""
+        """Whether the result has a row for every row of a view."""
         plan = self._plan
         conditions = (plan.where, plan.having, plan.limit)
         return all(condition is None for condition in conditions) and not (plan.grouped or plan.order)
 
     def selected(self, view: View) -> tuple[Longs, Part]:
-        """The rows of a view that a continuous query selects, by their places, and what it says of them."""
+        """The indexes of the rows of a view that a continuous query selects, and the result."""
         rows = self._plan.selected(view)
         return rows, self.rows(view.take(rows))
 
     def part(self, view: View) -> Part:
-        """What one fragment contributes."""
+        """The result on one fragment, to be merged."""
         return self._plan.part(view)
 
     def merge(self, parts: list[Part]) -> Part:
-        """The result from all fragments' parts: a column by name, rows in order."""
+        """Merge the parts of all fragments; returns columns by name, with rows in order."""
         return self._plan.merge(parts)
 
     def rows(self, view: View) -> Part:
@@ -155,7 +155,7 @@ def _tree(text: str) -> exp.Select:
     except BadInput as error:
         raise BadArgument(error.message, hint=error.hint) from error
     except ParseError as error:
-        found = error.errors[0] if error.errors else {"description": "a question is a SELECT"}
+        found = error.errors[0] if error.errors else {"description": "a query must be a SELECT"}
         lines = text.splitlines() or [""]
         line = min(int(found.get("line") or 1), len(lines))
         highlight = str(found.get("highlight") or "")
@@ -163,11 +163,11 @@ def _tree(text: str) -> exp.Select:
         at = ahead + max(int(found.get("col") or 1) - max(len(highlight), 1), 0)
         complain(text, at, at + max(len(highlight), 1) - 1, str(found.get("description")))
     except UNREADABLE as error:
-        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket there has no end.") from error
+        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.") from error
     if not isinstance(tree, exp.Select):
-        raise BadArgument("Only SELECT asks a question.", hint="SELECT ... FROM cuboid WHERE ...")
+        raise BadArgument("A query must be a SELECT.", hint="SELECT ... FROM cuboid WHERE ...")
     if tree.args.get("from_") is None:
-        complain(text, 0, len(text) - 1, "no FROM: a query is over a cuboid")
+        complain(text, 0, len(text) - 1, "no FROM: a query needs a cuboid")
     for part in ("joins", "with_", "distinct", "laterals", "windows", "qualify", "offset"):
         if tree.args.get(part):
             complain(text, 0, len(text) - 1, f"{part.strip('_').upper()} is not part of Streamonas-SQL")
@@ -198,7 +198,7 @@ class _Plan:
         items = _items(tree, query.schema)
         named = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         keys = [
-            _named(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
+            _resolve(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
         ]
         groups = [compiler.plain(node) for node in keys]
         everywhere = [*items, tree.args.get("having"), tree.args.get("order")]
@@ -214,7 +214,7 @@ class _Plan:
                 compiler.complain(item, f"{value.kind} cannot be selected")
         having = compiler.truth(tree.args["having"].this) if tree.args.get("having") else None
         order = [
-            (compiler.plain(_named(node.this, items, named)), bool(node.args.get("desc")))
+            (compiler.plain(_resolve(node.this, items, named)), bool(node.args.get("desc")))
             for node in (tree.args["order"].expressions if tree.args.get("order") else [])
         ]
         names = [
@@ -225,7 +225,7 @@ class _Plan:
         return cls(query.schema, names, values, where, grouped, groups, compiler.aggregates, having, order, limit)
 
     def part(self, view: View) -> Part:
-        """What one fragment contributes: selected rows, or groups with what aggregates need."""
+        """The result on one fragment: selected rows, or groups with partial aggregates."""
         with np.errstate(all="ignore"):
             if self.where is not None:
                 rows = _true(self.where, view)
@@ -233,7 +233,7 @@ class _Plan:
             return self._groups(view) if self.grouped else self._cut(self._rows(view))
 
     def selected(self, view: View) -> Longs:
-        """The places of the rows that fulfil the conditions of a query without groups."""
+        """The indexes of the rows that satisfy the conditions of a query without groups."""
         rows = np.arange(view.size)
         with np.errstate(all="ignore"):
             for condition in (self.where, self.having):
@@ -254,8 +254,8 @@ class _Plan:
         """The selected columns of a view, and those to order by."""
         if self.having is not None:
             view = view.take(_true(self.having, view))
-        columns = {f"c{place}": _filled(value, view) for place, value in enumerate(self.values)}
-        return columns | {f"o{place}": _filled(value, view) for place, (value, _) in enumerate(self.order)}
+        columns = {f"c{place}": _evaluate(value, view) for place, value in enumerate(self.values)}
+        return columns | {f"o{place}": _evaluate(value, view) for place, (value, _) in enumerate(self.order)}
 
     def _cut(self, rows: Part) -> Part:
         """In order, and no more than asked for."""
@@ -267,17 +267,17 @@ class _Plan:
         return rows if self.limit is None else {name: column[: self.limit] for name, column in rows.items()}
 
     def _groups(self, view: View) -> Part:
-        keys = [_filled(group, view) for group in self.groups]
+        keys = [_evaluate(group, view) for group in self.groups]
         distinct, inverse = _distinct(keys, view.size)
         part = {f"g{place}": column for place, column in enumerate(distinct)}
         size = distinct[0].size if distinct else 1
         for place, aggregate in enumerate(self.aggregates):
-            argument = None if aggregate.argument is None else _filled(aggregate.argument, view)
+            argument = None if aggregate.argument is None else _evaluate(aggregate.argument, view)
             part |= {f"a{place}{name}": column for name, column in _collect(aggregate, argument, inverse, size).items()}
         return part
 
     def _merged(self, part: Part) -> Groups:
-        """Groups of all fragments, those with the same key as one."""
+        """Merge the groups of all fragments that have the same key."""
         first = next(iter(part.values())) if part else np.empty(0)
         distinct, inverse = _distinct([part[f"g{place}"] for place in range(len(self.groups))], first.size)
         size = distinct[0].size if distinct else 1
@@ -294,10 +294,10 @@ def _true(condition: Value, view: View) -> Longs:
 
 
 def _limit(compiler: Compiler, node: exp.Expr) -> int:
-    """How many rows are asked for."""
+    """The value of LIMIT."""
     given = node.expression
     if not isinstance(given, exp.Literal) or given.is_string or not given.this.isdecimal() or len(given.this) > 18:
-        compiler.complain(node, "LIMIT takes a whole number, 0 or more")
+        compiler.complain(node, "LIMIT takes an integer, 0 or more")
     return int(given.this)
 
 
@@ -311,8 +311,8 @@ def _items(tree: exp.Select, schema: Schema) -> list[exp.Expr]:
     return found
 
 
-def _named(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) -> exp.Expr:
-    """What a name or a number in GROUP BY or ORDER BY stands for."""
+def _resolve(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) -> exp.Expr:
+    """Resolve a name or a number in GROUP BY or ORDER BY."""
     if (
         isinstance(node, exp.Literal)
         and not node.is_string
@@ -327,7 +327,7 @@ def _named(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) ->
 
 
 def _aggregates(node: exp.Expr | None, schema: Schema) -> bool:
-    """Whether an aggregate over keys stands in it: one whose argument is not an atomic stream by itself."""
+    """Whether it contains an aggregate over keys: one whose argument is not just an atomic stream."""
     streams = {attribute.name.lower() for attribute in schema.attributes if isinstance(attribute, AST)}
     for found in node.find_all(exp.AggFunc) if node is not None else ():
         inner = found.this.unnest() if isinstance(found.this, exp.Expr) else None
@@ -336,8 +336,8 @@ def _aggregates(node: exp.Expr | None, schema: Schema) -> bool:
     return False
 
 
-def _filled(value: Value, view: View) -> Array:
-    """A column as long as the view; streams as a table, latest first, NaN where there is nothing."""
+def _evaluate(value: Value, view: View) -> Array:
+    """Evaluate to a column as long as the view; streams to a table, latest first, NaN where there is no element."""
     given = value.of(view)
     if value.kind != STREAM:
         return np.broadcast_to(plain_column(given), view.size)
@@ -359,7 +359,7 @@ def _distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np
     if len(keys) == 1 and keys[0].dtype.kind == "i" and keys[0].size:
         low, high = int(keys[0].min()), int(keys[0].max())
         if high - low < max(1 << 16, size):
-            # few whole numbers: counting beats sorting
+            # few integers: counting is faster than sorting
             there = np.flatnonzero(np.bincount(keys[0] - low))
             place = np.zeros(high - low + 1, np.int64)
             place[there] = np.arange(there.size)
@@ -372,7 +372,7 @@ def _distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np
 
 
 def _collect(aggregate: Aggregate, argument: Array | None, inverse: npt.NDArray[np.int64], size: int) -> Part:
-    """What an aggregate needs from one fragment, by group."""
+    """The partial results of an aggregate on one fragment, by group."""
     if argument is None:
         return {"n": np.bincount(inverse, minlength=size)}
     known = ~np.isnan(argument)
@@ -395,7 +395,7 @@ def _extreme(function: str, values: Floats, inverse: npt.NDArray[np.int64], size
 
 
 def _finish(aggregate: Aggregate, part: Part, inverse: npt.NDArray[np.int64], size: int) -> Array:
-    """An aggregate over all fragments, by group; NaN over nothing."""
+    """Merge the partial results of an aggregate, by group; NaN over no rows."""
     count = np.bincount(inverse, weights=part["n"], minlength=size)
     if aggregate.function == "count":
         return count.astype(np.int64)

@@ -1,7 +1,7 @@
-"""Functions over atomic streams (the thesis' atomic temporal functions): for many keys at once, a number for each.
+"""Functions over atomic streams (the thesis' atomic temporal functions): one number per key, for many keys at once.
 
-Every value is computed from the elements that are there, never carried on from the value before, so nothing drifts
-however long a stream runs. NaN stands for "no value": an element beyond the history, the correlation of a constant.
+Every value is computed from the current elements, never from the previous value, so nothing drifts however long a
+stream runs. NaN means "no value": an element beyond the history, or the correlation of a constant.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def summarise(values: Values, counts: Counts) -> tuple[Floats, Floats, Floats, F
         total, low, high, moment = 0.0, first, first, 0.0
         for back in range(held):
             value = float(values[i, (int(counts[i]) - 1 - back) % depth])
-            # differences from the latest element keep their digits when values are large and alike
+            # differences from the latest element keep precision when values are large and similar
             total += value - first
             moment += (value - first) * ((held - 1) / 2 - back)
             low, high = min(low, value), max(high, value)
@@ -64,7 +64,7 @@ def summarise(values: Values, counts: Counts) -> tuple[Floats, Floats, Floats, F
 def correlate(values: Values, counts: Counts, others: Values, other_counts: Counts, whole: bool) -> Floats:
     """Pearson's r of each stream with another: of the same row, or of the only row there is, a pattern.
 
-    Of the latest elements that both have; with ``whole`` only where the stream has as many as the other is deep. A
+    It uses the latest elements that both have; with ``whole``, only if the stream has as many as the other's depth. A
     constant has no r.
     """
     size, depth, other_depth = values.shape[0], values.shape[1], others.shape[1]
@@ -105,7 +105,7 @@ class Pattern:
 
     @property
     def ring(self) -> Ring:
-        """As the kernels see it."""
+        """The pattern as a ring, for kernels."""
         return Ring(np.array([self.values]), np.array([len(self.values)], np.uint32))
 
 
@@ -117,7 +117,7 @@ def correlation(ring: Ring, other: Ring | Pattern) -> Floats:
 
 
 def _delta(ring: Ring, back: float = 1) -> Floats:
-    """How much the latest element is above the one ``back`` before it; nothing where none is kept."""
+    """The difference between the latest element and the one ``back`` before it; NaN if that is not kept."""
     depth = ring.values.shape[1]
     return np.asarray(_last(ring) - element(ring.values, ring.counts, int(back) if 0 <= back < depth else depth))
 
@@ -149,15 +149,15 @@ BUILT_IN: dict[str, Callable[..., Floats]] = {
     "corr": correlation,
 }
 
-#: what people added, by name
+#: users' functions, by name
 _ADDED: dict[str, Callable[..., Any]] = {}
 
 
 def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add a function over atomic streams to Streamonas-SQL.
 
-    It gets each stream as a table, a row per key, the latest element first, NaN where there is none; numbers as they
-    are; patterns as one row. It returns a number per key.
+    It gets each stream as a table with a row per key, the latest element first, NaN where there is none; numbers as
+    they are; patterns as one row. It returns a number per key.
 
     >>> @atomic("spread")
     ... def spread(values):
@@ -167,7 +167,7 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     >>> del _ADDED["spread"]
     """
     if name.lower() in BUILT_IN:
-        raise BadArgument(f"'{name}' is a function already.", hint="Give yours another name.")
+        raise BadArgument(f"'{name}' is a built-in function.", hint="Choose another name.")
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         _ADDED[name.lower()] = function
@@ -176,18 +176,18 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def added() -> dict[str, Callable[..., Any]]:
-    """The functions that were added; they travel with a query."""
+def user_functions() -> dict[str, Callable[..., Any]]:
+    """The users' functions, which are sent with a query."""
     return dict(_ADDED)
 
 
-def add(functions: dict[str, Callable[..., Any]]) -> None:
-    """Add functions that came from another process."""
+def add_functions(functions: dict[str, Callable[..., Any]]) -> None:
+    """Add functions from another process."""
     _ADDED.update(functions)
 
 
-def known() -> list[str]:
-    """The names there are."""
+def function_names() -> list[str]:
+    """The names of all functions."""
     return [*BUILT_IN, *_ADDED]
 
 
@@ -199,7 +199,7 @@ def call(name: str, arguments: list[Any], more: dict[str, Callable[..., Any]] | 
     given = np.asarray(function(*map(_as_table, arguments)), dtype=np.float64)
     size = arguments[0].values.shape[0]
     if given.shape != (size,):
-        raise BadArgument(f"{name}: gave {given.shape}, not a number for each of {size} keys.")
+        raise BadArgument(f"{name}: returned the shape {given.shape}, not a number for each of {size} keys.")
     return given
 
 

@@ -1,1 +1,1 @@
-"""Cuboids that others can read while the stream runs: written by tasks, opened by any process."""
+"""Snapshots: cuboids that other processes can read while the stream runs."""

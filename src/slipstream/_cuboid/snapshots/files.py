@@ -1,17 +1,17 @@
-"""The files of a snapshot: how a fragment's image and its deltas lie on disk, and which batches count.
+"""The files of a snapshot: the images and deltas of fragments on disk, and which batches are committed.
 
-    SNAPSHOT/cuboids.json                         the cuboids, and where it says which batches are committed
+    SNAPSHOT/cuboids.json                         the cuboids, and the journal that lists committed batches
     SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
-    SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it forgot
+    SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it removed
                                                   (both also have the texts of keys, where keys are texts)
     SNAPSHOT/car/fragment=3/000000000007.first    empty: the fragment begins with batch 7
     SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
 
-Tasks write under the number of their batch: aside first, then renamed, so that a batch done again replaces itself. No
-file counts before its batch is committed, and that is said in one place for all fragments and cuboids: the journal of
-the sink, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
+Tasks write files atomically under the number of their batch, so that a repeated batch replaces its files. Files are
+ignored until their batch is committed, and there is one record of that for all fragments and cuboids: the journal of
+the job, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
 
-An image is mapped into memory, not read: opening takes no time, and pages are shared between the readers of a machine.
+An image is mapped into memory, not read: opening it is instant, and the readers of a machine share its pages.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import KEY, Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.names import decode_checked
-from slipstream._io.outputs.committed import RESCUE, last_in_checkpoint
+from slipstream._io.outputs.journal import RESCUE, last_in_checkpoint
 from slipstream._runtime.names import Names
-from slipstream._tools.logs import last_line
+from slipstream._tools.logs import read_last_line
 from slipstream._tools.numba_tools import Longs
-from slipstream._tools.staging import appearing
-from slipstream._tools.strict_json import json_of
+from slipstream._tools.staging import atomic_write
+from slipstream._tools.strict_json import parse_json
 
 FOLDER, FILE = "snapshot", "cuboids.json"
 IMAGE, DELTA, FIRST = "image", "delta", "first"
@@ -47,7 +47,7 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What a snapshot holds; ``journal`` or ``checkpoint`` is where it says which batches are committed."""
+    """The contents of a snapshot; ``journal`` or ``checkpoint`` lists the committed batches."""
 
     cuboids: dict[str, Schema]
     patterns: dict[str, Pattern] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Catalogue:
     checkpoint: str = ""
 
     def write(self, folder: Path) -> None:
-        """Lay out a snapshot, or the one that is there anew."""
+        """Write the catalogue of a snapshot, replacing any existing one."""
         body = {
             "version": VERSION,
             "journal": self.journal,
@@ -64,7 +64,7 @@ class Catalogue:
             "patterns": {name: pattern.values for name, pattern in self.patterns.items()},
         }
         folder.mkdir(parents=True, exist_ok=True)
-        with appearing(folder / FILE) as file:
+        with atomic_write(folder / FILE) as file:
             file.write(json.dumps(body, indent=2).encode() + b"\n")
 
     @classmethod
@@ -73,17 +73,18 @@ class Catalogue:
         place = folder / FILE
         if not place.is_file():
             raise BadArgument(
-                f"{folder}: no snapshot.", hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` make one."
+                f"{folder}: no snapshot.",
+                hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` create one.",
             )
         try:
-            body = json_of(place.read_bytes())
+            body = parse_json(place.read_bytes())
             if body["version"] != VERSION:
-                raise ValueError(f"version {body['version']}, this program reads {VERSION}")
+                raise ValueError(f"version {body['version']}, but this version reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
             patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
             return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
         except (OSError, BadArgument, *MALFORMED) as error:
-            raise BadInput(f"{place}: cannot be read ({error}).", hint="Make the snapshot anew.") from error
+            raise BadInput(f"{place}: cannot be read ({error}).", hint="Create the snapshot again.") from error
 
     def committed(self, folder: Path) -> int:
         """The last committed batch; -1 before the first."""
@@ -93,32 +94,32 @@ class Catalogue:
 
 
 def last_in_journal(file: Path) -> int:
-    """The batch in the last whole line of a journal; -1 before the first."""
+    """The batch in the last complete line of a journal; -1 before the first."""
     try:
-        last = last_line(file)
+        last = read_last_line(file)
         return int(last["batch"]) if last else -1
     except MALFORMED as error:
         raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
 
 
-def folder_of(snapshot: Path, name: str, fragment: int) -> Path:
-    """Where a fragment's files are."""
+def fragment_folder(snapshot: Path, name: str, fragment: int) -> Path:
+    """The folder of a fragment's files."""
     return snapshot / name / f"fragment={fragment}"
 
 
-def name_of(batch: int, kind: str) -> str:
+def file_name(batch: int, kind: str) -> str:
     """The name of a batch's file; names sort as batches do."""
     return f"{batch:012d}.{kind}"
 
 
 def note_first(folder: Path, batch: int) -> None:
-    """Note with which batch a fragment begins: before it there was nothing, after it files may have been removed."""
-    if not batches_of(folder, FIRST):
-        folder.joinpath(name_of(batch, FIRST)).touch()
+    """Record the first batch of a fragment: before it there was nothing, after it files may have been removed."""
+    if not list_batches(folder, FIRST):
+        folder.joinpath(file_name(batch, FIRST)).touch()
 
 
-def batches_of(folder: Path, kind: str) -> list[int]:
-    """The batches that left files of a kind, in order."""
+def list_batches(folder: Path, kind: str) -> list[int]:
+    """The batches with files of a kind, in order."""
     return sorted(int(file.name[:12]) for file in folder.glob(f"[0-9]*.{kind}"))
 
 
@@ -127,11 +128,11 @@ def write_image(place: Path, fragment: Fragment, names: bytes = b"") -> int:
     rows, slots, size, _ = fragment.parts
     header = {"rows": int(size[0]), "room": rows.size, "places": slots.size, "itemsize": rows.itemsize}
     header["names"] = len(names)
-    with appearing(place) as file:
+    with atomic_write(place) as file:
         file.write(json.dumps(header).encode().ljust(_PAGE - 1) + b"\n")
         file.flush()
         rows[: size[0]].tofile(file)
-        # what lies between is a hole, which takes no space
+        # the gap is a hole in the file, which takes no space
         file.seek(_slots_at(header))
         slots.tofile(file)
         file.write(names)
@@ -143,16 +144,16 @@ def _slots_at(header: dict[str, int]) -> int:
 
 
 def open_image(place: Path, schema: Schema) -> Fragment:
-    """A fragment on a private mapping of an image: what is changed in it stays with this process."""
+    """Open a fragment on a private mapping of an image: changes are visible to this process only."""
     try:
         with place.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        header = json_of(mapped[:_PAGE])
+        header = parse_json(mapped[:_PAGE])
         if header["itemsize"] != schema.dtype.itemsize:
             raise ValueError("rows of another size")
         rows = np.frombuffer(mapped, schema.dtype, header["room"], _PAGE)
         slots = np.frombuffer(mapped, np.int32, header["places"], _slots_at(header))
-        # kernels look places up without asking whether they are there
+        # kernels do not check bounds
         if not 0 <= header["rows"] <= rows.size < slots.size or slots.size & (slots.size - 1):
             raise ValueError("an index of another size")
         if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:
@@ -207,7 +208,7 @@ def write_delta(place: Path, rows: list[bytes], gone: Longs, first: int = 0, nam
     """Write what a batch changed; returns the bytes written."""
     size = sum(map(len, rows))
     header = {"bytes": size, "gone": gone.size, "first": first, "names": len(names)}
-    with appearing(place) as file:
+    with atomic_write(place) as file:
         file.write(json.dumps(header).encode() + b"\n")
         for part in rows:
             file.write(part)
@@ -220,7 +221,7 @@ def read_delta(place: Path) -> Delta:
     """Read what a batch changed."""
     head, _, body = place.read_bytes().partition(b"\n")
     try:
-        header = json_of(head)
+        header = parse_json(head)
         rows = body[: header["bytes"]]
         gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
         named = len(rows) + gone.nbytes

@@ -1,8 +1,8 @@
-"""The writing side of a snapshot: what a task does with its fragment at the end of a batch.
+"""Publishing a fragment: what a task writes to the snapshot at the end of a batch.
 
-It writes what the batch changed, bytes that the state store got already. Now and then it writes the whole fragment, so
-that a reader who comes new reads little: when what was written since the last image is larger than that would be, a row
-is written twice on average. A fragment that was loaded rather than kept warm begins with an image.
+It writes what the batch changed, the same bytes as in the state store. From time to time it writes the whole fragment,
+so that a new reader reads little: it does so when the deltas since the last image exceed its size, so a row is written
+twice on average. A fragment that was loaded from the store begins with an image.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._feeds.names import encode
 from slipstream._runtime.names import Names
-from slipstream._tools.logs import add_lines
+from slipstream._tools.logs import append_lines
 from slipstream._tools.numba_tools import Longs
 
-#: deltas between images at most, for small fragments, and the bytes below which an image is not worth a thought
+#: the most deltas between images, and the size in bytes below which they are not limited otherwise
 MOST_DELTAS = 50
 _SMALL = 1 << 20
 
 
 class Shown(Protocol):
-    """What readers see of a fragment, where that is not its rows as they are."""
+    """The view of a fragment for readers, if it differs from its rows."""
 
     @property
     def schema(self) -> Schema:
-        """The columns that readers see."""
+        """The schema that readers see."""
 
     def rows(self, held: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        """Rows as readers see them, each key once; those that they do not see are left out."""
+        """The rows that readers see, each key once."""
 
     def gone(self, forgotten: Longs) -> Longs:
-        """The keys that readers no longer see, if rows with the keys ``forgotten`` were removed."""
+        """The keys that readers no longer see, given the keys of removed rows."""
 
 
 def publish(
@@ -53,7 +53,7 @@ def publish(
 
     ``names`` has the texts of its keys, if the fragment itself has not.
     """
-    folder = files.folder_of(snapshot, name, number)
+    folder = files.fragment_folder(snapshot, name, number)
     changes = fragment.changes
     names = fragment.names if names is None else names
     if changes is None:
@@ -61,21 +61,21 @@ def publish(
         files.note_first(folder, batch)
         _publish_image(folder, batch, fragment, shown, names)
         return
-    deltas, gone = _changed(fragment, changes, shown)
+    deltas, gone = _find_changes(fragment, changes, shown)
     whole = len(fragment) * fragment.schema.dtype.itemsize + fragment.parts.slots.nbytes
     if not any(deltas) and not gone.size:
         changes.deltas, changes.forgotten = [], []
     elif changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
         _publish_image(folder, batch, fragment, shown, names)
     else:
-        place = folder / files.name_of(batch, files.DELTA)
+        place = folder / files.file_name(batch, files.DELTA)
         changes.tail += files.write_delta(place, deltas, gone, changes.named, _texts(names, changes.named))
         changes.files += 1
         changes.deltas, changes.forgotten, changes.named = [], [], _count(names)
 
 
-def _changed(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
-    """The rows that changed, and the keys that are gone, as readers see them."""
+def _find_changes(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
+    """The changed rows and the removed keys that readers see."""
     forgotten = np.unique(np.concatenate([np.empty(0, np.int64), *changes.forgotten]))
     if shown is None:
         return changes.deltas, np.asarray(forgotten[fragment.find(forgotten) == EMPTY])
@@ -84,8 +84,8 @@ def _changed(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple
 
 
 def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None, names: Names | None) -> None:
-    seen = Fragment.holding(shown.schema, shown.rows(fragment.rows)) if shown else fragment
-    files.write_image(folder / files.name_of(batch, files.IMAGE), seen, _texts(names, 0))
+    seen = Fragment.with_rows(shown.schema, shown.rows(fragment.rows)) if shown else fragment
+    files.write_image(folder / files.file_name(batch, files.IMAGE), seen, _texts(names, 0))
     fragment.changes = Changes(named=_count(names))
     _prune(folder, batch)
 
@@ -102,25 +102,25 @@ def _texts(names: Names | None, first: int) -> bytes:
 def publish_rows(
     snapshot: Path, name: str, number: int, batch: int, schema: Schema, rows: npt.NDArray[np.void]
 ) -> None:
-    """Write all rows of a small cuboid that are seen after ``batch``, whose keys differ."""
-    folder = files.folder_of(snapshot, name, number)
+    """Write all rows of a small cuboid after ``batch``, whose keys are distinct."""
+    folder = files.fragment_folder(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
     files.note_first(folder, batch)
-    files.write_image(folder / files.name_of(batch, files.IMAGE), Fragment.holding(schema, rows))
+    files.write_image(folder / files.file_name(batch, files.IMAGE), Fragment.with_rows(schema, rows))
     _prune(folder, batch)
 
 
 def _prune(folder: Path, batch: int) -> None:
-    """Remove what is older than the image before this one: that one is committed, since ``batch`` has begun."""
-    before = [image for image in files.batches_of(folder, files.IMAGE) if image < batch]
+    """Remove what is older than the previous image, which is committed, since ``batch`` has begun."""
+    before = [image for image in files.list_batches(folder, files.IMAGE) if image < batch]
     for kind in (files.IMAGE, files.DELTA):
-        for old in files.batches_of(folder, kind) if before else ():
+        for old in files.list_batches(folder, kind) if before else ():
             if old < before[-1]:
-                (folder / files.name_of(old, kind)).unlink(missing_ok=True)
+                (folder / files.file_name(old, kind)).unlink(missing_ok=True)
 
 
-def note_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
-    """Add a line on what a batch of a fragment cost; of lines for one batch the last counts."""
+def append_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:
+    """Append the cost of a fragment's batch; the last of several lines for a batch counts."""
     place = snapshot / "metrics" / f"fragment={number}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
-    add_lines(place, [values])
+    append_lines(place, [values])

@@ -1,14 +1,14 @@
-"""The reading side: a snapshot as a database of cuboids, in any process, while the stream runs.
+"""Reading a snapshot: a database of cuboids, in any process, while the stream runs.
 
-    snapshot = Snapshot.open("tolls")        # a run's folder, or the snapshot in it
+    snapshot = Snapshot.open("tolls")        # a job's folder, or the snapshot in it
     snapshot.refresh()                       # the last committed batch, in all cuboids and fragments
     snapshot["car"][100].speed[0]            # as the thesis writes it; a key that is text: ["WVW123"]
     snapshot["car"].get(100)                 # all that is known of a key, as plain values
     snapshot["car"].read(vids, ["time"])     # many keys at once, as arrays
     snapshot["car"].scan(["xway", "speed"])  # every key
 
-A reader never asks the stream for anything: it maps the last image of each fragment and applies the deltas of committed
-batches. It keeps its own copy of the pages that they change, so what it sees stays still until it refreshes.
+A reader never contacts the stream: it maps the last image of each fragment and applies the deltas of committed batches.
+It has its own copy of the pages that they change, so what it sees does not change until it refreshes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from slipstream._io.outputs import BATCH
 from slipstream._tools import html_table
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
-#: keys looked up together: few enough that the rows found are still in the cache when their columns are copied
+#: keys looked up together: few enough that the rows stay in the cache while their columns are copied
 _CHUNK = 1 << 14
 _TRIES = 20
 
@@ -54,24 +54,24 @@ class _Copy:
     def fetch(self, batch: int) -> tuple[Fragment | None, list[files.Delta]]:
         """What is needed to get to ``batch``: a newer image if there is one, else the fragment as it is; and deltas."""
         start, since = self.fragment, self.batch
-        newer = [image for image in files.batches_of(self.folder, files.IMAGE) if since < image <= batch]
+        newer = [image for image in files.list_batches(self.folder, files.IMAGE) if since < image <= batch]
         if newer:
             since = newer[-1]
-            start = files.open_image(self.folder / files.name_of(since, files.IMAGE), self.schema)
+            start = files.open_image(self.folder / files.file_name(since, files.IMAGE), self.schema)
         if start is None:
             if self.oldest() > batch:
                 raise FileNotFoundError(self.folder)
             return None, []
-        numbers = [delta for delta in files.batches_of(self.folder, files.DELTA) if since < delta <= batch]
-        deltas = [files.read_delta(self.folder / files.name_of(delta, files.DELTA)) for delta in numbers]
-        # images are removed before deltas: if none is left from before, deltas may be missing too
-        if min(files.batches_of(self.folder, files.IMAGE), default=batch) > since:
+        numbers = [delta for delta in files.list_batches(self.folder, files.DELTA) if since < delta <= batch]
+        deltas = [files.read_delta(self.folder / files.file_name(delta, files.DELTA)) for delta in numbers]
+        # images are removed before deltas: if no older image is left, deltas may be missing too
+        if min(files.list_batches(self.folder, files.IMAGE), default=batch) > since:
             raise FileNotFoundError(self.folder)
         return start, deltas
 
     def oldest(self) -> int:
         """The oldest batch as of which the fragment can still be read; older files were removed."""
-        images, first = files.batches_of(self.folder, files.IMAGE), files.batches_of(self.folder, files.FIRST)
+        images, first = files.list_batches(self.folder, files.IMAGE), files.list_batches(self.folder, files.FIRST)
         return images[0] if images and (not first or images[0] > first[0]) else -1
 
     def advance(self, batch: int, fetched: tuple[Fragment | None, list[files.Delta]]) -> None:
@@ -97,7 +97,7 @@ class Cuboid:
 
     @property
     def fragments(self) -> list[Fragment]:
-        """The fragments that hold something."""
+        """The fragments that have rows."""
         return [copy.fragment for copy in self._copies.values() if copy.fragment is not None]
 
     def __len__(self) -> int:
@@ -227,7 +227,7 @@ class Cuboid:
         return html_table.table(self.newest(), [self.schema.key, *self.schema.names], caption)
 
     def ring(self, name: str) -> Iterator[Ring]:
-        """An atomic stream of every key, fragment by fragment, as it lies in memory."""
+        """An atomic stream of every key, per fragment, as a ring."""
         stream = self.schema.stream(name)
         for fragment in self.fragments:
             yield Ring(fragment.rows[stream.name], fragment.rows[stream.count])
@@ -277,7 +277,7 @@ def _locate_missing(parts: Parts, keys: Longs, found: Bools) -> Ints:
 
 @compiled
 def _locate_newer(parts: Parts, stamps: npt.NDArray[Any], keys: Longs, newest: Longs) -> Ints:
-    """The rows of the keys whose stamp here is later than the latest seen, which it becomes."""
+    """The rows of the keys whose stamp is at least the newest so far, which is updated."""
     rows = np.full(keys.size, EMPTY, dtype=np.int32)
     for i in range(keys.size):
         row = locate(parts, keys[i])
@@ -311,9 +311,9 @@ class Snapshot:
         batch: int | None = None,
         refresh: bool = True,
     ) -> Snapshot:
-        """The snapshot in a folder, as of its last committed batch, or as of ``batch``.
+        """Open the snapshot in a folder, as of its last committed batch, or as of ``batch``.
 
-        Of ``fragments`` and of the cuboid ``only``, if a part is all that is wanted.
+        ``fragments`` and ``only`` restrict it to some fragments and to one cuboid.
         """
         folder = Path(path)
         if not (folder / files.FILE).exists() and (folder / files.FOLDER / files.FILE).exists():
@@ -325,7 +325,7 @@ class Snapshot:
 
     @property
     def names(self) -> list[str]:
-        """The cuboids there are."""
+        """The names of the cuboids."""
         return list(self._cuboids)
 
     def __getitem__(self, name: str) -> Cuboid:
@@ -336,7 +336,7 @@ class Snapshot:
 
     @property
     def schemas(self) -> dict[str, Schema]:
-        """What the cuboids hold."""
+        """The schemas of the cuboids."""
         return self._catalogue.cuboids
 
     @property
@@ -345,11 +345,11 @@ class Snapshot:
         return self._catalogue.patterns
 
     def committed(self) -> int:
-        """The last committed batch, which :meth:`refresh` would go to."""
+        """The last committed batch, to which :meth:`refresh` would advance."""
         return self._catalogue.committed(self.folder)
 
     def refresh(self, batch: int | None = None) -> int:
-        """Go to the last committed batch and return its number; -1 while there is none."""
+        """Advance to the last committed batch and return its number; -1 while there is none."""
         for _ in range(_TRIES):
             target = self.committed() if batch is None else batch
             if target <= self.batch:
@@ -370,7 +370,7 @@ class Snapshot:
                     copy.advance(target, content)
                 self.batch = target
             return target
-        raise Unavailable(f"{self.folder}: batches go by faster than they can be read.", hint="Try again.")
+        raise Unavailable(f"{self.folder}: batches are committed faster than they can be read.", hint="Try again.")
 
     def oldest(self) -> int:
         """Return the oldest batch as of which the cuboids can still be read."""
@@ -390,8 +390,8 @@ class Snapshot:
         return [copy for cuboid in self._cuboids.values() for copy in cuboid._copies.values()]
 
     @contextmanager
-    def held(self) -> Iterator[int]:
-        """No refresh of another thread comes between the reads of this block; yields the batch they see."""
+    def locked(self) -> Iterator[int]:
+        """Block refreshes by other threads during the block; yields the batch."""
         with self._lock:
             yield self.batch
 
@@ -400,15 +400,15 @@ class Snapshot:
 
         Rows that could not be kept are under ``rejects``.
         """
-        job, names = self.folder.parent, outputs.names(self.folder.parent)
+        job, names = self.folder.parent, outputs.output_names(self.folder.parent)
         if query not in names:
             there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
-            raise BadArgument(f"No results of a query '{query}'; there are: {there}.")
-        rows = outputs.visible(job, query, since=since + 1).read()
-        return _own(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
+            raise BadArgument(f"No results of a query '{query}'; queries: {there}.")
+        rows = outputs.visible_files(job, query, since=since + 1).read()
+        return _sort_results(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
 
 
-def _own(rows: pa.Table) -> pa.Table:
+def _sort_results(rows: pa.Table) -> pa.Table:
     """Rows in the order of the tuples that they were found at, without the columns that give this order."""
     hidden = [name for name in rows.column_names if name.startswith("_") and name != BATCH]
     order = [name for name in hidden if name.startswith("_q")]

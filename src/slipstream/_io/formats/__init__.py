@@ -1,1 +1,1 @@
-"""How tuples are written: encodings, schemas, ids, and what becomes of a line that does not fit."""
+"""How tuples are encoded: formats, schemas, ids, and the reasons for rejecting a line."""

@@ -1,6 +1,6 @@
-"""From the bytes of a feed to columns: which fields become which columns, and why a line that does not fit is rejected.
+"""Decoding the bytes of a feed to columns: which fields become which columns, and why a line is rejected.
 
-A chunk is read as a whole. Only if something in it does not fit is it looked at line by line, so that one bad line
+A chunk is decoded as a whole. Only if something in it does not fit is it decoded line by line, so that a bad line
 costs that line and not the feed.
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from slipstream._io.formats.messages import Decoder
     from slipstream._io.formats.registry import Registry
 
-#: how the values of each type of column lie in Arrow
+#: the Arrow type of each type of column
 TYPES = {"integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
 
-#: what the values of a message may be, by the type of their column
+#: the Python types that the values of a message may have, by the type of their column
 _KINDS: dict[str, set[type]] = {
     "integer": {int, type(None)},
     "float": {int, float, type(None)},
@@ -40,7 +40,7 @@ _KINDS: dict[str, set[type]] = {
     "boolean": {bool, type(None)},
 }
 
-#: what a field that holds a time counts, and how many of them make a second; ISO 8601 is text
+#: units of a time field, and how many of them make a second; ISO 8601 is text
 UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000}
 ISO = "iso"
 
@@ -58,26 +58,26 @@ Reject = tuple[str, str]
 
 
 class Decoded(NamedTuple):
-    """The tuples of a chunk, in their order, and the lines that are none, each with its reason."""
+    """The tuples of a chunk, in order, and the rejected lines, each with its reason."""
 
     tuples: pa.Table
     rejects: pa.Table
 
 
-class Place(NamedTuple):
-    """Where a column's values stand in a feed: the field, and the unit if they are times."""
+class FieldRef(NamedTuple):
+    """The field of a feed that a column is read from, and the unit if it is a time."""
 
     field: str
     unit: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Place:
-        """Read ``FIELD`` or ``FIELD:UNIT``.
+    def parse(cls, text: str) -> FieldRef:
+        """Parse ``FIELD`` or ``FIELD:UNIT``.
 
-        >>> Place.parse("ts:ms")
-        Place(field='ts', unit='ms')
-        >>> Place.parse("urn:vin")
-        Place(field='urn:vin', unit='')
+        >>> FieldRef.parse("ts:ms")
+        FieldRef(field='ts', unit='ms')
+        >>> FieldRef.parse("urn:vin")
+        FieldRef(field='urn:vin', unit='')
         """
         name, _, unit = text.rpartition(":")
         return cls(name, unit) if name and unit in (*UNITS, ISO) else cls(text)
@@ -85,18 +85,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a feed is written, and which of its fields are the columns of a source; travels to tasks as JSON."""
+    """How a feed is encoded, and which of its fields are the columns of a source; sent to tasks as JSON."""
 
     encoding: str
     schema: Mapping[str, str]  # the types of the columns
-    columns: Mapping[str, str] = field(default_factory=dict)  # where a column stands if not under its own name
-    fields: Sequence[str] = ()  # the names of CSV's fields, in order; the columns themselves unless they are given
-    optional: Sequence[str] = ()  # columns that a table need not have: they are null there
+    columns: Mapping[str, str] = field(default_factory=dict)  # the field of a column, if its name differs
+    fields: Sequence[str] = ()  # the names of CSV's fields, in order; the column names by default
+    optional: Sequence[str] = ()  # columns that a table need not have: they are null then
     definition: str = ""  # the schema of Avro or Protobuf messages
-    message: str = ""  # which of the messages that a Protobuf schema declares
-    registry: str = ""  # where the schemas of messages are, instead
-    access: tuple[tuple[str, str], ...] = ()  # how the registry is asked: there may be passwords in it
-    framed: bool = False  # whether a chunk holds messages of a topic
+    message: str = ""  # one of the messages that a Protobuf schema declares
+    registry: str = ""  # the schema registry, instead of a definition
+    access: tuple[tuple[str, str], ...] = ()  # settings for the registry, which may include passwords
+    framed: bool = False  # whether a chunk consists of messages of a topic
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
@@ -116,13 +116,15 @@ class Decoding:
             if known is not None and place.field not in known:
                 raise BadArgument(
                     f"column {name!r}: there is no field {place.field!r}.",
-                    hint=f"The fields are {', '.join(known)}. Say which one it is: --columns {name}=FIELD.",
+                    hint=f"The fields are {', '.join(known)}. Map one of them: --columns {name}=FIELD.",
                 )
 
     @property
-    def places(self) -> dict[str, Place]:
-        """Where each column stands."""
-        return {name: Place.parse(self.columns[name]) if name in self.columns else Place(name) for name in self.schema}
+    def places(self) -> dict[str, FieldRef]:
+        """The field of each column."""
+        return {
+            name: FieldRef.parse(self.columns[name]) if name in self.columns else FieldRef(name) for name in self.schema
+        }
 
     @property
     def names(self) -> list[str]:
@@ -130,39 +132,39 @@ class Decoding:
         return list(self.fields or (place.field for place in self.places.values()))
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
+        """Convert to JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Decoding:
-        """From JSON."""
+        """Convert from JSON."""
         return cls(**{**body, "access": tuple((str(key), str(value)) for key, value in body.get("access", ()))})
 
     def without_secrets(self) -> Decoding:
-        """What may be written down."""
+        """A copy that may be stored."""
         return replace(self, access=())
 
     def decode(self, chunk: bytes) -> Decoded:
-        """Read whole lines, Arrow streams or trains.
+        """Decode complete lines, Arrow streams or trains.
 
         >>> found = Decoding("csv", {"id": "text", "speed": "integer"}).decode(b"a,50\\nb,fast\\n")
         >>> found.tuples.to_pylist(), found.rejects.to_pylist()
         ([{'id': 'a', 'speed': 50}], [{'reason': 'integer:speed', 'line': 'b,fast'}])
         """
-        if not chunk:  # a word about the feed has no bytes
+        if not chunk:  # a notice about the feed has no bytes
             return Decoded(self._schema.empty_table(), _rejects([]))
         raw, rejects = _READERS[self.encoding](self, chunk)
-        return self._mapped(raw, rejects)
+        return self._map_columns(raw, rejects)
 
     @property
     def _schema(self) -> pa.Schema:
         return pa.schema([(name, TYPES[type_]) for name, type_ in self.schema.items()])
 
-    def _mapped(self, raw: pa.Table, rejects: list[Reject]) -> Decoded:
-        """The columns under their names, times in seconds; what is no time is rejected."""
+    def _map_columns(self, raw: pa.Table, rejects: list[Reject]) -> Decoded:
+        """Rename the columns and convert times to seconds; reject invalid times."""
         columns, fits = {}, np.ones(raw.num_rows, np.bool_)
         for name, place in self.places.items():
-            columns[name], good = _in_seconds(raw[place.field], place.unit, TYPES[self.schema[name]])
+            columns[name], good = _to_seconds(raw[place.field], place.unit, TYPES[self.schema[name]])
             if not good.all():
                 lines = raw.filter(pa.array(~good & fits)).to_pylist()
                 rejects += [(f"time:{place.field}", json.dumps(line)) for line in lines]
@@ -171,7 +173,7 @@ class Decoding:
         return Decoded(tuples if fits.all() else tuples.filter(pa.array(fits)), _rejects(rejects))
 
     def raw_types(self) -> dict[str, str]:
-        """The type in which each field is read."""
+        """The type as which each field is read."""
         return {
             place.field: "text" if place.unit == ISO else "float" if place.unit == "s" else self.schema[name]
             for name, place in self.places.items()
@@ -182,10 +184,10 @@ def _rejects(rejects: list[Reject]) -> pa.Table:
     return pa.table([[reason for reason, _ in rejects], [line for _, line in rejects]], schema=REJECTS)
 
 
-def _in_seconds(
+def _to_seconds(
     column: pa.ChunkedArray, unit: str, type_: pa.DataType
 ) -> tuple[pa.ChunkedArray, npt.NDArray[np.bool_]]:
-    """A column of times in seconds since 1970, and which of its values are times."""
+    """Convert times to seconds since 1970; also returns which values are valid."""
     whole = np.ones(len(column), np.bool_)
     if not unit:
         return column.cast(type_), whole
@@ -232,28 +234,28 @@ def _csv_table(chunk: bytes, names: list[str], types: dict[str, pa.DataType], **
 
 
 def _csv_lines(how: Decoding, chunk: bytes, types: dict[str, str]) -> tuple[pa.Table, list[Reject]]:
-    """The lines that fit, and the others: all fields are read as text first."""
+    """Decode the lines that fit and reject the others: all fields are read as text first."""
     rejects: list[Reject] = []
 
     def reject(row: csv.InvalidRow) -> str:
         rejects.append(("fields", row.text))
         return "skip"
 
-    chunk = _decodable(chunk, rejects)
+    chunk = _reject_non_utf8(chunk, rejects)
     text = _csv_table(chunk, how.names, dict.fromkeys(how.names, pa.string()), invalid_row_handler=reject)
     fits = np.ones(text.num_rows, np.bool_)
     for name, type_ in types.items():
-        bad = ~_fitting(text[name], type_) & fits
+        bad = ~_matches(text[name], type_) & fits
         if bad.any():
             rows = text.filter(pa.array(bad)).to_pylist()
             rejects += [(f"{type_}:{name}", ",".join(str(row[n] or "") for n in how.names)) for row in rows]
             fits &= ~bad
     kept = text.filter(pa.array(fits))
-    return pa.table({name: _typed(kept[name], type_) for name, type_ in types.items()}), rejects
+    return pa.table({name: _cast(kept[name], type_) for name, type_ in types.items()}), rejects
 
 
-def _decodable(chunk: bytes, rejects: list[Reject]) -> bytes:
-    """The lines of a chunk that are UTF-8."""
+def _reject_non_utf8(chunk: bytes, rejects: list[Reject]) -> bytes:
+    """Drop and reject the lines of a chunk that are not UTF-8."""
     try:
         chunk.decode()
         return chunk
@@ -268,8 +270,8 @@ def _decodable(chunk: bytes, rejects: list[Reject]) -> bytes:
         return b"\n".join(kept)
 
 
-def _fitting(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
-    """Which values of a column of text are of a type."""
+def _matches(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
+    """Which values of a text column can be converted to a type."""
     if type_ == "text":
         return np.ones(len(column), np.bool_)
     if type_ == "boolean":
@@ -278,14 +280,14 @@ def _fitting(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
         good = pc.match_substring_regex(column, _NUMBER[type_])
     found = np.asarray(pc.or_(pc.fill_null(good, False), column.is_null()))
     if type_ == "integer":
-        # nineteen digits may be too many
+        # nineteen digits may exceed 64 bits
         long = np.asarray(pc.fill_null(pc.greater(pc.utf8_length(column), 18), False)) & found
         for row in np.flatnonzero(long):
             found[row] = -(2**63) < int(column[int(row)].as_py()) < 2**63
     return found
 
 
-def _typed(column: pa.ChunkedArray, type_: str) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, type_: str) -> pa.ChunkedArray:
     if type_ == "boolean":
         return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(column, value_set=pa.array(_TRUE)))
     return column if type_ == "text" else pc.utf8_trim_whitespace(column).cast(TYPES[type_])
@@ -297,15 +299,15 @@ def _read_json(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     if not chunk.strip():
         return schema.empty_table(), []
     reading = pj.ReadOptions(block_size=max(len(chunk) + 1, 1 << 20))
-    parsing = pj.ParseOptions(explicit_schema=_as_written(chunk, types), unexpected_field_behavior="ignore")
+    parsing = pj.ParseOptions(explicit_schema=_written_schema(chunk, types), unexpected_field_behavior="ignore")
     try:
         return pj.read_json(pa.BufferReader(chunk), parse_options=parsing, read_options=reading).cast(schema), []
     except pa.ArrowInvalid:
         return _json_lines(chunk, types, schema)
 
 
-def _as_written(chunk: bytes, types: dict[str, str]) -> pa.Schema:
-    """The types in which fields are written, as far as the first line shows: a text may be written as a number."""
+def _written_schema(chunk: bytes, types: dict[str, str]) -> pa.Schema:
+    """The types of the fields in the first line: a text column may be written as a number."""
     first = _json_row(chunk.lstrip().partition(b"\n")[0], dict.fromkeys(types, "any"))
     numbers = {name for name, value in first.items() if type(value) is int} if isinstance(first, dict) else set()
     return pa.schema(
@@ -327,14 +329,14 @@ def _json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple
 
 
 def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
-    """The values of a line, or why it has none."""
+    """The values of a line, or the reason for rejecting it."""
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
         return "json"
     if not isinstance(body, dict):
         return "json"
-    if misfit := _misfit({name: body.get(name) for name in types}, types):
+    if misfit := _find_misfit({name: body.get(name) for name in types}, types):
         return misfit
     return {name: _text(body.get(name)) if type_ == "text" else body.get(name) for name, type_ in types.items()}
 
@@ -343,8 +345,8 @@ def _text(value: Any) -> str | None:
     return value if value is None else str(value)
 
 
-def _is(value: Any, type_: str) -> bool:
-    """Whether a JSON value is of a type; null is of every type, and a whole number is a text, too: as an id may be."""
+def _fits(value: Any, type_: str) -> bool:
+    """Whether a JSON value fits a type; null fits every type, and an integer also fits text, as ids may be either."""
     if value is None or type_ == "any":
         return True
     if type_ == "text":
@@ -357,7 +359,7 @@ def _is(value: Any, type_: str) -> bool:
 
 
 def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
-    """Arrow streams, one after the other, or a Parquet file; one that does not fit is rejected whole."""
+    """Read concatenated Arrow streams or a Parquet file; a table that does not fit is rejected as a whole."""
     schema = pa.schema([(name, TYPES[type_]) for name, type_ in how.raw_types().items()])
     parts, rejects = [schema.empty_table()], []
     optional = {how.places[name].field for name in how.optional if name in how.schema}
@@ -377,7 +379,7 @@ def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
 
 
 def _streams(chunk: bytes) -> Iterator[pa.Table | str]:
-    """The tables of Arrow streams; what cannot be read as one ends them."""
+    """The tables of concatenated Arrow streams, up to the first that cannot be read."""
     source = pa.BufferReader(chunk)
     while source.tell() < len(chunk):
         try:
@@ -395,7 +397,7 @@ def _parquet(chunk: bytes) -> Iterator[pa.Table | str]:
 
 
 def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
-    """Linear Road's own lines and trains."""
+    """Read Linear Road's own lines and trains."""
     from slipstream._feeds.parse import PARSERS
 
     parsed = PARSERS[how.encoding]([chunk])
@@ -405,23 +407,23 @@ def _read_tuples(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
 
 
 def _read_messages(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
-    """Avro or Protobuf: of a topic, or of a file.
+    """Read Avro or Protobuf messages of a topic or a file.
 
-    The libraries give one message at a time; types are then checked column by column.
+    The libraries decode one message at a time; types are then checked column by column.
     """
     types = how.raw_types()
     messages, found = _messages(how, chunk, list(types))
     rejected = str in set(map(type, found))
-    if not rejected and (table := _typed_table(found, types)) is not None:
+    if not rejected and (table := _to_table(found, types)) is not None:
         return table, []
     rows, rejects = _message_rows(messages, found, types)
-    table = _typed_table(rows, types)
+    table = _to_table(rows, types)
     assert table is not None
     return table, rejects
 
 
-def _typed_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | None:
-    """Rows of values as columns of their types, or nothing if one does not fit."""
+def _to_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | None:
+    """Convert rows of values to typed columns; None if a value does not fit."""
     columns = list(zip(*rows, strict=True)) or [()] * len(types)
     for values, type_ in zip(columns, types.values(), strict=True):
         if not set(map(type, values)) <= _KINDS[type_]:
@@ -433,19 +435,19 @@ def _typed_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | No
                 for (name, type_), values in zip(types.items(), columns, strict=True)
             }
         )
-    except (pa.ArrowInvalid, OverflowError):  # a whole number of more than 64 bits
+    except (pa.ArrowInvalid, OverflowError):  # an integer that exceeds 64 bits
         return None
 
 
 def _message_rows(
     messages: Sequence[bytes], found: Sequence[Sequence[Any] | str], types: Mapping[str, str]
 ) -> tuple[list[Sequence[Any]], list[Reject]]:
-    """The rows whose values are of their types, and the other messages; records of a file have no bytes."""
+    """Split messages into rows whose values fit their types and rejects; records of a file have no bytes."""
     rows: list[Sequence[Any]] = []
     rejects: list[Reject] = []
     for place, row in enumerate(found):
         values = {} if isinstance(row, str) else dict(zip(types, row, strict=True))
-        reason = row if isinstance(row, str) else _misfit(values, types)
+        reason = row if isinstance(row, str) else _find_misfit(values, types)
         if reason:
             shown = messages[place][:40].hex() if messages else json.dumps(values, default=str)
             rejects.append((reason, shown))
@@ -455,15 +457,15 @@ def _message_rows(
 
 
 def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[list[bytes], list[Sequence[Any] | str]]:
-    """All messages, and what each says of the wanted fields or why it is rejected; records of a file have no bytes."""
+    """All messages, and for each the wanted fields or the reason to reject it; records of a file have no bytes."""
     from slipstream._io.formats import messages
     from slipstream._io.formats.registry import Registry
 
     if how.encoding == AVRO and not how.framed:
-        return [], list(messages.container(chunk, wanted))
+        return [], list(messages.read_container(chunk, wanted))
     registry = Registry(how.registry, how.access) if how.registry else None
     decoder = _decoder(how.encoding, tuple(wanted), how.definition, how.message, registry)
-    given = messages.unframed(chunk) if how.framed else list(messages.delimited(chunk))
+    given = messages.unframe_messages(chunk) if how.framed else list(messages.split_delimited(chunk))
     return given, decoder.values(given)
 
 
@@ -474,9 +476,9 @@ def _decoder(encoding: str, wanted: tuple[str, ...], text: str, message: str, re
     return Decoder(encoding, wanted, text=text, message=message, registry=registry)
 
 
-def _misfit(values: Mapping[str, Any], types: Mapping[str, str]) -> str:
-    """Why values are not of their types, if they are not."""
-    return next((f"{type_}:{name}" for name, type_ in types.items() if not _is(values[name], type_)), "")
+def _find_misfit(values: Mapping[str, Any], types: Mapping[str, str]) -> str:
+    """The reason why values do not fit their types; empty if they do."""
+    return next((f"{type_}:{name}" for name, type_ in types.items() if not _fits(values[name], type_)), "")
 
 
 _READERS = {
@@ -497,9 +499,9 @@ _PAIR = re.compile(r"(?:(?P<source>\w+)\.)?(?P<column>\w+)=(?P<field>.+)")
 def parse_columns(
     texts: Sequence[str], source: str, schema: Mapping[str, str], *, strict: bool = False
 ) -> dict[str, str]:
-    """What ``--columns`` says of a source: ``column=field`` pairs, separated by commas; ``source.column`` names one.
+    """Parse ``--columns`` for a source: comma-separated ``column=field`` pairs; ``source.column`` names a source.
 
-    Where there is only one source, ``strict`` refuses a column that it does not have.
+    If there is only one source, ``strict`` refuses columns that it does not have.
 
     >>> parse_columns(["id=vin,time=ts:ms"], "cars", {"id": "text", "time": "integer"})
     {'id': 'vin', 'time': 'ts:ms'}

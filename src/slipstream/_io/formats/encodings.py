@@ -1,4 +1,4 @@
-"""How the tuples of a feed may be written."""
+"""The encodings of a feed, and how they are recognised by file names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path, PurePath
 
 CSV, JSON, ARROW, PARQUET, TEXT, TRAIN = "csv", "json", "arrow", "parquet", "text", "train"
 AVRO, PROTOBUF = "avro", "protobuf"
-#: how the tuples of a feed may be written
+#: the encodings of a feed
 ENCODINGS = (CSV, JSON, ARROW, PARQUET, TEXT, TRAIN, AVRO, PROTOBUF)
-#: those whose messages only a schema explains
+#: those whose messages need a schema
 MESSAGES = (AVRO, PROTOBUF)
-#: those that are no lines: files of them are read whole, messages are put together as they are
+#: those without lines: files are read whole, messages are concatenated as they are
 BINARY = (ARROW, PARQUET, TRAIN, AVRO, PROTOBUF)
-#: what the names of files say
+#: the encodings of files, by suffix
 _SUFFIXES = {
     ".csv": CSV,
     ".json": JSON,
@@ -29,21 +29,21 @@ _SUFFIXES = {
 }
 
 
-def joining(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
-    """How messages become a chunk.
+def joiner(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
+    """Return a function that joins messages to a chunk.
 
-    >>> joining("json")([b'{"id": 1}', b'{"id": 2}'])
+    >>> joiner("json")([b'{"id": 1}', b'{"id": 2}'])
     b'{"id": 1}\\n{"id": 2}'
     """
     if encoding in MESSAGES:
-        from slipstream._io.formats.messages import framed
+        from slipstream._io.formats.messages import frame_messages
 
-        return framed
+        return frame_messages
     return b"".join if encoding in BINARY else b"\n".join
 
 
 def encoding_of(where: str, otherwise: str = JSON) -> str:
-    """How a feed is written, by the name of the file or of the first one in a folder; JSON lines if that says nothing.
+    """The encoding of a feed, by the name of the file or of the first one in a folder; JSON lines by default.
 
     >>> encoding_of("cars.csv"), encoding_of("positions"), encoding_of("positions", TEXT)
     ('csv', 'json', 'text')
@@ -52,7 +52,7 @@ def encoding_of(where: str, otherwise: str = JSON) -> str:
 
 
 def first_file(where: str) -> str:
-    """The name of a file, or of the first one in a folder; of anything else, its own."""
+    """The name of the first file in a folder; anything that is not a folder is returned as it is."""
     path = Path(where)
     if not path.is_dir():
         return where

@@ -1,4 +1,4 @@
-"""Whether the ids of a feed are texts or numbers: by its schema, or by its first line."""
+"""Detects whether the ids of a feed are texts or numbers, from its schema or its first line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyarrow import csv
 
 from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file, header_fields
-from slipstream._io.formats.registry import Registry, apart
+from slipstream._io.formats.registry import Registry, split_settings
 from slipstream._io.kafka import Topic
-from slipstream._io.sources import KAFKA, TCP, Definition, fields_of, parquet_schema
+from slipstream._io.sources import KAFKA, TCP, Definition, file_fields, parquet_schema
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
-#: a line that says nothing about an id within so many bytes is not looked at
+#: only this many bytes of a line are examined
 _LONGEST_LINE = 1 << 20
 
 
@@ -28,7 +28,7 @@ def is_text(
     definition: Definition | None,
     settings: Sequence[tuple[str, str]] = (),
 ) -> bool:
-    """Whether a field of a feed is known to hold text; not if nothing of the feed is there yet."""
+    """Whether a field of a feed is known to be text; False if the feed does not exist yet."""
     if encoding in MESSAGES and definition is not None and (definition.file or definition.registry):
         return field in _text_fields(where, encoding, definition, settings)
     if where.startswith((KAFKA, TCP)):
@@ -37,7 +37,7 @@ def is_text(
     file = path / first_file(where) if path.is_dir() else path
     if not file.is_file() or encoding not in _FILES:
         return False
-    return _FILES[encoding](file, field, list(fields) or (fields_of(where) if encoding == CSV else []))
+    return _FILES[encoding](file, field, list(fields) or (file_fields(where) if encoding == CSV else []))
 
 
 def _text_fields(
@@ -47,12 +47,12 @@ def _text_fields(
 
     if definition.file is not None:
         return messages.text_fields(encoding, *messages.read_definition(encoding, definition.file))
-    found = Registry(definition.registry, apart(settings)[1]).latest(Topic.parse(where).name)
+    found = Registry(definition.registry, split_settings(settings)[1]).latest(Topic.parse(where).name)
     return messages.text_fields(encoding, found.text, "") if found is not None else ()
 
 
 def _in_csv(file: Path, field: str, fields: list[str]) -> bool:
-    """Whether the first line of CSV behind the header has text there."""
+    """Whether a field is text in the first line of CSV after the header."""
     with file.open("rb") as opened:
         lines = [opened.readline(_LONGEST_LINE), opened.readline(_LONGEST_LINE)]
     header = header_fields(lines[0].decode(errors="replace"))

@@ -1,7 +1,7 @@
-"""Avro and Protobuf: messages that only their schema explains, as columns.
+"""Decoding Avro and Protobuf messages, which need a schema.
 
-A schema is given as a file, or each message names one of a schema registry. Messages of a topic travel framed, as a
-chunk must tell them apart; files are Avro's own containers, or Protobuf messages each behind its length.
+The schema is given as a file, or each message refers to one in a schema registry. Messages of a topic are framed, so
+that a chunk can hold several; files are Avro's own containers, or length-delimited Protobuf messages.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from typing import IO, Any
 
 from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.formats.encodings import AVRO, PROTOBUF
-from slipstream._io.formats.registry import Registry, unwrapped
+from slipstream._io.formats.registry import Registry, unwrap
 from slipstream._tools import temporary
 
 _LENGTH = struct.Struct("<I")
 _KINDS = {"AVRO": AVRO, "PROTOBUF": PROTOBUF}
 
-#: the values of the wanted fields of a message; raises anything if it is none
+#: returns the values of the wanted fields of a message; may raise anything if the bytes are invalid
 Reader = Callable[[bytes], Sequence[Any]]
-#: the values of a message, or why there are none
+#: the values of a message, or the reason to reject it
 Found = Sequence[Any] | str
 
 
-def framed(messages: Iterable[bytes]) -> bytes:
-    """Messages as a chunk.
+def frame_messages(messages: Iterable[bytes]) -> bytes:
+    """Join messages to a chunk.
 
-    >>> unframed(framed([b"a", b"", b"bc"]))
+    >>> unframe_messages(frame_messages([b"a", b"", b"bc"]))
     [b'a', b'', b'bc']
     """
     return b"".join(_LENGTH.pack(len(message)) + message for message in messages)
 
 
-def unframed(chunk: bytes) -> list[bytes]:
-    """The messages of a chunk."""
+def unframe_messages(chunk: bytes) -> list[bytes]:
+    """Split a chunk into messages."""
     found, place = [], 0
     while place < len(chunk):
         (length,) = _LENGTH.unpack_from(chunk, place)
@@ -56,7 +56,7 @@ def unframed(chunk: bytes) -> list[bytes]:
 
 
 def read_definition(encoding: str, file: Path) -> tuple[str, str]:
-    """A schema file as text that travels, and the message that ``FILE:MESSAGE`` names, if one is named."""
+    """Read a schema file as text that can be sent to tasks, and the message in ``FILE:MESSAGE``, if one is named."""
     path, message = file, ""
     if not path.is_file() and ":" in str(file):
         name, _, message = str(file).rpartition(":")
@@ -67,19 +67,19 @@ def read_definition(encoding: str, file: Path) -> tuple[str, str]:
         text = path.read_text(encoding="utf-8", errors="replace")
         avro_fields(text)
         return text, ""
-    data = _compiled(path) if path.suffix == ".proto" else path.read_bytes()
+    data = _compile_proto(path) if path.suffix == ".proto" else path.read_bytes()
     text = base64.b64encode(data).decode()
     protobuf_fields(text, message)
     return text, message
 
 
-def _compiled(file: Path) -> bytes:
-    """The descriptors of a .proto file, by protoc."""
+def _compile_proto(file: Path) -> bytes:
+    """Compile a .proto file to descriptors with protoc."""
     protoc = shutil.which("protoc")
     if protoc is None:
         raise BadArgument(
             f"--message-schema {file}: a .proto file needs protoc, which is not installed.",
-            hint="Install it, or give what protoc --include_imports --descriptor_set_out=FILE makes of it elsewhere.",
+            hint="Install it, or give a file written elsewhere by protoc --include_imports --descriptor_set_out=FILE.",
         )
     made = temporary.folder() / f"{file.stem}.desc"
     command = [protoc, "--include_imports", f"--descriptor_set_out={made}", f"-I{file.parent}", str(file)]
@@ -101,7 +101,7 @@ def registered_fields(encoding: str, registry: Registry, topic: str) -> list[str
         return []
     if _KINDS.get(found.kind) != encoding:
         raise BadArgument(
-            f"{registry.url}: topic {topic} is written in {found.kind}, not {encoding}.", hint="Give that --format."
+            f"{registry.url}: topic {topic} is encoded in {found.kind}, not {encoding}.", hint="Give that --format."
         )
     return fields(encoding, found.text, "")
 
@@ -126,7 +126,7 @@ def _avro_schema(text: str) -> Any:
 
 
 def _without_logical_types(schema: Any) -> Any:
-    """Numbers stay numbers: which of them is a time, and its unit, --columns says."""
+    """Read numbers as numbers: --columns defines which of them are times, and their units."""
     if isinstance(schema, dict):
         return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
     return [_without_logical_types(part) for part in schema] if isinstance(schema, list) else schema
@@ -139,7 +139,7 @@ def protobuf_fields(text: str, message: str) -> list[str]:
 
 @cache
 def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
-    """The class of a message: by name, or else by its place in the last file of a set."""
+    """The class of a message: by name, or else by its position in the last file of a set."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.message import DecodeError
 
@@ -161,12 +161,12 @@ def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
     except (binascii.Error, DecodeError, TypeError, KeyError, IndexError) as error:
         what = f"no message {message!r}" if message else f"not Protobuf descriptors ({error})"
         raise BadArgument(
-            f"--message-schema: {what}.", hint="Give what protoc --include_imports --descriptor_set_out writes."
+            f"--message-schema: {what}.", hint="Give a file written by protoc --include_imports --descriptor_set_out."
         ) from error
 
 
 def _files(data: bytes, pb2: Any, error: type[Exception]) -> list[Any]:
-    """The files of a descriptor set; a registry gives one file alone."""
+    """The files of a descriptor set; a registry returns a single file."""
     try:
         files = list(pb2.FileDescriptorSet.FromString(data).file)
         if files and all(file.name and file.message_type for file in files[-1:]):
@@ -200,18 +200,18 @@ def _repeats(field: Any) -> bool:
 
 
 def _kinds(type_: Any) -> list[Any]:
-    """The types that an Avro field may have: of a union, several."""
+    """The types of an Avro field; a union has several."""
     several = type_ if isinstance(type_, list) else [type_]
     return [kind["type"] if isinstance(kind, dict) else kind for kind in several]
 
 
 def container_schema(file: IO[bytes]) -> str:
-    """The schema that an Avro file brings; nothing if it is none."""
+    """The schema in an Avro file; empty if it is not an Avro file."""
     from fastavro import block_reader
 
     try:
         return json.dumps(block_reader(file).writer_schema)
-    except Exception:  # whatever the reader says of bytes that are no Avro
+    except Exception:  # whatever the reader raises for bytes that are not Avro
         return ""
 
 
@@ -234,7 +234,7 @@ def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
 
 
 def _values_of(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    """How the values of the wanted fields are taken out of a record."""
+    """Return a function that gets the values of the wanted fields from a record."""
     if len(wanted) > 1 and set(wanted) <= set(known):
         return itemgetter(*wanted)
     return lambda found: [found.get(name) for name in wanted]
@@ -259,7 +259,7 @@ def _fields_of(made: Any, wanted: Sequence[str]) -> Reader:
 
 
 def _field(field: Any) -> Callable[[Any], Any]:
-    """How a field of a message is read."""
+    """Return a function that gets a field from a message."""
     name, value = field.name, attrgetter(field.name)
     if not field.has_presence:
         return value
@@ -273,7 +273,7 @@ def _absent(_: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A time as milliseconds since 1970, a wrapped value as it is."""
+    """Convert a timestamp to milliseconds since 1970, and unwrap a wrapped value."""
     if hasattr(value, "ToMilliseconds"):
         return value.ToMilliseconds()
     return value.value if hasattr(value, "DESCRIPTOR") and hasattr(value, "value") else value
@@ -292,7 +292,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _message_path(data: bytes) -> tuple[tuple[int, ...], bytes]:
-    """Which message of its file follows, and the message: Confluent writes places, each zigzag, behind their number."""
+    """The path of the message type in its file, and the message; Confluent writes a count and zigzag indexes."""
 
     def number(place: int) -> tuple[int, int]:
         value, place = _varint(data, place)
@@ -307,7 +307,7 @@ def _message_path(data: bytes) -> tuple[tuple[int, ...], bytes]:
 
 
 class Decoder:
-    """Messages to values of the wanted fields, by one schema or by those of a registry."""
+    """Decodes the wanted fields of messages, by one schema or by those of a registry."""
 
     def __init__(
         self,
@@ -328,12 +328,12 @@ class Decoder:
         return _protobuf_reader(text, message, self._wanted)
 
     def values(self, messages: Sequence[bytes]) -> list[Found]:
-        """What each message says, or why it is rejected."""
+        """The values of each message, or the reason to reject it."""
         unknown: set[int] = set()
         read = self._one if self._one is not None else partial(self._registered, unknown=unknown)
         try:
             return list(map(read, messages))
-        except Exception:  # whatever a decoder says of bytes that are no message: which one is it?
+        except Exception:  # whatever a decoder raises for invalid bytes: decode one by one to find the message
             return [self._value(read, message) for message in messages]
 
     def _value(self, read: Callable[[bytes], Found], message: bytes) -> Found:
@@ -345,7 +345,7 @@ class Decoder:
             return self._encoding
 
     def _registered(self, message: bytes, unknown: set[int]) -> Found:
-        found = unwrapped(message)
+        found = unwrap(message)
         if found is None:
             return self._encoding
         number, body = found
@@ -358,17 +358,17 @@ class Decoder:
             if schema is None or _KINDS.get(schema.kind) != self._encoding:
                 unknown.add(number)
                 return f"schema:{number}"
-            self._known[number, path] = self._made(schema.text, path)
+            self._known[number, path] = self._make_reader(schema.text, path)
         return self._known[number, path](body)
 
-    def _made(self, text: str, path: tuple[int, ...]) -> Reader:
+    def _make_reader(self, text: str, path: tuple[int, ...]) -> Reader:
         if self._encoding == AVRO:
             return _avro_reader(text, self._wanted)
         return _fields_of(_protobuf(text, "", path), self._wanted)
 
 
-def container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
-    """The records of an Avro file; what follows a damaged block is lost with it."""
+def read_container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
+    """Read the records of an Avro file; everything after a damaged block is lost with it."""
     from fastavro import block_reader, schemaless_reader
 
     try:
@@ -378,12 +378,12 @@ def container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
             schema, values = _avro_schema(text), _values_of(wanted, avro_fields(text))
             for _ in range(block.num_records):
                 yield values(schemaless_reader(block.bytes_, schema, None))
-    except Exception:  # whatever the reader says of bytes that are no Avro
+    except Exception:  # whatever the reader raises for bytes that are not Avro
         yield AVRO
 
 
-def delimited(chunk: bytes) -> Iterator[bytes]:
-    """The messages of a file of Protobuf, each behind its length; a torn one comes as it is."""
+def split_delimited(chunk: bytes) -> Iterator[bytes]:
+    """Split a file of length-delimited Protobuf messages; a truncated one is returned as it is."""
     place = 0
     while place < len(chunk):
         try:

@@ -1,9 +1,10 @@
-"""A schema registry: which schema the messages of a topic were written with, by the number that each of them carries.
+"""A client for schema registries: messages of a topic refer to their schema by number.
 
-This is the protocol of Confluent's registry, which others speak too. A message begins with a zero byte and the
+This is the protocol of Confluent's registry, which others implement too. A message begins with a zero byte and the
 number of its schema in four bytes. A number always means the same schema, so each is fetched once per process.
 
-Passwords come with the settings of Kafka's client, under ``schema.registry.``: they travel to tasks, and nowhere else.
+Passwords are given with the settings of Kafka's client, under ``schema.registry.``: they are sent to tasks, and nowhere
+else.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from urllib.parse import quote, urlsplit
 
 from slipstream._errors import BadArgument, Unavailable
 
-#: what settings for the registry begin with
+#: the prefix of settings for the registry
 PREFIX = "schema.registry."
 _USER, _TOKEN, _CA = "basic.auth.user.info", "bearer.auth.token", "ssl.ca.location"
 _HEADER = struct.Struct(">bI")
 #: seconds
-_PATIENCE = 20
-#: a Protobuf schema comes compiled when it is asked for like this; of others nothing changes
+_TIMEOUT_S = 20
+#: requests a Protobuf schema in compiled form; has no effect on others
 _COMPILED = "?format=serialized"
 
 Settings = tuple[tuple[str, str], ...]
@@ -35,7 +36,7 @@ Settings = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema as the registry has it."""
+    """A schema in the registry."""
 
     kind: str  # AVRO, PROTOBUF, JSON
     text: str
@@ -43,7 +44,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class Registry:
-    """Where it is, and how it is asked."""
+    """The address of a registry, and the settings to access it."""
 
     url: str
     settings: Settings = ()
@@ -54,8 +55,8 @@ class Registry:
             raise BadArgument(f"--schema-registry {self.url}: not an address.", hint="Write https://HOST:PORT.")
         if "@" in parts.netloc:
             raise BadArgument(
-                "--schema-registry: a password does not belong into an address.",
-                hint=f"Give it by --kafka-config FILE, as {PREFIX}{_USER}=USER:PASSWORD.",
+                "--schema-registry: the address must not contain a password.",
+                hint=f"Put it into the file given by --kafka-config, as {PREFIX}{_USER}=USER:PASSWORD.",
             )
         for key, _ in self.settings:
             if key not in (_USER, _TOKEN, _CA):
@@ -65,7 +66,7 @@ class Registry:
                 )
 
     def schema(self, number: int) -> Schema | None:
-        """The schema with a number, or nothing if there is none."""
+        """Fetch the schema with a number; None if there is none."""
         if (self, number) not in _FETCHED:
             body = self.get(f"/schemas/ids/{number}{_COMPILED}")
             if body is None:
@@ -74,15 +75,15 @@ class Registry:
         return _FETCHED[self, number]
 
     def latest(self, topic: str) -> Schema | None:
-        """The schema that the values of a topic are written with now, or nothing if none is registered."""
+        """Fetch the latest schema of a topic's values; None if none is registered."""
         body = self.get(f"/subjects/{quote(topic, safe='')}-value/versions/latest{_COMPILED}")
         return None if body is None else _schema(body)
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """What the registry answers, or nothing if it knows no such thing."""
+        """Send a GET request; returns None for 404."""
         request = urllib.request.Request(self.url.rstrip("/") + path, headers=self._headers())
         try:
-            with urllib.request.urlopen(request, timeout=_PATIENCE, context=self._tls()) as answer:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=self._tls()) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code == 404:
@@ -90,7 +91,7 @@ class Registry:
             raise Unavailable(f"{self.url}: {error.code} {error.reason}.", hint=_hint(error.code)) from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
-            raise Unavailable(f"{self.url}: no schema registry answers ({reason}).", hint=_hint(0)) from error
+            raise Unavailable(f"{self.url}: cannot reach the schema registry ({reason}).", hint=_hint(0)) from error
         if not isinstance(found, dict):
             raise Unavailable(f"{self.url}: not a schema registry.", hint="Check the address.")
         return found
@@ -110,10 +111,10 @@ class Registry:
 def _hint(code: int) -> str:
     if code in (401, 403):
         return f"Give --kafka-config FILE with {PREFIX}{_USER}=USER:PASSWORD."
-    return "Is it running? What was committed is safe: run the same command again to resume."
+    return "Is it running? Committed output is safe: run the same command again to resume."
 
 
-#: what was fetched: a number always means the same schema
+#: cached schemas: a number always means the same one
 _FETCHED: dict[tuple[Registry, int], Schema] = {}
 
 
@@ -121,20 +122,20 @@ def _schema(body: Mapping[str, Any]) -> Schema:
     return Schema(str(body.get("schemaType", "AVRO")), str(body.get("schema", "")))
 
 
-def apart(settings: Sequence[tuple[str, str]]) -> tuple[Settings, Settings]:
-    """The settings of Kafka's client, and those of the registry without their prefix.
+def split_settings(settings: Sequence[tuple[str, str]]) -> tuple[Settings, Settings]:
+    """Split settings into those of Kafka's client and those of the registry, without their prefix.
 
-    >>> apart([("security.protocol", "SSL"), ("schema.registry.bearer.auth.token", "t")])
+    >>> split_settings([("security.protocol", "SSL"), ("schema.registry.bearer.auth.token", "t")])
     ((('security.protocol', 'SSL'),), (('bearer.auth.token', 't'),))
     """
     own = tuple((key, value) for key, value in settings if not key.startswith(PREFIX))
     return own, tuple((key.removeprefix(PREFIX), value) for key, value in settings if key.startswith(PREFIX))
 
 
-def unwrapped(message: bytes) -> tuple[int, bytes] | None:
-    """The number of a message's schema, and the message; nothing if it is not wrapped.
+def unwrap(message: bytes) -> tuple[int, bytes] | None:
+    """The number of a message's schema, and the message; None if the message has none.
 
-    >>> unwrapped(bytes([0, 0, 0, 1, 4]) + b"rest"), unwrapped(b"{}")
+    >>> unwrap(bytes([0, 0, 0, 1, 4]) + b"rest"), unwrap(b"{}")
     ((260, b'rest'), None)
     """
     if len(message) < _HEADER.size or message[0] != 0:
@@ -142,10 +143,10 @@ def unwrapped(message: bytes) -> tuple[int, bytes] | None:
     return int(_HEADER.unpack_from(message)[1]), message[_HEADER.size :]
 
 
-def wrapped(number: int, message: bytes) -> bytes:
-    """A message behind the number of its schema.
+def wrap(number: int, message: bytes) -> bytes:
+    """Prefix a message with the number of its schema.
 
-    >>> unwrapped(wrapped(7, b"x"))
+    >>> unwrap(wrap(7, b"x"))
     (7, b'x')
     """
     return _HEADER.pack(0, number) + message

@@ -13,29 +13,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._io.outputs import committed
-from slipstream._io.outputs.committed import JOURNAL, RESCUE, Batch, Doubt
-from slipstream._io.outputs.files import FOLDER, Written, discard, stored
+from slipstream._io.outputs import journal
+from slipstream._io.outputs.files import FOLDER, Written, discard, stored_schema
+from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
 from slipstream._io.outputs.tables import Table
 from slipstream._tools.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
 
-#: what else belongs to a batch: gets the time of the commit, returns what the journal is to say about it
+#: other actions of a batch's commit: gets the time of the commit, returns details for the journal
 BeforeJournal = Callable[[int], Mapping[str, Any]]
 
 
 class Outputs:
     """The outputs of a job, on its driver.
 
-    ``schemas`` declares outputs, without the column of the batch. They have a table from the start, so that readers
-    find it; any other output gets one with its first rows.
+    ``schemas`` declares outputs, without the column ``batch``. They get a table at the start, so that readers find it;
+    any other output gets one with its first rows.
     """
 
     def __init__(self, folder: Path, job: str, schemas: Mapping[str, pa.Schema] | None = None) -> None:
         self.folder, self._job = folder, job
         folder.mkdir(parents=True, exist_ok=True)
-        batches = committed.journal(folder)
+        batches = journal.read_journal(folder)
         self.last: Batch | None = batches[-1] if batches else None
         self._tables = {place.name: table for place in self._places() if (table := Table.open(place))}
         self._check(batches)
@@ -49,10 +49,10 @@ class Outputs:
         return self.last.batch if self.last else -1
 
     @property
-    def doubt(self) -> Doubt | None:
-        """The batch that a crash cut short after its first table was committed, if that has happened."""
+    def in_doubt(self) -> InDoubt | None:
+        """The batch that a crash interrupted after its first table was committed, if there is one."""
         batch = self.last_batch + 1
-        return Doubt(batch, self.last.committed_ms if self.last else 0) if self._ahead(batch) else None
+        return InDoubt(batch, self.last.committed_ms if self.last else 0) if self._tables_with(batch) else None
 
     def commit(
         self,
@@ -64,9 +64,9 @@ class Outputs:
         detail: Mapping[str, Any] | None = None,
         before_journal: BeforeJournal | None = None,
     ) -> bool:
-        """Commit a batch; returns False, and deletes its files, if it was committed before.
+        """Commit a batch; returns False, and deletes its files, if it is already committed.
 
-        ``before_journal`` is called when all tables have the batch. It must replace what a first attempt at the same
+        ``before_journal`` is called when all tables have the batch. It must replace what an earlier attempt at the same
         batch left behind.
         """
         parts = [one for one in written if one.file]
@@ -74,7 +74,9 @@ class Outputs:
             discard(self.folder, parts)
             return False
         if batch > self.last_batch + 1:
-            raise BadInput(f"{self.folder / JOURNAL}: ends with batch {self.last_batch} before {batch}.", hint=RESCUE)
+            raise BadInput(
+                f"{self.folder / JOURNAL}: ends with batch {self.last_batch}, but batch {batch} follows.", hint=RESCUE
+            )
         failpoint("outputs.before-commit")
         rows = self._append(parts, batch)
         failpoint("outputs.after-tables")
@@ -82,14 +84,14 @@ class Outputs:
         more = before_journal(committed_ms) if before_journal else {}
         failpoint("outputs.before-journal")
         line = Batch(batch, committed_ms, rows, rejects, tuples, {**(detail or {}), **more})
-        committed.append(self.folder, line)
+        journal.append(self.folder, line)
         self.last = line
         failpoint("outputs.after-journal")
         return True
 
     def _append(self, parts: list[Written], batch: int) -> dict[str, int]:
-        """Add files to the tables; returns the rows that each has of the batch."""
-        by_output: dict[str, list[Written]] = {name: [] for name in self._ahead(batch)}
+        """Add files to the tables; returns the number of rows that each has of the batch."""
+        by_output: dict[str, list[Written]] = {name: [] for name in self._tables_with(batch)}
         for one in parts:
             by_output.setdefault(one.output, []).append(one)
         rows = {}
@@ -99,8 +101,8 @@ class Outputs:
             rows[name] = self._append_to(name, mine, batch)
         return rows
 
-    def _ahead(self, batch: int) -> list[str]:
-        """The tables that got the batch before a crash."""
+    def _tables_with(self, batch: int) -> list[str]:
+        """The tables that already have the batch."""
         return [name for name, table in self._tables.items() if table.last_batch(self._job) >= batch]
 
     def _append_to(self, name: str, parts: list[Written], batch: int) -> int:
@@ -118,32 +120,32 @@ class Outputs:
         return self._tables[name]
 
     def _declare(self, name: str, schema: pa.Schema) -> None:
-        wanted = stored(schema)
+        wanted = stored_schema(schema)
         table = self._tables.get(name)
         if table is None:
             self._tables[name] = Table.create(self.folder / FOLDER / name, schema)
         elif not table.schema.equals(wanted):
             raise BadArgument(
-                f"{table.place}: has the columns {_described(table.schema)}, not {_described(wanted)}.",
-                hint="Run the job that began there, or give another --out folder.",
+                f"{table.place}: has the columns {_describe(table.schema)}, not {_describe(wanted)}.",
+                hint="Resume the job that started there, or give another --out folder.",
             )
 
     def _places(self) -> list[Path]:
         return sorted(place for place in (self.folder / FOLDER).glob("*") if place.is_dir())
 
     def _check(self, batches: list[Batch]) -> None:
-        """Refuse tables that are not what the journal says."""
+        """Refuse tables that differ from the journal."""
         rows, newest = Counter[str](), dict[str, int]()
         for line in batches:
             rows.update(line.outputs)
             newest.update({name: line.batch for name, number in line.outputs.items() if number})
         if lost := sorted(newest.keys() - self._tables.keys()):
-            raise BadInput(f"{self.folder / FOLDER / lost[0]}: no table, the journal says there is.", hint=RESCUE)
+            raise BadInput(f"{self.folder / FOLDER / lost[0]}: no table, but the journal lists it.", hint=RESCUE)
         for name, table in self._tables.items():
             table.check(self._job, rows[name], newest.get(name, -1), self.last_batch)
 
     def _sweep(self) -> None:
-        """Delete files that tasks wrote for batches which did not come to be."""
+        """Delete files that tasks wrote for batches that were never committed."""
         for place in self._places():
             table = self._tables.get(place.name)
             known = {file.path.name for file in table.files()} if table else set()
@@ -153,5 +155,5 @@ class Outputs:
                     file.unlink(missing_ok=True)
 
 
-def _described(schema: pa.Schema) -> str:
+def _describe(schema: pa.Schema) -> str:
     return ", ".join(f"{one.name} {one.type}" for one in schema)

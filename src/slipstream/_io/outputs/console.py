@@ -1,7 +1,7 @@
 """Lines on standard output.
 
-They are printed when their batch is committed, so nothing is printed that is not, and nothing twice in one run of a
-job. A process that is killed between a commit and the printing loses these lines here; the table has them.
+They are printed after their batch is committed, so only committed rows are printed, and none twice in one run of a
+job. A process that is killed between the commit and the printing loses these lines here; the table has them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from collections.abc import Iterable
 
 
 def show(lines: Iterable[bytes]) -> None:
-    """Print lines that have no line breaks, and let readers have them at once."""
+    """Print lines without line breaks, and flush."""
     sys.stdout.write("".join(f"{line.decode()}\n" for line in lines))
     sys.stdout.flush()

@@ -1,13 +1,13 @@
-"""Where else the rows of an output go: topics, text files, standard output.
+"""Destinations of an output besides its table: topics, text files, standard output.
 
     kafka:HOST:PORT/TOPIC?key=COLUMN     a JSON object per row, exactly once; rows with the same key stay in order
     kafka:HOST:PORT/TOPIC                the same by the columns that the job groups the output by, or else by the row
     text:FILE                            CSV with a header, exactly once
     console                              a JSON object per row, at most once
 
-Every output has its table. What goes elsewhere belongs to the same commit: it is sent after the tables have the batch
-and before the journal does (``Destinations.send``), and a batch that is repeated replaces or skips what its first
-attempt sent. Only the console comes after the journal (``Destinations.show``).
+Sending is part of the same commit: it happens after the tables have the batch and before the journal does
+(``Destinations.send``), and a repeated batch replaces or skips what its first attempt sent. Only the console comes
+after the journal (``Destinations.show``).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from slipstream._io.kafka import Topic
 from slipstream._io.outputs import console, text
 from slipstream._io.outputs.commit import Outputs
 from slipstream._io.outputs.files import Written, read_written
-from slipstream._io.outputs.json_lines import json_lines
+from slipstream._io.outputs.json_lines import to_json_lines
 from slipstream._io.outputs.kafka import Publisher
 
 KAFKA, TEXT, CONSOLE = "kafka:", "text:", "console"
 KEY = "?key="
-#: in the journal's detail: how long text files are, by output and destination
+#: in the journal's detail: the lengths of text files, by output and destination
 DELIVERED = "delivered"
 _HINT = "Write kafka:HOST:PORT/TOPIC, kafka:HOST:PORT/TOPIC?key=COLUMN, text:FILE or console."
 
@@ -39,7 +39,7 @@ Settings = Sequence[tuple[str, str]]
 
 
 def parse(where: str) -> str:
-    """Return a destination as jobs write it down, with the full path of a file; refuse what is none.
+    """Return a destination in the form that jobs store, with the full path of a file; refuse anything else.
 
     >>> parse("console"), parse("kafka:127.0.0.1:9092/alerts")
     ('console', 'kafka:127.0.0.1:9092/alerts')
@@ -57,40 +57,42 @@ def check(where: str) -> None:
 
 
 def check_inside(where: str) -> None:
-    """Refuse a destination that a file from elsewhere should not name: a path outside the folder of its job."""
+    """Refuse a destination outside the folder of its job, which an untrusted file must not name."""
     check(where)
     file = Path(where.removeprefix(TEXT))
     if where.startswith(TEXT) and (file.is_absolute() or ".." in file.parts):
         raise BadArgument(f"{where}: outside the folder of the job.", hint=f"Write {TEXT}NAME, or use --to.")
 
 
-def check_free(folder: Path, wheres: Wheres) -> None:
-    """Refuse files that exist before a job begins to write to them, and files that two outputs would write to."""
+def check_unused(folder: Path, wheres: Wheres) -> None:
+    """Refuse files that already exist when a job begins, and files that two outputs would write to."""
     taken: dict[Path, str] = {}
     for output, where in _each(wheres, TEXT):
         file = _file(folder, where)
         if file in taken:
-            raise BadArgument(f"{where}: gets the outputs {taken[file]} and {output}.", hint="Give each its own file.")
+            raise BadArgument(
+                f"{where}: used for both outputs {taken[file]} and {output}.", hint="Give each its own file."
+            )
         if file.exists() and (not file.is_file() or file.stat().st_size):
-            raise BadArgument(f"{file}: exists already.", hint="Choose another file, or remove it.")
+            raise BadArgument(f"{file}: already exists.", hint="Choose another file, or remove it.")
         if not file.parent.is_dir() and file.parent != folder:
-            raise BadArgument(f"{file.parent}: no such folder.", hint="Make it first, or choose another file.")
+            raise BadArgument(f"{file.parent}: no such folder.", hint="Create it first, or choose another file.")
         taken[file] = output
 
 
 def check_brokers(wheres: Wheres, settings: Settings = ()) -> None:
-    """Refuse topics whose broker does not answer."""
+    """Refuse topics whose brokers cannot be reached."""
     for _, where in _each(wheres, KAFKA):
         _topic(where).with_settings(settings).check_broker()
 
 
 def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
-    """Refuse to write to CSV what has no place there, and keys that an output has no columns for."""
+    """Refuse nested columns in CSV, and keys that are not columns of the output."""
     for output, where in _each(wheres, TEXT):
         for column in schemas.get(output, ()):
             if pa.types.is_nested(column.type):
                 raise BadArgument(
-                    f"{where}: CSV has no place for {output}.{column.name}.", hint="Use kafka or console."
+                    f"{where}: CSV cannot represent {output}.{column.name}.", hint="Use kafka or console."
                 )
     for output, where in _each(wheres, KAFKA):
         known = schemas[output].names if output in schemas else _key(where)
@@ -101,8 +103,8 @@ def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
 class Destination:
     """A destination of your own: subclass it and implement :meth:`send`.
 
-    It runs on the driver. After a crash the batch that was interrupted is sent again, with the same number and the
-    same rows; skip it, or replace what the first attempt left.
+    It runs on the driver. After a crash the interrupted batch is sent again, with the same number and the same rows;
+    skip it, or replace what the first attempt left.
 
     >>> class Counted(Destination):
     ...     def __init__(self):
@@ -122,7 +124,7 @@ class Destination:
 
 
 class Destinations:
-    """Takes the rows of a job's outputs to their destinations, on its driver.
+    """Sends the rows of a job's outputs to their destinations, on its driver.
 
     ``shape`` makes of the rows of a file what goes out: their order, and which of their columns. ``keys`` are the
     columns that are the key of an output's messages unless a destination names others.
@@ -148,20 +150,20 @@ class Destinations:
         for output, where in _each(wheres, TEXT):
             text.check_length(_file(folder, where), self._length(output, where))
         self._publishers = {
-            (output, where): Publisher(_topic(where).with_settings(settings), f"{job}-{output}", outputs.doubt)
+            (output, where): Publisher(_topic(where).with_settings(settings), f"{job}-{output}", outputs.in_doubt)
             for output, where in _each(wheres, KAFKA)
         }
 
     def read(self, written: Iterable[Written]) -> dict[str, pa.Table]:
-        """Read the rows that go elsewhere; before the commit of their batch, which may delete their files."""
+        """Read the rows to send; call this before their batch is committed, which may delete the files."""
         rows = read_written(self._folder, (one for one in written if self._goes_elsewhere(one.output)))
         return {name: self._shape(table) for name, table in rows.items()}
 
     def send(self, batch: int, rows: Mapping[str, pa.Table]) -> dict[str, Any]:
-        """Send the rows of a batch, before its journal line; returns what that line is to say about it."""
+        """Send the rows of a batch, before its journal line; returns details for that line."""
         for output, table in rows.items():
             wheres = self._wheres.get(output, ())
-            lines = json_lines(table) if any(where.startswith(KAFKA) for where in wheres) else []
+            lines = to_json_lines(table) if any(where.startswith(KAFKA) for where in wheres) else []
             for where in wheres:
                 if where.startswith(KAFKA):
                     by = _key(where) or [name for name in self._by.get(output, ()) if name in table.column_names]
@@ -176,14 +178,14 @@ class Destinations:
         """Print what goes to the console, once the batch is committed."""
         for output, table in rows.items():
             if CONSOLE in self._wheres.get(output, ()):
-                console.show(json_lines(table))
+                console.show(to_json_lines(table))
 
     def _goes_elsewhere(self, output: str) -> bool:
         return bool(self._wheres.get(output) or self._own.get(output))
 
     def _append(self, output: str, where: str, rows: pa.Table) -> None:
         length = self._length(output, where)
-        new = text.append(_file(self._folder, where), length, [text.csv_of(rows, header=not length)])
+        new = text.append(_file(self._folder, where), length, [text.to_csv(rows, header=not length)])
         self._lengths = {**self._lengths, output: {**self._lengths.get(output, {}), where: new}}
 
     def _length(self, output: str, where: str) -> int:
@@ -197,12 +199,12 @@ def _each(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
 def _topic(where: str) -> Topic:
     name, key, columns = where.partition(KEY)
     if key and not all(columns.split(",")):
-        raise BadArgument(f"{where}: which column is the key?", hint=_HINT)
+        raise BadArgument(f"{where}: no column is given for the key.", hint=_HINT)
     return Topic.parse(name)
 
 
 def _key(where: str) -> list[str]:
-    """The columns of a topic's key, if it has one."""
+    """The columns of a topic's key; empty if it has none."""
     columns = where.partition(KEY)[2]
     return columns.split(",") if columns else []
 
@@ -212,7 +214,7 @@ def _keys(rows: pa.Table, columns: Sequence[str]) -> list[bytes] | None:
     if len(columns) == 1:
         values = pc.fill_null(rows[columns[0]].cast(pa.string()), "").cast(pa.binary())
         return list(values.to_pylist())
-    return json_lines(rows.select(list(columns))) if columns else None
+    return to_json_lines(rows.select(list(columns))) if columns else None
 
 
 def _file(folder: Path, where: str) -> Path:

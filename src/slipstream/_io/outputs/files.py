@@ -1,4 +1,4 @@
-"""The task side of a commit: Parquet files that no commit names yet, and the rows that tell the driver about them."""
+"""The task side of a commit: Parquet files that no commit names yet, and the rows that report them to the driver."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 from slipstream._errors import BadArgument
 from slipstream._tools.failpoints import failpoint
 
-#: the folder of the tables, in that of a job
+#: the folder of the tables in the folder of a job
 FOLDER = "outputs"
 #: the column that every output has: the number of the batch that a row belongs to
 BATCH = "_batch"
-#: the Spark columns of :class:`Row`
+#: the Spark columns of :class:`WrittenRow`
 COLUMNS = "output string, file string, rows long, bytes long, note string"
 #: Delta Lake has no unsigned integers
 _SIGNED = {
@@ -35,8 +35,8 @@ _SIGNED = {
 }
 
 
-class Row(NamedTuple):
-    """A :class:`Written` as Spark carries it."""
+class WrittenRow(NamedTuple):
+    """A :class:`Written` as a Spark row."""
 
     output: str
     file: str
@@ -47,9 +47,9 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """A file that a task wrote for an output, and a note about it for the driver.
+    """A file that a task wrote for an output, and a note for the driver.
 
-    Without a file it is just a note, for instance of how much the task took in.
+    Without a file it is only a note, such as the number of tuples the task processed.
     """
 
     output: str
@@ -59,13 +59,13 @@ class Written:
     note: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def row(self) -> Row:
-        """As a Spark row of ``COLUMNS``."""
-        return Row(self.output, self.file, self.rows, self.bytes, json.dumps(dict(self.note)))
+    def row(self) -> WrittenRow:
+        """Convert to a Spark row of ``COLUMNS``."""
+        return WrittenRow(self.output, self.file, self.rows, self.bytes, json.dumps(dict(self.note)))
 
     @classmethod
-    def of(cls, row: Any) -> Written:
-        """From a Spark row of ``COLUMNS``."""
+    def from_row(cls, row: Any) -> Written:
+        """Convert from a Spark row of ``COLUMNS``."""
         return cls(row["output"], row["file"], int(row["rows"]), int(row["bytes"]), json.loads(row["note"]))
 
 
@@ -84,11 +84,11 @@ def write(
     dictionary: Sequence[str] | None = None,
     ascending: Sequence[str] = (),
 ) -> Written:
-    """Write rows of a batch into a file of an output's table; they become visible with the commit of the batch.
+    """Write rows of a batch to a file of an output's table; they become visible when the batch is committed.
 
-    Rows that are too many to be in memory at once may come in pieces. ``dictionary`` names the columns whose values
-    repeat, if that is known: a Parquet dictionary of any other is made only to be thrown away. Integers that are mostly
-    ``ascending`` are stored as differences, which takes half the space.
+    Rows that do not fit in memory may be given in pieces. ``dictionary`` names the columns whose values repeat, if that
+    is known: for any other column, Parquet builds a dictionary only to discard it. Mostly ``ascending`` integers are
+    stored as differences, which takes half the space.
     """
     pieces = iter([rows] if isinstance(rows, pa.Table) else rows)
     first = with_batch(next(pieces), batch)
@@ -110,7 +110,7 @@ def write(
 
 
 def _encodings(dictionary: Sequence[str] | None, ascending: Sequence[str]) -> dict[str, Any]:
-    """What the Parquet writer is told about columns."""
+    """The Parquet writer's options for columns."""
     if dictionary is None:
         return {}
     return {
@@ -121,21 +121,21 @@ def _encodings(dictionary: Sequence[str] | None, ascending: Sequence[str]) -> di
 
 def with_batch(table: pa.Table, batch: int) -> pa.Table:
     """Return a table as it is stored: the batch first, then its columns in types that Delta Lake has."""
-    schema = stored(table.schema)
+    schema = stored_schema(table.schema)
     numbers = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
     return pa.table([numbers, *table.cast(pa.schema(list(schema)[1:])).columns], schema=schema)
 
 
-def stored(schema: pa.Schema) -> pa.Schema:
+def stored_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which rows of ``schema`` are stored.
 
-    >>> stored(pa.schema([("speed", pa.uint8())]))
+    >>> stored_schema(pa.schema([("speed", pa.uint8())]))
     _batch: int64
     speed: int16
     """
     if taken := [name for name in schema.names if name.lower() == BATCH]:
         raise BadArgument(
-            f"An output cannot have a column {taken[0]!r}: it holds the number of a row's batch.",
+            f"An output cannot have a column {taken[0]!r}: this name is reserved for the number of a row's batch.",
             hint="Rename the column.",
         )
     fields = [pa.field(one.name, _stored_type(one.type)) for one in schema]
@@ -160,7 +160,7 @@ def discard(folder: Path, written: list[Written]) -> None:
 
 
 def read_written(folder: Path, written: Iterable[Written]) -> dict[str, pa.Table]:
-    """Read back what tasks wrote, by output and without the batch; before the commit, which may delete the files."""
+    """Read what tasks wrote, by output and without the batch; call this before the commit, which may delete files."""
     parts: dict[str, list[pa.Table]] = {}
     for one in written:
         if one.file:

@@ -1,10 +1,10 @@
-"""Lines to a Kafka topic, each once: a batch is one transaction, which also commits the batch's number.
+"""Publishing lines to a Kafka topic exactly once: a batch is one transaction, which also commits the batch's number.
 
-The number is kept as Kafka keeps the offsets of consumers: in the name of the publisher, as part of the transaction. A
-batch that is repeated after a crash finds its number committed, and sends nothing.
+The number is stored as a consumer offset in the name of the publisher, as part of the transaction. A batch that is
+repeated after a crash finds its number committed, and sends nothing.
 
-Brokers forget the offsets of consumers that are gone for a week. Every message therefore also says in a header which
-batch it belongs to, and a publisher that finds no offset after a crash looks there.
+Brokers drop the offsets of consumers that have been inactive for a week. Every message therefore also has a header with
+its batch, which a publisher checks if it finds no offset after a crash.
 
 Messages with a key go to all partitions of a topic, by the hash of the key that Kafka's own clients use: those with the
 same key stay in order. Messages without one are spread by a hash of what they say: those of a partition stay in order.
@@ -19,23 +19,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from slipstream._errors import Unavailable
-from slipstream._io.kafka import PATIENCE, Topic
-from slipstream._io.outputs.committed import Doubt
+from slipstream._io.kafka import TIMEOUT_S, Topic
+from slipstream._io.outputs.journal import InDoubt
 from slipstream._tools.failpoints import failpoint
 
-#: the header of every message: the name of the publisher, a slash, and the number of the batch
+#: the header of every message, with the name of the publisher, a slash, and the number of the batch
 HEADER = "slipstream-batch"
-#: milliseconds by which the clocks of brokers may differ from ours
+#: the tolerated difference between the clocks of brokers and ours, in milliseconds
 _CLOCKS = 3_600_000
 
 
 class Publisher:
     """Sends the lines of a job's batches to a topic.
 
-    Everything that a job sends somewhere has a ``name`` of its own, the same at every start.
+    Each publisher of a job has its own ``name``, the same at every start.
     """
 
-    def __init__(self, topic: Topic, name: str, doubt: Doubt | None = None) -> None:
+    def __init__(self, topic: Topic, name: str, doubt: InDoubt | None = None) -> None:
         from confluent_kafka import Consumer, Producer, TopicPartition
 
         self._topic, self._name = topic, f"slipstream-{name}"
@@ -46,15 +46,15 @@ class Publisher:
         self._consumer: Any = Consumer(topic.client(**group, **reading))
         self._place = TopicPartition
         self._partitions = 0  # of the topic, once it is known
-        with self._reaching():
-            self._producer.init_transactions(PATIENCE)
+        with self._broker_errors():
+            self._producer.init_transactions(TIMEOUT_S)
             self._next = self._first_unsent(doubt)
 
     def publish(self, batch: int, lines: Sequence[bytes], keys: Sequence[bytes] | None = None) -> None:
-        """Send the lines of a batch, with their keys if they have any, unless they were sent before."""
+        """Send the lines of a batch, with their keys if there are any, unless they were sent before."""
         if batch < self._next or not lines:
             return
-        with self._reaching():
+        with self._broker_errors():
             failpoint("topic.before-send")
             self._producer.begin_transaction()
             headers = [(HEADER, self._mark(batch))]
@@ -62,16 +62,16 @@ class Publisher:
             for line, place in zip(lines, places, strict=True):
                 self._produce(line.removesuffix(b"\n"), {"headers": headers, **place})
             mark = self._place(self._topic.name, 0, batch + 1)
-            self._producer.send_offsets_to_transaction([mark], self._consumer.consumer_group_metadata(), PATIENCE)
+            self._producer.send_offsets_to_transaction([mark], self._consumer.consumer_group_metadata(), TIMEOUT_S)
             failpoint("topic.before-commit")
-            self._producer.commit_transaction(PATIENCE)
+            self._producer.commit_transaction(TIMEOUT_S)
             failpoint("topic.after-commit")
         self._next = batch + 1
 
     def _spread(self, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
         """A partition for each line, by its hash; a topic that is made by its first message has one for now."""
         if not self._partitions:
-            found = self._producer.list_topics(self._topic.name, PATIENCE).topics[self._topic.name].partitions
+            found = self._producer.list_topics(self._topic.name, TIMEOUT_S).topics[self._topic.name].partitions
             self._partitions = len(found)
         return ({"partition": zlib.crc32(line) % max(self._partitions, 1)} for line in lines)
 
@@ -82,18 +82,18 @@ class Publisher:
         try:
             self._producer.produce(self._topic.name, line, **more)
         except BufferError:
-            self._producer.flush(PATIENCE)
+            self._producer.flush(TIMEOUT_S)
             self._producer.produce(self._topic.name, line, **more)
 
-    def _first_unsent(self, doubt: Doubt | None) -> int:
-        """The first batch that the topic has not got."""
+    def _first_unsent(self, doubt: InDoubt | None) -> int:
+        """The first batch that the topic does not have."""
         offset = self._committed()
         if offset >= 0 or doubt is None:
             return max(offset, 0)
-        return doubt.batch + self._is_there(doubt)
+        return doubt.batch + self._has_messages(doubt)
 
     def _committed(self) -> int:
-        """The offset that the last transaction committed; a broker that has just started may have to look for it."""
+        """The offset that the last transaction committed; retries while a broker that has just started loads it."""
         from confluent_kafka import KafkaError, KafkaException
 
         coordinating = (
@@ -101,30 +101,30 @@ class Publisher:
             KafkaError.COORDINATOR_NOT_AVAILABLE,
             KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         )
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                (found,) = self._consumer.committed([self._place(self._topic.name, 0)], timeout=PATIENCE)
+                (found,) = self._consumer.committed([self._place(self._topic.name, 0)], timeout=TIMEOUT_S)
                 return int(found.offset)
             except KafkaException as error:
                 if error.args[0].code() not in coordinating or time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
 
-    def _is_there(self, doubt: Doubt) -> bool:
+    def _has_messages(self, doubt: InDoubt) -> bool:
         """Whether the topic has messages of a batch."""
         from confluent_kafka import KafkaError, KafkaException
 
-        unread = set(self._consumer.list_topics(self._topic.name, PATIENCE).topics[self._topic.name].partitions)
+        unread = set(self._consumer.list_topics(self._topic.name, TIMEOUT_S).topics[self._topic.name].partitions)
         since = max(doubt.since_ms - _CLOCKS, 0)
         places = [self._place(self._topic.name, partition, since) for partition in unread]
-        # the topic is made with the first message
-        self._consumer.assign(self._consumer.offsets_for_times(places, PATIENCE) if places else [])
+        # the topic is created with the first message
+        self._consumer.assign(self._consumer.offsets_for_times(places, TIMEOUT_S) if places else [])
         while unread:
-            message = self._consumer.poll(PATIENCE)
+            message = self._consumer.poll(TIMEOUT_S)
             if message is None:
                 raise Unavailable(
-                    f"{self._topic}: the broker does not answer.", hint="Start it and run the command again."
+                    f"{self._topic}: the broker does not respond.", hint="Start it and run the command again."
                 )
             if error := message.error():
                 if error.code() != KafkaError._PARTITION_EOF:
@@ -135,13 +135,13 @@ class Publisher:
         return False
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def _broker_errors(self) -> Iterator[None]:
         from confluent_kafka import KafkaException
 
         try:
             yield
         except KafkaException as error:
             raise Unavailable(
-                f"{self._topic}: the broker does not answer ({error.args[0].str()}).",
+                f"{self._topic}: the broker does not respond ({error.args[0].str()}).",
                 hint="Start it and run the same command again to resume; no line is lost or sent twice.",
             ) from error

@@ -1,8 +1,8 @@
-"""Maintenance of tables: many small files become few large ones, and logs stay short, while the job runs.
+"""Table maintenance while a job runs: merges small files and keeps the logs short.
 
-A job that commits every second would leave a million files per output in two weeks. Now and then a process of the
-lowest priority merges the small ones, writes a checkpoint of the table's log, and deletes what no reader needs any
-more. To Delta Lake this is a commit that changes no data: it does not conflict with the job's own appends.
+A job that commits every second would leave a million files per output in two weeks. From time to time, a process with
+the lowest priority merges the small files, writes a checkpoint of the table's log, and deletes files that no reader
+needs. For Delta Lake this is a commit that changes no data: it does not conflict with the job's own appends.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from slipstream._io.outputs.committed import last_batch
 from slipstream._io.outputs.files import FOLDER
-from slipstream._io.outputs.reading import names
+from slipstream._io.outputs.journal import last_batch
+from slipstream._io.outputs.reading import output_names
 from slipstream._tools import child_processes
-from slipstream._tools.background import Ended, beside
+from slipstream._tools.background import Ended, background_task
 from slipstream._tools.failpoints import failpoint
 
 #: batches between two compactions; at one batch per second, eight minutes
 COMPACT_EVERY = 500
-#: files that compaction replaced are deleted after an hour, what failed tasks left behind after a day
+#: files that compaction replaced are deleted after an hour, files of failed tasks after a day
 _REPLACED_HOURS, _ABANDONED_HOURS = 1, 24
 _LOOK_S = 5.0
 
 
 def compact(folder: Path) -> int:
-    """Merge the small files of all outputs of a job; returns how many files it replaced."""
-    return sum(_compact(folder / FOLDER / name) for name in names(folder))
+    """Merge the small files of all outputs of a job; returns the number of replaced files."""
+    return sum(_compact(folder / FOLDER / name) for name in output_names(folder))
 
 
 def _compact(place: Path) -> int:
@@ -48,24 +48,24 @@ def _compact(place: Path) -> int:
 
 
 @contextmanager
-def compacting(folder: Path, every: int = COMPACT_EVERY) -> Iterator[None]:
-    """While the block runs, compact every so many batches, in a process that takes what others leave; 0: never."""
+def compact_in_background(folder: Path, every: int = COMPACT_EVERY) -> Iterator[None]:
+    """Compact after ``every`` batches while the block runs, in a process with low priority; 0 means never."""
 
     def watch(ended: Ended) -> None:
-        done = _committed(folder)
+        done = _count_batches(folder)
         while every and not ended.wait(_LOOK_S):
-            if (committed := _committed(folder)) >= done + every:
+            if (committed := _count_batches(folder)) >= done + every:
                 done = committed
                 command = [sys.executable, "-m", __name__, str(folder)]
                 with child_processes.running(command, stderr=None) as child:
                     while child.code is None and not ended.wait(0.2):
                         pass
 
-    with beside(watch):
+    with background_task(watch):
         yield
 
 
-def _committed(folder: Path) -> int:
+def _count_batches(folder: Path) -> int:
     last = last_batch(folder)
     return last.batch + 1 if last else 0
 
@@ -74,6 +74,6 @@ if __name__ == "__main__":
     from deltalake.exceptions import DeltaError
 
     os.nice(19)
-    # a full disk is for the job to report, and what is not compacted now will be next time
+    # the job reports a full disk, and what is not compacted now will be next time
     with suppress(OSError, DeltaError):
         compact(Path(sys.argv[1]))

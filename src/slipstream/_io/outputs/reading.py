@@ -1,4 +1,4 @@
-"""Reading outputs: all of one as of the last commit, with Spark or without, or its newest rows."""
+"""Reading an output as of the last commit, with or without Spark, or only its newest rows."""
 
 from __future__ import annotations
 
@@ -12,69 +12,69 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument
-from slipstream._io.outputs.committed import last_batch
 from slipstream._io.outputs.files import BATCH, FOLDER
-from slipstream._io.outputs.tables import File, Table, readable
+from slipstream._io.outputs.journal import last_batch
+from slipstream._io.outputs.tables import File, Table, read_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
-class Visible:
-    """The files of an output with rows of committed batches; rows after ``last`` do not count."""
+class VisibleFiles:
+    """The files of an output with rows of committed batches; rows after batch ``last`` are excluded."""
 
     files: list[File]
     schema: pa.Schema
     last: int
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read the rows, those of older batches first."""
+        """Read the rows, oldest batches first."""
         names = list(columns or self.schema.names)
         wanted = pa.schema([self.schema.field(name) for name in dict.fromkeys((*names, BATCH))])
         parts = [self._read(file, wanted.names).cast(wanted) for file in self.files]
         table = pa.concat_tables([wanted.empty_table(), *parts])
-        if any(file.first < file.last for file in self.files):  # compaction has an order of its own
+        if any(file.first < file.last for file in self.files):  # compaction does not preserve the order
             table = table.sort_by(BATCH)
         return table.select(names)
 
     def _read(self, file: File, columns: list[str]) -> pa.Table:
         filters = pc.field(BATCH) <= self.last if file.last > self.last else None
-        with readable(file.path):
+        with read_errors(file.path):
             return pq.read_table(file.path, columns=columns, filters=filters, partitioning=None)
 
 
-def names(folder: Path) -> list[str]:
+def output_names(folder: Path) -> list[str]:
     """Return the names of the outputs in the folder of a job."""
     return sorted(place.parent.name for place in (folder / FOLDER).glob("*/_delta_log"))
 
 
-def visible(folder: Path, output: str, *, since: int = 0, until: int | None = None) -> Visible:
-    """List what is committed of an output, of the batches from ``since`` to ``until``.
+def visible_files(folder: Path, output: str, *, since: int = 0, until: int | None = None) -> VisibleFiles:
+    """List the committed files of an output with batches from ``since`` to ``until``.
 
-    The files are whole, so there may be rows of batches before ``since`` in them.
+    They may also have rows of batches before ``since``.
     """
     last = last_batch(folder)  # first: a table may be ahead of the journal, but never behind
     table = Table.open(folder / FOLDER / output)
     if table is None:
-        there = ", ".join(names(folder)) or "none yet"
+        there = ", ".join(output_names(folder)) or "none yet"
         raise BadArgument(f"{folder}: no output {output!r}.", hint=f"Outputs: {there}.")
     end = last.batch if last else -1
     end = end if until is None else min(end, until)
     files = [file for file in table.files() if file.first <= end and file.last >= since]
-    return Visible(files, table.schema, end)
+    return VisibleFiles(files, table.schema, end)
 
 
 def read(folder: Path, output: str, columns: Sequence[str] | None = None, *, until: int | None = None) -> pa.Table:
-    """Read all committed rows of an output, or those of the batches up to ``until``; those of older batches first."""
-    return visible(folder, output, until=until).read(columns)
+    """Read all committed rows of an output, or those of the batches up to ``until``; oldest batches first."""
+    return visible_files(folder, output, until=until).read(columns)
 
 
-def frame(spark: SparkSession, folder: Path, output: str, *, until: int | None = None) -> DataFrame:
+def to_frame(spark: SparkSession, folder: Path, output: str, *, until: int | None = None) -> DataFrame:
     """Return all committed rows of an output as a DataFrame, in no particular order, as :func:`read` does."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    found = visible(folder, output, until=until)
+    found = visible_files(folder, output, until=until)
     schema = from_arrow_schema(found.schema)
     if not found.files:
         return spark.createDataFrame([], schema)
@@ -82,15 +82,17 @@ def frame(spark: SparkSession, folder: Path, output: str, *, until: int | None =
     return rows.where(rows[BATCH] <= found.last)
 
 
-def newest(folder: Path, output: str, rows: int, order: Sequence[str] = (), *, until: int | None = None) -> pa.Table:
+def read_newest(
+    folder: Path, output: str, rows: int, order: Sequence[str] = (), *, until: int | None = None
+) -> pa.Table:
     """Return the newest rows of an output by batch and then by the columns in ``order``, the newest last.
 
-    Reads from the end, no more than is needed; rows of batches after ``until`` do not count.
+    Reads from the end, and no more than needed; rows of batches after ``until`` do not count.
     """
-    found = visible(folder, output, until=until)
+    found = visible_files(folder, output, until=until)
     parts: list[pa.Table] = []
     have = 0
-    for piece in _from_the_end(found):
+    for piece in _newest_first(found):
         part = piece.read(found.last)
         parts.append(part)
         have += part.num_rows
@@ -103,7 +105,7 @@ def newest(folder: Path, output: str, rows: int, order: Sequence[str] = (), *, u
 
 @dataclass(frozen=True)
 class _Piece:
-    """A row group of a file; ``before`` is the last batch in any piece that comes after it from the end."""
+    """A row group of a file; ``before`` is the last batch in any piece that is read after it."""
 
     file: Path
     group: int
@@ -111,15 +113,15 @@ class _Piece:
     before: int
 
     def read(self, last: int) -> pa.Table:
-        with readable(self.file):
+        with read_errors(self.file):
             table = pq.ParquetFile(self.file).read_row_group(self.group)
         return table.filter(pc.field(BATCH) <= last) if self.last > last else table
 
 
-def _from_the_end(found: Visible) -> Iterator[_Piece]:
-    """The row groups of an output, those with the newest batches first.
+def _newest_first(found: VisibleFiles) -> Iterator[_Piece]:
+    """The row groups of an output, newest batches first.
 
-    Files are opened when it is their turn: until then the table tells how new they are.
+    Files are opened only when needed: until then, the table's statistics give their batches.
     """
     waiting = sorted(found.files, key=lambda file: file.last)
     opened: list[tuple[int, int, Path]] = []
@@ -134,7 +136,7 @@ def _from_the_end(found: Visible) -> Iterator[_Piece]:
 
 def _groups(file: File) -> list[tuple[int, int, Path]]:
     """The last batch in each row group of a file."""
-    with readable(file.path):
+    with read_errors(file.path):
         metadata = pq.read_metadata(file.path)
     groups = []
     for group in range(metadata.num_row_groups):
@@ -145,5 +147,5 @@ def _groups(file: File) -> list[tuple[int, int, Path]]:
 
 
 def _oldest(parts: list[pa.Table]) -> int:
-    """The oldest batch in what was read: it may go on in the next piece."""
+    """The oldest batch read so far: it may continue in the next piece."""
     return min((int(pc.min(part[BATCH]).as_py()) for part in parts if part.num_rows), default=-1)

@@ -1,4 +1,4 @@
-"""One output as a Delta Lake table: created, appended to once per batch, and compared with the journal."""
+"""The Delta Lake table of one output: created, appended to once per batch, and checked against the journal."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadInput, Unavailable
-from slipstream._io.outputs.committed import RESCUE
-from slipstream._io.outputs.files import BATCH, FOLDER, Written, stored
+from slipstream._io.outputs.files import BATCH, FOLDER, Written, stored_schema
+from slipstream._io.outputs.journal import RESCUE
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["FOLDER", "REJECTS", "File", "Table", "readable"]
+__all__ = ["FOLDER", "REJECTS", "File", "Table", "read_errors"]
 
-#: the output that gets the input which was refused, in every job that refuses some
+#: the output of rejected input, in every job that rejects any
 REJECTS = "rejects"
-#: Files that compaction replaced stay for readers who have just listed them; the log of a version is of no use longer.
+#: files that compaction replaced stay for readers who have just listed them; older log entries are of no use then
 _KEPT = {
     "delta.logRetentionDuration": "interval 1 hours",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
@@ -43,21 +43,21 @@ class File:
 
 
 class Table:
-    """The table of one output, as it was when this was opened or last appended to."""
+    """The table of one output, as of when it was opened or last appended to."""
 
     def __init__(self, place: Path, delta: DeltaTable) -> None:
         self.place = place
         self._delta = delta
-        self._last: dict[str, int] = {}  # asking for it reads the log, so once is enough
+        self._last: dict[str, int] = {}  # cached, as each lookup reads the log
 
     @classmethod
     def open(cls, place: Path) -> Table | None:
-        """Open the table at a place, if there is one."""
+        """Open the table in a folder; None if there is none."""
         from deltalake import DeltaTable
 
         if not (place / "_delta_log").is_dir():
             return None
-        with _errors(place):
+        with _delta_errors(place):
             return cls(place, DeltaTable(str(place.absolute())))
 
     @classmethod
@@ -66,18 +66,20 @@ class Table:
         from deltalake import DeltaTable
 
         place.mkdir(parents=True, exist_ok=True)
-        with _errors(place):
-            return cls(place, DeltaTable.create(str(place.absolute()), schema=stored(schema), configuration=_KEPT))
+        with _delta_errors(place):
+            return cls(
+                place, DeltaTable.create(str(place.absolute()), schema=stored_schema(schema), configuration=_KEPT)
+            )
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, the batch among them."""
-        return _plain(pa.schema(self._delta.schema().to_arrow()))
+        """The columns, including the batch."""
+        return _strip(pa.schema(self._delta.schema().to_arrow()))
 
     def last_batch(self, job: str) -> int:
         """Return the last batch that a job committed to this table; -1 before the first."""
         if job not in self._last:
-            with _errors(self.place):
+            with _delta_errors(self.place):
                 version = self._delta.transaction_version(job)
             self._last[job] = -1 if version is None else int(version)
         return self._last[job]
@@ -85,13 +87,13 @@ class Table:
     def append(self, written: Sequence[Written], job: str, batch: int) -> None:
         """Commit the files of a batch.
 
-        A table that was not appended to for hours may be too far behind its own log, of which compaction keeps the
-        end only: then it is opened anew, and asked whether the attempt did not succeed after all.
+        A table that was not appended to for hours may be too far behind its own log, of which compaction keeps only the
+        end: then it is reopened, and the commit is retried unless the first attempt succeeded after all.
         """
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
-        with _errors(self.place):
+        with _delta_errors(self.place):
             try:
                 self._append(written, job, batch)
             except DeltaError:
@@ -108,98 +110,100 @@ class Table:
         properties = CommitProperties(app_transactions=[Transaction(job, batch)])
         schema = self._delta.schema()
         self._delta.create_write_transaction(list(added), mode="append", schema=schema, commit_properties=properties)
-        # or the next transaction of the same job is taken for a concurrent one
+        # otherwise the next transaction of the same job is taken for a concurrent one
         self._delta.update_incremental()
 
     def files(self) -> list[File]:
-        """Return the files of the table, those of older batches first."""
+        """Return the files of the table, oldest batches first."""
         actions = pa.table(self._delta.get_add_actions(flatten=True))
         if not actions.num_rows:
             return []
         names = ("path", "num_records", f"min.{BATCH}", f"max.{BATCH}")
         if not {*names} <= {*actions.column_names} or any(actions[name].null_count for name in names):
-            raise _foreign(self.place)
+            raise _foreign_rows(self.place)
         columns = [actions[name].to_pylist() for name in names]
         found = (File(self.place / path, *numbers) for path, *numbers in zip(*columns, strict=True))
         return sorted(found, key=lambda file: (file.first, file.last, file.path.name))
 
     def count(self, first: int, last: int) -> int:
-        """Count the rows of some batches; just files that also hold others are looked into."""
+        """Count the rows of some batches; only files that also have other batches are opened."""
         rows = 0
         for file in self.files():
             if first <= file.first and file.last <= last:
                 rows += file.rows
             elif file.first <= last and first <= file.last:
-                with readable(file.path):
+                with read_errors(file.path):
                     batches = pq.read_table(file.path, columns=[BATCH], partitioning=None)[BATCH]
                 inside = pc.and_(pc.greater_equal(batches, first), pc.less_equal(batches, last))
                 rows += int(pc.sum(inside).as_py() or 0)
         return rows
 
     def check(self, job: str, rows: int, newest: int, last: int) -> None:
-        """Refuse a table that is not what the journal says of it.
+        """Refuse a table that differs from the journal.
 
-        The journal ends with batch ``last`` and says that this table has got ``rows`` until ``newest``. A crash may
-        have left one batch more than that, and nothing else may differ.
+        The journal ends with batch ``last`` and lists ``rows`` for this table up to batch ``newest``. A crash may have
+        left one batch more than that, but nothing else may differ.
         """
         mine = self.last_batch(job)
         if mine < newest:
             raise BadInput(
-                f"{self.place}: ends with batch {mine}, the journal says {newest}; commits are missing.", hint=RESCUE
+                f"{self.place}: ends with batch {mine}, but the journal lists {newest}; commits are missing.",
+                hint=RESCUE,
             )
         if mine > last + 1:
             raise BadInput(
-                f"{self.place}: has batch {mine}, the journal ends with {last}; lines are missing there.", hint=RESCUE
+                f"{self.place}: has batch {mine}, but the journal ends with {last}; journal lines are missing.",
+                hint=RESCUE,
             )
         if lost := [file.path for file in self.files() if not file.path.is_file()]:
-            raise BadInput(f"{lost[0]}: not there, the log of its table names it.", hint=RESCUE)
+            raise BadInput(f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE)
         found = self.count(0, last)
         if found != rows or any(file.last > last + 1 or file.first < 0 for file in self.files()):
             raise BadInput(
-                f"{self.place}: holds {found:,} rows of committed batches, the journal says {rows:,}. "
+                f"{self.place}: has {found:,} rows of committed batches, but the journal lists {rows:,}. "
                 "Something else has changed this table.",
                 hint=RESCUE,
             )
 
 
 def _statistics(rows: int, batch: int) -> str:
-    """What Delta Lake calls statistics: enough to skip files by batch."""
+    """Delta Lake's statistics of a file: enough to skip files by batch."""
     values = {BATCH: batch}
     return json.dumps({"numRecords": rows, "minValues": values, "maxValues": values, "nullCount": {BATCH: 0}})
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """A schema without the names and metadata that the way through Delta Lake adds."""
-    return pa.schema([pa.field(one.name, _plain_type(one.type)) for one in schema])
+def _strip(schema: pa.Schema) -> pa.Schema:
+    """Remove the names and metadata that Delta Lake adds to a schema."""
+    return pa.schema([pa.field(one.name, _strip_type(one.type)) for one in schema])
 
 
-def _plain_type(type_: pa.DataType) -> pa.DataType:
+def _strip_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_):
-        return pa.list_(_plain_type(type_.value_type))
+        return pa.list_(_strip_type(type_.value_type))
     if pa.types.is_struct(type_):
-        return pa.struct([pa.field(one.name, _plain_type(one.type)) for one in type_])
+        return pa.struct([pa.field(one.name, _strip_type(one.type)) for one in type_])
     return type_
 
 
-def _foreign(place: Path) -> BadInput:
+def _foreign_rows(place: Path) -> BadInput:
     return BadInput(f"{place}: has rows without a batch. Something else has written to this table.", hint=RESCUE)
 
 
 @contextmanager
-def readable(file: Path) -> Iterator[None]:
-    """Say which file of a table cannot be read."""
+def read_errors(file: Path) -> Iterator[None]:
+    """Raise errors that name the file of a table that cannot be read."""
     try:
         yield
     except FileNotFoundError as error:
         raise Unavailable(
-            f"{file}: not there. It was listed an hour ago or more, or somebody deleted it.", hint="Read again."
+            f"{file}: missing. It was listed more than an hour ago, or somebody deleted it.", hint="Read again."
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise BadInput(f"{file}: damaged ({str(error).splitlines()[0][:200]}).", hint=RESCUE) from error
 
 
 @contextmanager
-def _errors(place: Path) -> Iterator[None]:
+def _delta_errors(place: Path) -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     try:

@@ -1,7 +1,7 @@
-"""Text files that only grow, batch by batch.
+"""Append-only text files, written batch by batch.
 
-The journal says how long each file was after every batch. A batch that is repeated cuts off what its first attempt left
-behind, so a file has every line once.
+The journal has the length of each file after every batch. A repeated batch truncates what its first attempt left, so a
+file has every line once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyarrow import csv
 
 from slipstream._errors import BadInput
-from slipstream._io.outputs.committed import RESCUE
+from slipstream._io.outputs.journal import RESCUE
 from slipstream._tools.failpoints import failpoint
 
 
 def append(file: Path, length: int, lines: Iterable[bytes]) -> int:
-    """Cut a file to its committed length and append lines; returns the new length."""
+    """Truncate a file to its committed length and append lines; returns the new length."""
     check_length(file, length)
     text = b"".join(lines)
     if not text and file.exists() and file.stat().st_size == length:
@@ -38,13 +38,13 @@ def check_length(file: Path, committed: int) -> None:
     """Refuse a file that is shorter than what was committed."""
     size = file.stat().st_size if file.exists() else 0
     if size < committed:
-        raise BadInput(f"{file}: {size:,} bytes, {committed:,} were committed.", hint=RESCUE)
+        raise BadInput(f"{file}: has {size:,} bytes, but {committed:,} were committed.", hint=RESCUE)
 
 
-def csv_of(rows: pa.Table, *, header: bool) -> bytes:
-    """Rows as CSV.
+def to_csv(rows: pa.Table, *, header: bool) -> bytes:
+    """Format rows as CSV.
 
-    >>> csv_of(pa.table({"id": ["a", None], "speed": [50, 60]}), header=True)
+    >>> to_csv(pa.table({"id": ["a", None], "speed": [50, 60]}), header=True)
     b'"id","speed"\\n"a",50\\n,60\\n'
     """
     sink = pa.BufferOutputStream()

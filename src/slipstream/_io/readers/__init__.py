@@ -1,1 +1,1 @@
-"""Spark streaming sources: files that grow, topics, sockets, recorded trains, and the user's own."""
+"""Spark streaming sources: growing files, topics, sockets, recorded trains, and user-defined sources."""

@@ -1,9 +1,10 @@
-"""Files that others write as a Spark streaming source: a file, a file that grows, or a folder that fills.
+"""Files as a Spark streaming source: a file, a growing file, or a folder that receives files.
 
-The offset is a file's name and a byte in it, so what was read is read again after a crash, and only that. Whole lines
-are given out; where a file is still growing, its unfinished last line waits. Files of trains are taken whole.
+The offset is a file's name and a byte in it, so a crash repeats exactly what was read. Only complete lines are read;
+the unfinished last line of a growing file waits. Files of trains are read whole.
 
-A file in a folder arrived when it got its name there. What a file grew by arrived when it was last seen without.
+A file in a folder arrived when it got its name there. What was appended to a file arrived when the file was last seen
+without it.
 """
 
 from __future__ import annotations
@@ -24,41 +25,41 @@ from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset
 
 OPTION = "lines"
 
-#: how a spool names its files: a number, and when they arrived in milliseconds since 1970
+#: the names of files in a spool: a number, and the arrival in milliseconds since 1970
 SPOOLED = "{number:012d}-{arrived:013d}"
-#: a piece of a file that is worth a task of its own
+#: the smallest piece of a file worth a separate task
 LEAST_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class Lines:
-    """What to read; travels to Spark as an option."""
+    """What to read; sent to Spark as an option."""
 
     path: str
     follow: bool
-    whole_files: bool = False  # trains have no lines to cut at
-    spool: bool = False  # a folder of ours: files are named as SPOOLED
+    whole_files: bool = False  # trains cannot be split at lines
+    spool: bool = False  # our own folder, with files named as SPOOLED
     openings: int = 0
-    alone: bool = False  # nobody else reads the spool: files are removed once they are committed
+    alone: bool = False  # the only reader of the spool: files are removed once they are committed
     most_bytes: int = 32 << 20
     control: str = ""
-    header: str = ""  # the first line of every file, where files begin with one
+    header: str = ""  # the first line of every file, if they have one
     packing: dict[str, Any] = field(default_factory=dict)
-    tasks: int = 1  # that read at once
-    most_files: int = 0  # in a batch; 0 for any number
+    tasks: int = 1  # that read in parallel
+    most_files: int = 0  # per batch; 0 means no limit
 
     def to_json(self) -> str:
-        """As text."""
+        """Convert to JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Lines:
-        """From text."""
+        """Convert from JSON."""
         return cls(**json.loads(text))
 
     @property
     def is_folder(self) -> bool:
-        """Whether files come into a folder, each whole when it appears."""
+        """Whether files arrive in a folder, each complete when it appears."""
         return self.spool or Path(self.path).is_dir()
 
     def files(self) -> list[Path]:
@@ -71,7 +72,7 @@ class Lines:
         return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
 
     def complete(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether nothing more will arrive."""
         return not self.follow or Path(self.path + END_MARK).exists()
 
     def arrived(self, file: Path) -> int:
@@ -81,13 +82,13 @@ class Lines:
         return file.stat().st_ctime_ns // 1_000_000
 
 
-def header_of(line: bytes) -> str:
-    """The first line of a file of CSV, without what editors put around it."""
+def parse_header(line: bytes) -> str:
+    """The first line of a CSV file, without a line end or byte order mark."""
     return line.decode(errors="replace").strip("\r\n\ufeff")
 
 
 class Piece(NamedTuple):
-    """A stretch of a file: its place among the pieces of a batch, the file's name, first byte, end, and arrival."""
+    """A range of a file: its position among the pieces of a batch, the file's name, first byte, end, and arrival."""
 
     seq: int
     name: str
@@ -97,7 +98,7 @@ class Piece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Its size in bytes."""
         return self.end - self.first
 
 
@@ -127,24 +128,24 @@ class LineSource(DataSource):
 
 
 class LineReader(ChunkReader):
-    """Plans batches by looking at the files; their pieces are numbered, so that several tasks can read them."""
+    """Plans batches by the sizes of files; pieces are numbered, so that several tasks can read them."""
 
     def __init__(self, lines: Lines) -> None:
         super().__init__(lines.openings, lines.packing, lines.control)
         self._lines = lines
-        self._seen_ms = 0  # when the file was last seen without anything new
+        self._seen_ms = 0  # when the file was last seen without new data
 
     @property
     def reopens(self) -> bool:
-        """Files that came after the end, unless the end has been passed on."""
+        """Whether files that arrived after the end are read, which is so unless the end was sent to the fragments."""
         return not (self._lines.follow or self._packing.by_lane)
 
-    def begin(self) -> Offset:
+    def first_offset(self) -> Offset:
         """Before the first file."""
         return {"name": "", "byte": 0, "arrived": 0, "files": 0}
 
-    def reach(self, start: Offset) -> Offset:
-        """As much as there is, up to the size of a batch."""
+    def next_offset(self, start: Offset) -> Offset:
+        """As much as can be read now, up to the size of a batch."""
         now = time.time_ns() // 1_000_000
         self._check_order(start)
         end = self._reach(start)
@@ -155,15 +156,15 @@ class LineReader(ChunkReader):
         return {**end, "arrived": self._seen_ms or now}
 
     def _check_order(self, start: Offset) -> None:
-        """Refuse a file that comes before one that has been read: it would never be."""
+        """Refuse a new file that sorts before one that has been read: it would never be read."""
         if self._lines.spool or not self._lines.is_folder:
             return
         before = [file for file in self._lines.files() if file.name <= start["name"]]
         if len(before) > start.get("files", len(before)):
             newest = max(before, key=lambda file: file.stat().st_ctime_ns)
             raise BadInput(
-                f"{newest}: came when {start['name']} had been read.",
-                hint="Files of a folder are read in the order of their names: give it a name after that.",
+                f"{newest}: arrived after {start['name']} had been read, but sorts before it.",
+                hint="Files of a folder are read in the order of their names: rename it.",
             )
 
     def _reach(self, start: Offset) -> Offset:
@@ -180,7 +181,7 @@ class LineReader(ChunkReader):
         return {**end, "ended": complete}
 
     def _waiting(self, start: Offset) -> list[tuple[str, int, int]]:
-        """Name, first byte and size of the files of which something is left to read."""
+        """Name, first byte and size of the files that are not completely read."""
         return [stretch for stretch in self._stretches(start) if stretch[2] > stretch[1]]
 
     def _stretches(self, start: Offset) -> list[tuple[str, int, int]]:
@@ -190,7 +191,7 @@ class LineReader(ChunkReader):
         return [(file.name, first, file.stat().st_size) for file, first in zip(files, firsts, strict=True)]
 
     def _cut(self, name: str, first: int, wanted: int, size: int, complete: bool) -> int:
-        """Where to cut a file so that no line is torn; a file that is whole ends where it ends."""
+        """Where to cut a file so that no line is split; the last line of a complete file needs no line end."""
         if wanted <= first:
             return first
         whole = complete or self._lines.is_folder
@@ -201,7 +202,7 @@ class LineReader(ChunkReader):
             block = file.read(wanted - first)
             place = block.rfind(b"\n")
             if place < 0 and wanted < size:
-                # one line larger than a batch: take it whole
+                # a line longer than a batch: read all of it
                 while (more := file.read(1 << 20)) and (place := more.find(b"\n")) < 0:
                     block += more
                 return first + len(block) + place + 1 if place >= 0 else size if whole else first
@@ -211,19 +212,19 @@ class LineReader(ChunkReader):
         path = Path(self._lines.path)
         return path / name if self._lines.is_folder else path
 
-    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Pieces of like size for the tasks."""
+    def plan_tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Divide the files into pieces of similar size for the tasks."""
         found = [
             (name, first, end["byte"] if name == end["name"] else size)
             for name, first, size in self._stretches(start)
             if name <= end["name"]
         ]
-        parts = self._divided([self._stamped(*part, end["arrived"]) for part in found if part[2] > part[1]])
+        parts = self._divide([self._stamp(*part, end["arrived"]) for part in found if part[2] > part[1]])
         last = bool(end["ended"]) and not start["ended"]
         return [Pieces(part, last and number == 0) for number, part in enumerate(parts or [[]] * last)]
 
-    def _divided(self, stretches: list[tuple[str, int, int, int]]) -> list[list[Piece]]:
-        """Stretches of files cut at lines, and dealt out to the tasks in their order."""
+    def _divide(self, stretches: list[tuple[str, int, int, int]]) -> list[list[Piece]]:
+        """Cut ranges of files at line ends, and distribute them to the tasks in order."""
         share = sum(end - first for _, first, end, _ in stretches) // self._lines.tasks + 1
         smallest = max(share, LEAST_BYTES) if self._lines.tasks > 1 else self._lines.most_bytes
         pieces: list[Piece] = []
@@ -241,7 +242,7 @@ class LineReader(ChunkReader):
         return parts
 
     def _cuts(self, name: str, first: int, end: int, share: int) -> list[int]:
-        """Where to cut a stretch of a file, so that no line is torn."""
+        """Where to cut a range of a file so that no line is split."""
         cuts = [first]
         if not self._lines.whole_files:
             with Path(name).open("rb") as file:
@@ -252,12 +253,12 @@ class LineReader(ChunkReader):
                         cuts.append(file.tell())
         return [*cuts, end]
 
-    def _stamped(self, name: str, first: int, end: int, arrived: int) -> tuple[str, int, int, int]:
+    def _stamp(self, name: str, first: int, end: int, arrived: int) -> tuple[str, int, int, int]:
         file = self._file(name)
         return str(file), first, end, self._lines.arrived(file) if self._lines.is_folder else arrived
 
-    def chunks(self, partition: Pieces) -> Iterator[Chunk]:
-        """The pieces, and a last word that says so."""
+    def read_chunks(self, partition: Pieces) -> Iterator[Chunk]:
+        """The pieces of a task, and a notice after the last one."""
         for seq, name, first, end, arrived in partition.pieces:
             with Path(name).open("rb") as file:
                 file.seek(first)
@@ -270,15 +271,15 @@ class LineReader(ChunkReader):
         if not self._lines.header:
             return chunk
         first, _, rest = chunk.partition(b"\n")
-        if header_of(first) != self._lines.header:
+        if parse_header(first) != self._lines.header:
             raise BadInput(
                 f"{name}, line 1: not the header {self._lines.header!r}.",
-                hint="All files of a feed have the same columns in the same order.",
+                hint="All files of a feed must have the same columns in the same order.",
             )
         return rest
 
     def commit(self, end: Offset) -> None:
-        """What is committed is not read again: remove it from a spool."""
+        """Remove committed files from a spool: they are not read again."""
         for file in self._lines.files() if self._lines.spool and self._lines.alone else []:
             if file.name < end["name"]:
                 file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What comes from a socket cannot be read twice: it is put into files of a folder first, and jobs follow the folder."""
+"""A spool for sockets: their data cannot be read twice, so it is written to files in a folder, which jobs follow."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.trains import whole_frames
 from slipstream._feeds.tuples import END_MARK
 from slipstream._io.chunks import ARRIVALS_MS
-from slipstream._io.kafka import PATIENCE
+from slipstream._io.kafka import TIMEOUT_S
 from slipstream._io.readers.lines import SPOOLED
 from slipstream._tools.progress import say
 
-#: seconds between looks at a socket that has nothing, and between attempts to connect
+#: seconds between checks of an idle socket, and between attempts to connect
 _LOOK, _TRY_AGAIN = 0.05, 0.5
 _BLOCK = 1 << 18
 
@@ -35,11 +35,11 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def receive(address: str, spool: Path, encoding: str) -> threading.Thread:
-    """Connect to ``tcp:HOST:PORT``, wait for it if need be, and spool what comes until the other side closes."""
+    """Connect to ``tcp:HOST:PORT``, retrying until it accepts, and spool what arrives until the other side closes."""
     Path(str(spool) + END_MARK).unlink(missing_ok=True)
     spool.mkdir(parents=True, exist_ok=True)
     connection = _connect(address)
-    thread = threading.Thread(target=_Spool(spool, encoding).take_all, args=(connection,), daemon=True)
+    thread = threading.Thread(target=_Spool(spool, encoding).write_all, args=(connection,), daemon=True)
     thread.start()
     return thread
 
@@ -48,10 +48,10 @@ def _connect(address: str) -> socket.socket:
     said = False
     while True:
         try:
-            connection = socket.create_connection(parse_address(address), timeout=PATIENCE)
+            connection = socket.create_connection(parse_address(address), timeout=TIMEOUT_S)
         except OSError as error:
             if not said:
-                say(f"Waiting for {address}: nobody answers yet ({error.strerror or error}).")
+                say(f"Waiting for {address}: cannot connect yet ({error.strerror or error}).")
             said = True
             time.sleep(_TRY_AGAIN)
         else:
@@ -60,25 +60,25 @@ def _connect(address: str) -> socket.socket:
 
 
 class _Spool:
-    """A folder of files, each of whole lines or trains that arrived together."""
+    """Writes complete lines or trains that arrived together to a file of a folder."""
 
     def __init__(self, folder: Path, encoding: str) -> None:
         self._folder, self._cut = folder, whole_frames if encoding == "train" else _whole_lines
         self._number = max((int(file.name.partition("-")[0]) for file in folder.glob("[0-9]*-*")), default=-1) + 1
         self._rest = b""
 
-    def take_all(self, connection: socket.socket) -> None:
-        """Write what comes, until the other side closes."""
+    def write_all(self, connection: socket.socket) -> None:
+        """Write what arrives until the other side closes."""
         with connection:
             try:
-                self._take(connection)
+                self._receive(connection)
             finally:
                 if self._rest:
                     self._write(self._rest, _now_ms())
                 Path(str(self._folder) + END_MARK).touch()
 
-    def _take(self, connection: socket.socket) -> None:
-        # what is read now came after the socket was last seen empty: however long this process was kept from looking
+    def _receive(self, connection: socket.socket) -> None:
+        # what is read now arrived after the socket was last seen empty, however long this process was suspended
         empty_ms = _now_ms()
         waiting: list[bytes] = []
         while True:
@@ -118,5 +118,5 @@ def _now_ms() -> int:
 
 
 def _whole_lines(data: bytes) -> int:
-    """Where the last whole line ends."""
+    """The end of the last complete line."""
     return data.rfind(b"\n") + 1

@@ -1,4 +1,4 @@
-"""Recorded trains as a Spark streaming source: numbered Parquet files that appear in a folder, read in their order."""
+"""Recorded trains as a Spark streaming source: numbered Parquet files that appear in a folder, read in order."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, as_stream
+from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, to_arrow_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OPTION = "trains"
-#: the file that says that a folder has all trains it will have
+#: the file that marks a folder of trains as complete
 END = "end"
 
 
@@ -28,18 +28,18 @@ def train_file(folder: Path, number: int) -> Path:
 
 @dataclass(frozen=True)
 class Folder:
-    """Recorded trains that arrive in a folder, numbered; travels to Spark as an option."""
+    """A folder that receives numbered trains; sent to Spark as an option."""
 
     path: str
     per_batch: int
     openings: int = 0
 
     def to_json(self) -> str:
-        """As text."""
+        """Convert to JSON."""
         return json.dumps(asdict(self))
 
     def open(self, spark: SparkSession) -> DataFrame:
-        """A stream of chunks, each a train."""
+        """Open a stream of chunks, each a train."""
         spark.dataSource.register(TrainSource)
         return spark.readStream.format(TrainSource.name()).option(OPTION, self.to_json()).load()
 
@@ -50,7 +50,7 @@ class Trains(InputPartition):
 
     first: int
     end: int
-    last: bool  # nothing comes after them
+    last: bool  # nothing follows
 
 
 class TrainSource(DataSource):
@@ -77,27 +77,27 @@ class TrainReader(ChunkReader):
         super().__init__(folder.openings)
         self._folder = folder
 
-    def begin(self) -> Offset:
-        """Before the first."""
+    def first_offset(self) -> Offset:
+        """Before the first train."""
         return {"train": 0}
 
-    def reach(self, start: Offset) -> Offset:
-        """As many as there are, up to the size of a batch."""
+    def next_offset(self, start: Offset) -> Offset:
+        """As many trains as there are, up to the size of a batch."""
         end, most = start["train"], start["train"] + self._folder.per_batch
-        complete = (Path(self._folder.path) / END).exists()  # before the files: none comes after it
+        complete = (Path(self._folder.path) / END).exists()  # checked before the files: none is added after it
         while end < most and self._file(end).exists():
             end += 1
         return {"train": end, "ended": complete and not self._file(end).exists()}
 
-    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task reads all."""
+    def plan_tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One task reads all trains."""
         last = bool(end["ended"]) and not start["ended"]
         return [Trains(start["train"], end["train"], last)] if last or end["train"] > start["train"] else []
 
-    def chunks(self, partition: Trains) -> Iterator[Chunk]:
+    def read_chunks(self, partition: Trains) -> Iterator[Chunk]:
         """A chunk for each train."""
         for number in range(partition.first, partition.end):
-            yield Chunk(number, data=as_stream(pq.read_table(self._file(number))))
+            yield Chunk(number, data=to_arrow_stream(pq.read_table(self._file(number))))
         if partition.last:
             yield Chunk(partition.end, LAST)
 

@@ -1,4 +1,4 @@
-"""Sources of your own: a Python class that returns the tuples between two positions, as a Spark streaming source.
+"""User-defined sources: a Python class that returns the tuples between two positions, as a Spark streaming source.
 
 A position is a number that never decreases, such as a row number, a sequence number or a minute. Spark records the
 positions of each batch in its checkpoint before it reads them, so a batch that is repeated after a crash reads the same
@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream._errors import BadInput
-from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, as_stream
+from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.sources import Feed
 
@@ -94,7 +94,7 @@ def _array(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class UserSource:
-    """What to read, as it travels to Spark: the source, pickled, and the types of its columns."""
+    """What to read, as it is sent to Spark: the pickled source and the types of its columns."""
 
     pickled: str
     types: dict[str, str]
@@ -136,19 +136,19 @@ class UserDataSource(DataSource):
 
 
 class UserReader(ChunkReader):
-    """Asks the source how far it has come, and lets a task read up to there."""
+    """Gets the latest position from the source, and lets a task read up to it."""
 
     def __init__(self, given: UserSource) -> None:
         super().__init__(given.openings, control=given.control)
         self._given = given
         self._source = given.source
 
-    def begin(self) -> Offset:
+    def first_offset(self) -> Offset:
         """The source's own start."""
         return {"position": self._source.start, "arrived": 0}
 
-    def reach(self, start: Offset) -> Offset:
-        """As far as the source says; a position that goes back is refused."""
+    def next_offset(self, start: Offset) -> Offset:
+        """The source's latest position; refuse one that decreases."""
         position = int(self._source.latest(start["position"]))
         if position < start["position"]:
             raise BadInput(
@@ -160,40 +160,40 @@ class UserReader(ChunkReader):
             return {}
         return {"position": position, "arrived": time.time_ns() // 1_000_000, "ended": ended}
 
-    def pieces(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task reads all."""
+    def plan_tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One task reads all tuples."""
         last = bool(end["ended"]) and not start["ended"]
         if end["position"] == start["position"] and not last:
             return []
         return [Span(start["position"], end["position"], end["arrived"], last)]
 
-    def chunks(self, partition: Span) -> Iterator[Chunk]:
-        """A train, and the word that it was the last."""
+    def read_chunks(self, partition: Span) -> Iterator[Chunk]:
+        """A train, and a notice after the last one."""
         if partition.end > partition.start:
             table = self._source.table(self._given.types, partition.start, partition.end)
-            yield Chunk(0, arrived=partition.arrived, data=as_stream(table))
+            yield Chunk(0, arrived=partition.arrived, data=to_arrow_stream(table))
         if partition.last:
             yield Chunk(1, LAST)
 
 
 @dataclass(frozen=True)
 class UserFeed(Feed):
-    """A source of your own as the feed of a job."""
+    """A user-defined source as the feed of a job."""
 
     own: Source | None = None
     types: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON, for people: the source itself is given again when the job is resumed."""
+        """Convert to JSON, for information: the source itself is given again when the job is resumed."""
         return Feed(self.where, self.encoding, self.follow).to_dict()
 
     @property
     def has_no_end(self) -> bool:
-        """Sources that never say that they have ended are live."""
+        """Whether the source is live: it does not define ``has_ended``."""
         return self.own is None or type(self.own).has_ended is Source.has_ended
 
     def check(self) -> None:
-        """Nothing can be known before it is read."""
+        """Nothing can be checked before it is read."""
 
     def source(
         self,
@@ -210,4 +210,4 @@ class UserFeed(Feed):
         return UserDataSource({OPTION: json.dumps(asdict(given))})
 
     def connect(self, folder: Path) -> None:
-        """It comes by itself."""
+        """Nothing to connect."""

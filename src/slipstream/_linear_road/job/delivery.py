@@ -20,7 +20,7 @@ from slipstream._archive import trajectories
 from slipstream._archive.trajectories import Trips
 from slipstream._feeds import names
 from slipstream._feeds.clock import FULL_SPEED, Clock
-from slipstream._feeds.parse import printable
+from slipstream._feeds.parse import escape
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs, Written
@@ -129,7 +129,7 @@ def restore_names(hop: Hop, register: Register | None) -> bytes:
     place = 1 + FIELDS.index("vid")
     texts = register.texts(np.array([int(row[place]) for row in rows], np.int64)).to_pylist()
     for row, name in zip(rows, texts, strict=True):
-        row[place] = printable(name)
+        row[place] = escape(name)
     return b"".join(b",".join(row) + b"\n" for row in rows)
 
 
@@ -198,7 +198,7 @@ class Delivery:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Run a batch of a streaming query and commit it."""
-        self.commit(number, [Written.of(row) for row in batch.collect()])
+        self.commit(number, [Written.from_row(row) for row in batch.collect()])
 
     def commit(self, batch: int, written: Sequence[Written]) -> bool:
         """Commit a batch; return False if it was committed before."""
@@ -226,7 +226,7 @@ class Delivery:
     def _finish(self, batch: int, notes: _BatchNotes, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
         """Write the text files and topics of a batch, stamped with the commit time of its tables."""
         newest = notes.newest(self._last.newest)
-        clock = Clock.read(self.clock) or Clock.starting(FULL_SPEED)
+        clock = Clock.read(self.clock) or Clock.start(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
         lines, vehicles = text.format_answers(rows, emitted_ms)
         sizes = self._append(lines, text.format_rejects(rows))

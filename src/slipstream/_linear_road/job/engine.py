@@ -28,9 +28,9 @@ from slipstream._io import sources
 from slipstream._io.kafka import Topic
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
 from slipstream._io.outputs.kafka import Publisher
-from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, of_frame
-from slipstream._io.reports import has_text_ids, reading
-from slipstream._io.sources import CLOCK, Definition, Feed, at_second, has_ended, is_open, place_of, start_clock
+from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pack_frame
+from slipstream._io.reports import has_text_ids, report_feed
+from slipstream._io.sources import CLOCK, Definition, Feed, has_ended, is_open, last_offset, reached_second, start_clock
 from slipstream._linear_road import replay, tables
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.delivery import Delivery
@@ -61,7 +61,7 @@ from slipstream._linear_road.text import REJECTED, TEXT, check_texts
 from slipstream._runtime import job, state_cache
 from slipstream._runtime.names import Names
 from slipstream._runtime.status import has_finished
-from slipstream._spark.session import activate, keeping_state
+from slipstream._spark.session import activate, stateful_settings
 from slipstream._tools.progress import bar, say
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Settings:
 
     def open_feed(self, source: str) -> Feed:
         """Return the feed for a source."""
-        return reading(
+        return report_feed(
             source,
             self.encoding,
             columns=self.columns,
@@ -235,7 +235,7 @@ class _Life(job.Life):
     def run_to_end(self) -> dict[str, Any]:
         """Run the job and return its summary, which is written however the job ends."""
         began = time.time()
-        with state_cache.engine() as name, bar("seconds of the run", self.total) as self._advance:
+        with state_cache.open_cache() as name, bar("seconds of the run", self.total) as self._advance:
             try:
                 job.run(self.out, self, lambda: self._start(name), compact_every=self.settings.compact_every)
             finally:
@@ -264,23 +264,23 @@ class _Life(job.Life):
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Return whether the openings are over."""
-        place = place_of(query)
+        place = last_offset(query)
         return bool(place) and self.is_open(place)
 
     def connect(self, query: StreamingQuery) -> None:
         """Start the clock or connect the feed."""
         self._connected = True
-        self.begin(place_of(query))
+        self.begin(last_offset(query))
 
     def has_ended(self, query: StreamingQuery) -> bool:
         """Return whether the source is exhausted and all of it is committed."""
-        place = place_of(query)
+        place = last_offset(query)
         return bool(place) and self.is_over(place)
 
-    def look(self, query: StreamingQuery) -> None:
+    def poll(self, query: StreamingQuery) -> None:
         """Update the progress bar."""
         self.settings.watch()
-        second = int(place_of(query).get("second", -1))
+        second = int(last_offset(query).get("second", -1))
         if second > self._shown and self._connected:
             self._advance(second - self._shown)
             self._shown = second
@@ -304,7 +304,7 @@ class _Life(job.Life):
         settings = self.settings
         _warm_up(self.spark, layout, self.settings)
         self._clock.parent.mkdir(parents=True, exist_ok=True)
-        (LIVE if live else Clock.starting(FULL_SPEED)).write(self._clock)
+        (LIVE if live else Clock.start(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
         stages = stages_of(engine, layout, history, _publication(self.out, settings), intake)
@@ -321,7 +321,7 @@ class _Life(job.Life):
         writer = written.writeStream.foreachBatch(self._delivery(layout)).outputMode("append")
         writer = writer.option("checkpointLocation", str(self.out / CHECKPOINT)).trigger(processingTime="0 seconds")
         self._started = True
-        with keeping_state(self.spark, layout.partitions):
+        with stateful_settings(self.spark, layout.partitions):
             return writer.start()
 
     def _delivery(self, layout: Layout) -> Delivery:
@@ -333,7 +333,7 @@ class _Life(job.Life):
             committed,
             self._clock,
             texts=self._texts(layout),
-            publishers=[Publisher(topic, layout.id, committed.doubt) for topic in self.settings.topics],
+            publishers=[Publisher(topic, layout.id, committed.in_doubt) for topic in self.settings.topics],
             show=self.settings.show,
             delivered=self._count_step,
         )
@@ -358,11 +358,11 @@ class _RunLife(_Life):
 
     def is_open(self, place: dict[str, Any]) -> bool:
         """Return whether the first second is next."""
-        return at_second(self.settings.since)(place)
+        return reached_second(self.settings.since)(place)
 
     def is_over(self, place: dict[str, Any]) -> bool:
         """Return whether the last second is done."""
-        return at_second(self.total)(place)
+        return reached_second(self.total)(place)
 
     def begin(self, place: dict[str, Any]) -> None:
         """Start the clock."""
@@ -478,7 +478,7 @@ class _FrameLife(_Life):
         """Build the query over its rows, which pass the intake first."""
         layout = self.layout(_fixed_of_frame(self._frame, self.source, self.settings), live=True)
         packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named)
-        parcels = of_frame(self._frame, packing)
+        parcels = pack_frame(self._frame, packing)
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 

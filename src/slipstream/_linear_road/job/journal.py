@@ -14,7 +14,7 @@ from slipstream._errors import MALFORMED, BadInput
 from slipstream._io import outputs
 from slipstream._io.outputs import JOURNAL, RESCUE
 from slipstream._linear_road.schedule import Irregular
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.strict_json import decode_as
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Batch:
     def of(cls, line: outputs.Batch, out: Path) -> Batch:
         """Decode a line of the journal in ``out``."""
         try:
-            detail: Detail = fitted(Detail, line.detail)
+            detail: Detail = decode_as(Detail, line.detail)
             detail.check()
         except MALFORMED as error:
             raise BadInput(f"{out / JOURNAL}: damaged (batch {line.batch}: {error}).", hint=RESCUE) from error
@@ -78,7 +78,7 @@ class Batch:
 
 def read_journal(out: Path) -> list[Batch]:
     """Return the committed batches of a job."""
-    return [Batch.of(line, out) for line in outputs.journal(out)]
+    return [Batch.of(line, out) for line in outputs.read_journal(out)]
 
 
 def last_batch(out: Path) -> Batch | None:

@@ -11,7 +11,7 @@ from slipstream._errors import MALFORMED, BadInput
 from slipstream._runtime import job
 from slipstream._runtime.job import FILE, Job
 from slipstream._runtime.partitions import labels
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.strict_json import decode_as
 
 #: version of the bytes that fragments and accounts put into the state store
 STATE_VERSION = 6
@@ -61,7 +61,7 @@ class Layout:
     @classmethod
     def _of(cls, found: Job, out: Path) -> Layout:
         try:
-            layout = fitted(cls, {"id": found.id, **found.settings, **found.layout})
+            layout = decode_as(cls, {"id": found.id, **found.settings, **found.layout})
             if not layout.fragments or not layout.shards or layout.partitions < 1:
                 raise ValueError("no fragments, shards or partitions")
             if not (layout.makes_answers or layout.makes_trips):

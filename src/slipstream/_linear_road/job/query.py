@@ -35,7 +35,7 @@ from slipstream._linear_road.tasks.stages import (
     trip_stage,
 )
 from slipstream._runtime.names import Register
-from slipstream._runtime.stage import Chain, Stage, Together, batch_number
+from slipstream._runtime.stage import Chain, Parallel, Stage, batch_number
 from slipstream._runtime.store import Store
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class WriteStage(Stage[Register | None]):
         """Load the names from the store."""
         return Register.load(self._parts, stores[0]) if self.maps else None
 
-    def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.Row]:
+    def take(self, state: Register | None, rows: list[Any]) -> Iterator[outputs.WrittenRow]:
         """Take answers, trips and rejects, return the files written."""
         hops = [Hop(*row) for row in rows]
         if state is not None:
@@ -246,7 +246,7 @@ def stages_of(
     tolls, accounts = _toll_stages(engine, layout, run, publication)
     trips = TripStage(engine, layout)
     if layout.makes_answers and layout.makes_trips:
-        fragment: Stage[Any] = Together(engine, [tolls, trips])
+        fragment: Stage[Any] = Parallel(engine, [tolls, trips])
     else:
         fragment = tolls if layout.makes_answers else trips
     if intake is not None:

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.intake import DONE, Parcel, Reject, Released, Words, joined, sift
-from slipstream._feeds.parse import Columns, kept, lines
+from slipstream._feeds.intake import DONE, Parcel, Progress, Reject, Released, concat_tuples, reject_rivals
+from slipstream._feeds.parse import Columns, format_lines, select
 from slipstream._feeds.tuples import FIELDS
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Longs
@@ -61,7 +61,7 @@ class Pending:
 
     def filter(self, which: Bools) -> Pending:
         """Return the tuples that ``which`` selects."""
-        return Pending(kept(self.tuples, which), self.arrived[which])
+        return Pending(select(self.tuples, which), self.arrived[which])
 
     def encode(self) -> bytes:
         """Encode as bytes."""
@@ -112,28 +112,28 @@ class Intake:
         given = list(parcels)
         if not given:
             return []
-        words = np.concatenate([one.words for one in given])
-        tuples = joined([one.tuples for one in given])
-        order = np.lexsort((words["seq"], words["lane"]))
+        progress = np.concatenate([one.progress for one in given])
+        tuples = concat_tuples([one.tuples for one in given])
+        order = np.lexsort((progress["seq"], progress["lane"]))
         rank = np.empty(order.size, np.int64)
         rank[order] = np.arange(order.size)
         earliest = np.empty(order.size, np.int64)
-        earliest[order] = np.maximum(self._advance(words[order]) - self.lateness, self.horizon)
-        word = np.repeat(np.arange(words.size), words["tuples"])
-        late = tuples["time"] < earliest[word]
-        place = np.argsort(rank[word[~late]], kind="stable")
+        earliest[order] = np.maximum(self._advance(progress[order]) - self.lateness, self.horizon)
+        chunk_of = np.repeat(np.arange(progress.size), progress["tuples"])
+        late = tuples["time"] < earliest[chunk_of]
+        place = np.argsort(rank[chunk_of[~late]], kind="stable")
         accepted = {name: column[~late][place] for name, column in tuples.items()}
         if place.size:
-            self.pending[self._next] = Pending(accepted, words["arrived"][word[~late]][place])
+            self.pending[self._next] = Pending(accepted, progress["arrived"][chunk_of[~late]][place])
             self._next += 1
-        return [(line, "late") for line in lines(kept(tuples, late))]
+        return [(line, "late") for line in format_lines(select(tuples, late))]
 
-    def _advance(self, words: Words) -> Longs:
+    def _advance(self, progress: Progress) -> Longs:
         """Apply the progress of lanes in a batch, sorted; return each lane's progress before each entry."""
-        before = np.empty(words.size, np.int64)
+        before = np.empty(progress.size, np.int64)
         new = []
         last = (-1, -1)
-        for place, (number, seq, newest, arrived, behind, _) in enumerate(words.tolist()):
+        for place, (number, seq, newest, arrived, behind, _) in enumerate(progress.tolist()):
             if (number, seq) == last:
                 # repeated by another naming stage: the same chunk
                 before[place] = before[place - 1]
@@ -170,10 +170,10 @@ class Intake:
                     self.pending[number] = rest
                 else:
                     del self.pending[number]
-        tuples = joined([part.tuples for part in ready])
+        tuples = concat_tuples([part.tuples for part in ready])
         arrived = np.concatenate([np.empty(0, np.int64), *(part.arrived for part in ready)])
         order = np.argsort(tuples["time"], kind="stable")
-        return sift({name: column[order] for name, column in tuples.items()}, arrived[order])
+        return reject_rivals({name: column[order] for name, column in tuples.items()}, arrived[order])
 
     def save(self, store: Store) -> None:
         """Save what a batch left pending, and the progress of lanes."""

@@ -16,9 +16,9 @@ import numpy as np
 from slipstream._feeds import names
 from slipstream._feeds.intake import Parcel
 from slipstream._io import chunks
-from slipstream._io.report_packing import VID, NamedParcel, parcels_by_fragment, together
+from slipstream._io.report_packing import VID, NamedParcel, merge_named, parcels_by_fragment
 from slipstream._linear_road.job.layout import Layout
-from slipstream._runtime.names import MOST, Names
+from slipstream._runtime.names import MAX_NAMES, Names
 from slipstream._runtime.stage import Stage
 from slipstream._runtime.store import Store
 
@@ -41,27 +41,27 @@ class NameStage(Stage[Names]):
         """Load the names from the store."""
         return Names.load(stores[0])
 
-    def take(self, state: Names, rows: list[Any]) -> Iterator[chunks.Row]:
+    def take(self, state: Names, rows: list[Any]) -> Iterator[chunks.ChunkRow]:
         """Take parcels with names; return parcels with numbers, and the new names for all fragments."""
         before = len(state.texts)
         parcels = [NamedParcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK]
         if parcels:
             numbered = parcels_by_fragment(self._assign_numbers(state, parcels), len(self._fragments))
             for key, parcel in zip(self._fragments, numbered, strict=True):
-                yield chunks.Row(key, 0, chunks.CHUNK, 0, parcel.encode())
+                yield chunks.ChunkRow(key, 0, chunks.CHUNK, 0, parcel.encode())
         if len(state.texts) > before:
             part, new = self._fragments.index(self.key), names.encode(state.texts.since(before))
-            yield from (chunks.Row(key, before, chunks.NAMED, part, new) for key in self._fragments)
+            yield from (chunks.ChunkRow(key, before, chunks.NAMED, part, new) for key in self._fragments)
         for row in rows:
             if row.what != chunks.CHUNK:
-                yield chunks.Row(self.key, int(row.seq), int(row.what), int(row.arrived), bytes(row.chunk or b""))
+                yield chunks.ChunkRow(self.key, int(row.seq), int(row.what), int(row.arrived), bytes(row.chunk or b""))
 
     def _assign_numbers(self, state: Names, parcels: list[NamedParcel]) -> Parcel:
         parts = len(self._fragments)
-        tuples, known = together([(one.parcel.tuples, one.names) for one in parcels])
-        numbers = self._fragments.index(self.key) + parts * state.number(known, MOST // parts)
-        words = np.concatenate([one.parcel.words for one in parcels])
-        return Parcel(words, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})
+        tuples, known = merge_named([(one.parcel.tuples, one.names) for one in parcels])
+        numbers = self._fragments.index(self.key) + parts * state.number(known, MAX_NAMES // parts)
+        progress = np.concatenate([one.parcel.progress for one in parcels])
+        return Parcel(progress, {**tuples, VID: numbers[tuples[VID]].astype(np.int32)})
 
     def save(self, state: Names, stores: list[Store]) -> None:
         """Save the new names."""

@@ -62,7 +62,7 @@ def schemas_of(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
     """Return the schemas of the outputs of queries."""
     schemas = {name: no_rows(query).schema for name, query in queries.items()}
     for schema in schemas.values():
-        outputs.stored(schema)
+        outputs.stored_schema(schema)
     return schemas
 
 
@@ -140,7 +140,7 @@ class PublishingTollStage(TollStage):
         with state.timed("publish"):
             state.publisher.publish(state.toll, snapshot, self.key, batch)
         line = {"batch": batch, "cuboid": "car", "tuples": state.tuples, "at": time.time(), "seconds": state.seconds}
-        publish.note_metrics(snapshot, self.key, line)
+        publish.append_metrics(snapshot, self.key, line)
 
 
 class PublishingAccountStage(AccountStage):

@@ -21,7 +21,7 @@ from slipstream._archive.reports import ReportTrips
 from slipstream._feeds import trains
 from slipstream._feeds.intake import Reject
 from slipstream._feeds.parse import Columns
-from slipstream._io.chunks import ARRIVALS_MS, as_stream, from_stream
+from slipstream._io.chunks import ARRIVALS_MS, from_arrow_stream, to_arrow_stream
 from slipstream._io.report_packing import fragment_of, reject_lines
 from slipstream._linear_road.answers import ALERT, ANSWER, TOLL, Answers, make_answers
 from slipstream._linear_road.schedule import Irregular
@@ -153,12 +153,12 @@ def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool
 def encode_matches(key: int, second: int, query: str, rows: pa.Table) -> Hop:
     """Encode what a continuous query found."""
     named = rows.replace_schema_metadata({_QUERY: query})
-    return Hop(key, MATCHES, second, 0, rows.num_rows, 0, as_stream(named))
+    return Hop(key, MATCHES, second, 0, rows.num_rows, 0, to_arrow_stream(named))
 
 
 def decode_matches(hop: Hop) -> tuple[str, pa.Table]:
     """Return the name of a query and what it found."""
-    rows = from_stream(hop.payload)
+    rows = from_arrow_stream(hop.payload)
     return rows.schema.metadata[_QUERY].decode(), rows.replace_schema_metadata(None)
 
 

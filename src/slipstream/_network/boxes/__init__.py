@@ -1,1 +1,1 @@
-"""The boxes of the algebra as vectorised kernels, one module for each kind."""
+"""The boxes of the algebra as vectorised kernels, one module per kind."""

@@ -1,7 +1,7 @@
-"""Aggregate as a kernel: window functions over windows of tuples that are sorted by group and order attribute.
+"""The aggregate kernel: window functions over windows of tuples that are sorted by group and order attribute.
 
-Windows of a group can close only when its horizon comes past the end of one. So a batch looks at the tuples that wait
-in such groups alone, and windows are ranges of these and the new tuples.
+Windows of a group can close only when its horizon passes the end of one. So a batch processes the waiting tuples of
+such groups only, and windows are ranges of these and the new tuples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from slipstream._network.boxes.kernels import (
     Results,
     State,
     between,
-    both,
+    concat_column,
     exact,
     kinds,
     lowest,
@@ -35,8 +35,8 @@ from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 
 @compiled
-def numbered(groups: Longs, counts: Numbers) -> Longs:
-    """The number of each arrival in its group; ``counts[g, 0]`` is how many there were before, and learns of them."""
+def number_arrivals(groups: Longs, counts: Numbers) -> Longs:
+    """The number of each arrival in its group; ``counts[g, 0]``, the number of arrivals so far, is updated."""
     found = np.empty_like(groups)
     for i in range(groups.size):
         counts[groups[i], 0] += 1
@@ -45,7 +45,7 @@ def numbered(groups: Longs, counts: Numbers) -> Longs:
 
 
 @compiled
-def closing(
+def find_closing(
     starts: Longs,
     first: Longs,
     last: Longs,
@@ -90,8 +90,8 @@ def closing(
                     while came < stop and (arrived[came] < old or after[arrived[came] - old] < end):
                         came += 1
                     if count == group_of.size:
-                        group_of, number_of = _twice(group_of), _twice(number_of)
-                        begins, ends, triggers = _twice(begins), _twice(ends), _twice(triggers)
+                        group_of, number_of = _double(group_of), _double(number_of)
+                        begins, ends, triggers = _double(begins), _double(ends), _double(triggers)
                     group_of[count], number_of[count] = group, number
                     begins[count], ends[count] = low, high
                     triggers[count] = arrived[came] - old if came < stop else LAST
@@ -103,15 +103,15 @@ def closing(
 
 
 @compiled
-def _twice(values: Longs) -> Longs:
+def _double(values: Longs) -> Longs:
     longer = np.empty(2 * values.size, np.int64)
     longer[: values.size] = values
     return longer
 
 
 @compiled
-def rising(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
-    """The latest arrival time in its group at each arrival; ``clocks`` learns of them."""
+def running_max(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
+    """The latest arrival time of its group at each arrival; updates ``clocks``."""
     found = np.empty_like(ts)
     for i in range(ts.size):
         clocks[groups[i]] = max(clocks[groups[i]], ts[i])
@@ -121,7 +121,7 @@ def rising(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where windows lie on the order attribute: number n is [n * advance + origin, n * advance + origin + size)."""
+    """The windows on the order attribute: number n is [n * advance + origin, n * advance + origin + size)."""
 
     size: float
     advance: float
@@ -240,7 +240,7 @@ class AggregateKernel:
         return State(groups, (Waiting(groups, "rows", kept),))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Take the new tuples that are in order, and close the windows that nothing can change any more."""
+        """Add the new tuples that are in order, and close the windows that can no longer change."""
         (waiting,), new, groups = state.parts, dict(inputs[0]), state.groups
         assert isinstance(waiting, Waiting)
         codes = groups.codes(new)
@@ -256,7 +256,7 @@ class AggregateKernel:
         place = np.cumsum(opens) - 1
         codes_open = touched[opens]
         slots, owner = waiting.of(codes_open)
-        columns = {name: both(waiting.table, slots, new, name, taken) for name in self._columns}
+        columns = {name: concat_column(waiting.table, slots, new, name, taken) for name in self._columns}
         owners = np.concatenate([owner, place[local[taken]]])
         rows = _Rows(codes_open, owners, slots, taken, columns, passed[opens], passing[opens])
         found = self._windows(rows, after, local, new, rung)
@@ -264,7 +264,7 @@ class AggregateKernel:
         return self._results(groups, rows, found)
 
     def _passed(self, groups: Groups, codes: Longs) -> Numbers:
-        """What groups have passed for good; when tuples are numbered, all up to the last one."""
+        """The horizons of groups; when tuples are numbered, one past the last number."""
         if self.by_tuple:
             return np.asarray(groups.table.values("count")[codes] + 1)
         return np.asarray(self._horizon.of(groups)[codes, 0])
@@ -273,16 +273,16 @@ class AggregateKernel:
         """Which tuples are in order, and the horizon after each; windows of tuples go by their numbers."""
         if not self.by_tuple:
             return self._horizon.pass_by(groups, codes, new[ON])
-        new[ON] = numbered(codes, groups.table.block("count", 1, INTEGER))
+        new[ON] = number_arrivals(codes, groups.table.block("count", 1, INTEGER))
         groups.table.touch(codes)
         return np.ones(codes.size, np.bool_), new[ON] + 1
 
     def _ring(self, groups: Groups, touched: Longs, codes: Longs, new: dict[str, Numbers]) -> Longs:
-        """The clocks of groups before the batch; each tuple learns what its group's is when it arrives."""
+        """The clocks of groups before the batch; each new tuple gets its group's clock at its arrival."""
         if self.timeout is None:
             return touched
         before = groups.table.take(_CLOCK, touched)
-        new[_CLOCK] = rising(codes, new[TS], groups.table.values(_CLOCK))
+        new[_CLOCK] = running_max(codes, new[TS], groups.table.values(_CLOCK))
         return before
 
     def _may_close(self, passed: Numbers, passing: Numbers) -> Bools:
@@ -301,7 +301,7 @@ class AggregateKernel:
         order = arrived if self.by_tuple else sort_groups(arrived, starts, values)
         first, last = self._grid.range(values[order])
         least = self._grid.ended(rows.passed)
-        group, number, begin, end, trigger = closing(
+        group, number, begin, end, trigger = find_closing(
             starts, first, last, least, rows.passed, rows.passing, arrived, after[rows.new], rows.slots.size,
             self._grid.form, self.timeout is not None,
         )  # fmt: skip
@@ -313,9 +313,9 @@ class AggregateKernel:
         return _Found(group, number, begin, end, trigger, order, in_groups(trigger, after.size)[0])
 
     def _timed(self, rows: _Rows, all_: _Found, rung: Longs, late_at: _Ringing) -> _Found:
-        """Windows that close as something passes them or their time runs out, without what came too late for them.
+        """The windows that close because they are passed or time out, without tuples that arrived too late for them.
 
-        Of the windows that one arrival closes, those whose time had run out go before those that it passes.
+        Of the windows that one arrival closes, those that timed out precede those that it passes.
         """
         assert self.timeout is not None
         lengths = all_.last - all_.first
@@ -347,7 +347,7 @@ class AggregateKernel:
         waiting.add(codes, {name: new[name][stay] for name in self._columns})
 
     def _results(self, groups: Groups, rows: _Rows, found: _Found) -> Released:
-        """One tuple a window, in the order of emission."""
+        """One tuple per window, in the order of emission."""
         start, codes = self._grid.start(found.number), rows.codes[found.group]
         sorted_ = Sorted(rows.columns, found.order)
         result = self._tuples.of(groups, codes, sorted_, found.first, found.last, start, found.trigger)

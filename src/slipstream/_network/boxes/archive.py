@@ -1,8 +1,8 @@
-"""Archive: tuples with an id, a time and a place become trips, which an output stores as moving points.
+"""The archive box: tuples with an id, a time and a position become trips, which an output stores as moving points.
 
-The box cuts the stream of each id into trips (``archive.silences``). A trip leaves it when it is over, as its points in
-order, with the number of the trip. An output right behind the box stores a row per trip instead, the points in a
-column ``Trip`` of moving points (``trips_of``), so that ``slipstream._archive.open_archive`` reads it.
+The box cuts the stream of each id into trips (``_archive.silences``). A trip is emitted when it is over, as its points
+in order, with the number of the trip. An output directly after the box stores a row per trip instead, with the points
+in a column ``Trip`` of moving points (``to_trips``), so that ``slipstream._archive.open_archive`` can read it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 #: the columns of a trip's points, beside the id: the number of the trip, seconds since 1970, the place
 _POINT: Schema = {"trip": "integer", "time": "float", "x": "float", "y": "float"}
 _REASON = "reason"
-#: why a tuple is in no trip, if it is not
+#: why a tuple is not in a trip
 FINE, NULL, TIME, LATE, ORDER = range(5)
 REASONS = np.array([None, "null", "time", "late", "order"], object)
 _MICROS = 1_000_000
@@ -45,7 +45,7 @@ _FIRST, _END = -62_135_596_800, 253_402_300_800
 
 
 class KeptTrips:
-    """Open trips in a store of their own."""
+    """Open trips, with their own store."""
 
     stores = ("points",)
 
@@ -61,7 +61,7 @@ class KeptTrips:
         self.open.load(stores[0])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
-        """Nobody sees open trips."""
+        """Open trips are not published."""
 
 
 @register
@@ -73,9 +73,9 @@ class Archive(Operator):
     again after the exit lane (4). Where they have a ``road``, a vehicle has trips on each road of its own. With all
     three, and a gap of 30 seconds, trips are those of Linear Road.
 
-    Tuples may be out of order by ``lateness`` seconds (``gap``, unless given), as long as those of one id are in
-    order; others leave by the port ``rejects``, with the reason: ``null`` (a column above), ``time`` (there is no
-    such day), ``late``, or ``order`` (not after the tuple before it).
+    Tuples may be out of order by ``lateness`` seconds (``gap`` by default), as long as those of one id are in order;
+    others go to the port ``rejects``, with the reason: ``null`` (a column above), ``time`` (not a valid date),
+    ``late``, or ``order`` (not after the previous tuple of the id).
     """
 
     name = "archive"
@@ -97,17 +97,17 @@ class Archive(Operator):
         return SilenceRule(round(self.gap * _MICROS), round(lateness * _MICROS))
 
     def outputs(self, tuples: Schema) -> Mapping[str, Schema]:
-        """Points of trips, and tuples that are in none."""
+        """Points of trips, and rejected tuples."""
         require(tuples, self.id, "bigint", "string")
         for column in (self.time, self.x, self.y):
             require(tuples, column, "bigint", "double")
         for column in self._whole:
             require(tuples, column, "bigint")
         if not self.gap > 0 or self.rule.lateness < 0:
-            raise BadInput("archive: gap and lateness are seconds.", hint="gap is more than 0, lateness not less.")
+            raise BadInput("archive: gap or lateness is out of range.", hint="gap > 0 and lateness >= 0, in seconds.")
         for column, taken in ((self.id, _POINT), (_REASON, tuples)):
             if column in taken:
-                raise BadInput(f"archive: a column {column!r} is in its way.", hint="Rename it with a map box.")
+                raise BadInput(f"archive: the column name {column!r} is reserved.", hint="Rename it with a map box.")
         return {"trips": {self.id: tuples[self.id], **_POINT}, "rejects": {**tuples, _REASON: "text"}}
 
     def fresh(self, tuples: Schema) -> State:
@@ -119,9 +119,9 @@ class Archive(Operator):
         return {"open": KeptTrips(self.rule), "stream": KeyedTable({}, stream), **ids}
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
-        """Points in; trips that are over, and what is in no trip."""
-        reason, micros = np.full(len(tuples), FINE, np.uint8), _micros(tuples[self.time])
-        reason[_is_no_day(tuples[self.time])] = TIME
+        """Add points; returns the trips that are over, and rejects."""
+        reason, micros = np.full(len(tuples), FINE, np.uint8), _to_micros(tuples[self.time])
+        reason[_is_invalid_time(tuples[self.time])] = TIME
         reason[self._unusable(tuples)] = NULL
         trips: OpenTrips = state["open"].open
         whole = np.flatnonzero(reason == FINE)
@@ -140,7 +140,7 @@ class Archive(Operator):
         }
 
     def finish(self, state: State, width: int) -> Mapping[str, Train]:
-        """All trips are over when nothing more comes; they leave after the last tuple."""
+        """End all trips when the input has ended; they are emitted after the last tuple."""
         ended, _ = state["open"].open.take(np.empty(0, self.rule.point.dtype), last=True)
         count, stream = ended.key.size, state["stream"]
         order = np.zeros((count, width), np.int64)
@@ -154,7 +154,7 @@ class Archive(Operator):
         return tuple(column for column in (self.road, self.direction, self.lane) if column)
 
     def _unusable(self, tuples: Train) -> Bools:
-        """Where something is missing; a place that is not finite is none."""
+        """Where a needed column is missing or not finite."""
         found: Bools = np.logical_or.reduce([nulls(tuples[column]) for column in (self.id, *self._whole)])
         for column in (self.time, self.x, self.y):
             values = tuples[column]
@@ -178,9 +178,9 @@ class Archive(Operator):
             column[rows] = np.maximum(column[rows], values.max(initial=0))
 
     def _triggers(self, ended: Ended, taken: Longs, whole: Longs, reached: Longs) -> Longs:
-        """The tuple with which each trip was over: its mover's next, or one that shows that it is silent.
+        """The tuple that ended each trip: the id's next one, or one that shows that the id is silent.
 
-        Of the two the one that came first, so that trips leave at the same tuple wherever a stream is cut into trains.
+        The earlier of the two, so that trips are emitted at the same tuple wherever a stream is cut into trains.
         """
         last = ended.points["time"][np.cumsum(ended.size) - 1]
         own = np.append(taken, np.iinfo(np.int64).max)[ended.by]
@@ -206,21 +206,21 @@ class Archive(Operator):
         return triggers.take(np.repeat(order, size)).with_columns(columns)
 
 
-def _micros(seconds: Array) -> Longs:
-    """Seconds in microseconds; what is no time is anything."""
+def _to_micros(seconds: Array) -> Longs:
+    """Convert seconds to microseconds; the result is arbitrary for invalid times."""
     with np.errstate(invalid="ignore"):
         bounded = np.clip(seconds, _FIRST, _END)
         return np.asarray(np.nan_to_num(np.round(bounded * _MICROS))).astype(np.int64)
 
 
-def _is_no_day(seconds: Array) -> Bools:
+def _is_invalid_time(seconds: Array) -> Bools:
     return np.asarray((seconds < _FIRST) | (seconds >= _END))
 
 
 # --- outputs
 
 
-def archives(network: Network) -> dict[str, Archive]:
+def archive_boxes(network: Network) -> dict[str, Archive]:
     """The outputs that store trips, each with its box."""
     boxes = {node.name: node for node in network.nodes}
     found = {output.name: boxes.get(output.arc.origin) for output in network.outputs if not output.arc.port}
@@ -232,8 +232,8 @@ def trip_schema(box: Archive, schema: Schema) -> pa.Schema:
     return pa.schema([(box.id, TYPES[schema[box.id]]), ("Trip", MOVING)])
 
 
-def trips_of(box: Archive, points: Mapping[str, pa.Array]) -> pa.Table:
-    """Points of trips, one trip after the other, as a row per trip."""
+def to_trips(box: Archive, points: Mapping[str, pa.Array]) -> pa.Table:
+    """Convert the points of consecutive trips to one row per trip."""
     trip = points["trip"].to_numpy()
     starts = np.flatnonzero(np.r_[True, trip[1:] != trip[:-1]])[: trip.size]
     time, x, y = (points[name].to_numpy(zero_copy_only=False) for name in ("time", "x", "y"))

@@ -1,4 +1,4 @@
-"""Aggregate with a clock: windows of all groups that close when a stream says that their time is over.
+"""Aggregate with a clock: the windows of all groups close when a stream passes their end.
 
 A group that falls silent need not speak again for its windows to close, and no group waits for its own next tuple. An
 arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._network.boxes.aggregate import Grid, closing
+from slipstream._network.boxes.aggregate import Grid, find_closing
 from slipstream._network.boxes.kernels import (
     ARRIVAL,
     INSTANT,
@@ -28,7 +28,7 @@ from slipstream._network.boxes.kernels import (
     Released,
     Results,
     State,
-    both,
+    concat_column,
     horizons,
     kinds,
     sort_groups,
@@ -52,7 +52,7 @@ class Pool:
         self._next = 0
 
     def add(self, codes: Longs, columns: Columns) -> None:
-        """Let tuples wait."""
+        """Add waiting tuples."""
         ordinal = np.arange(self._next, self._next + codes.size)
         self._next += codes.size
         mine = {name: columns[name] for name in self._columns}
@@ -65,17 +65,17 @@ class Pool:
         return slots if (ordinal[1:] > ordinal[:-1]).all() else slots[np.argsort(ordinal)]
 
     def remove(self, slots: Longs) -> None:
-        """Forget tuples; the slots that are free are used again from the first on, so that the order is kept."""
+        """Remove tuples; free slots are reused from the first on, so that the order is preserved."""
         self.table.remove(np.sort(slots)[::-1].copy())
 
     def restore(self) -> None:
-        """Go on counting where the tuples that were loaded end."""
+        """Continue numbering after the tuples that were loaded."""
         ordinal = self.table.take(ORDINAL, self.table.slots())
         self._next = int(ordinal.max(initial=-1)) + 1
 
 
 class _Steps(NamedTuple):
-    """Tuples of the clock with which it moves on."""
+    """The clock's tuples that advance it."""
 
     arrival: Longs
     instant: Longs
@@ -121,12 +121,12 @@ class ClockedKernel:
         return Grid(self.size, self.advance, 0)
 
     def fresh(self) -> State:
-        """No windows, and a clock that has not been heard."""
+        """No windows, and a clock without tuples."""
         clock = Groups({}, self._horizon.columns)
         return State(Groups(kinds(self.types, self.group_by)), (Pool(kinds(self.types, self._columns)), clock))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Take the new tuples that are not late, and close the windows that the clock has passed."""
+        """Add the new tuples that are not late, and close the windows that the clock has passed."""
         pool, clock = state.parts
         assert isinstance(pool, Pool)
         assert isinstance(clock, Groups)
@@ -147,7 +147,7 @@ class ClockedKernel:
         return found
 
     def _move(self, clock: Groups, told: Columns) -> _Steps:
-        """Move the clock on."""
+        """Advance the clock."""
         zeros = np.zeros(told[ON].size, np.int64)
         before, after = horizons(zeros, told[ON], self._horizon.of(clock))
         moved = np.flatnonzero(after > before)
@@ -159,7 +159,7 @@ class ClockedKernel:
         slots = pool.slots()
         slots = slots[self._begin_to_end(pool.table.take(ON, slots), passing)]
         mine = np.flatnonzero(self._begin_to_end(new[ON], passing))
-        columns = {name: both(pool.table, slots, new, name, mine) for name in self._columns}
+        columns = {name: concat_column(pool.table, slots, new, name, mine) for name in self._columns}
         return _Rows(slots, mine, np.concatenate([pool.table.take(GROUP, slots), codes[mine]]), columns)
 
     def _begin_to_end(self, values: Numbers, passing: Numbers) -> Numbers:
@@ -167,14 +167,14 @@ class ClockedKernel:
         return np.asarray((self._grid.end(first) <= passing) & (first <= last))
 
     def _close(self, groups: Groups, rows: _Rows, passed: Numbers, steps: _Steps) -> Released:
-        """One tuple a window, in the order of the clock, the windows and the groups."""
+        """One tuple per window, in the order of the clock, the windows and the groups."""
         touched, local = groups.distinct(rows.codes)
         arrived, starts = in_groups(local, touched.size)
         order = sort_groups(arrived, starts, rows.columns[ON])
         first, last = self._grid.range(rows.columns[ON][order])
         was, now = (np.repeat(value, touched.size) for value in (passed, steps.reached[-1:]))
         count = order.size
-        group, number, begin, end, _ = closing(
+        group, number, begin, end, _ = find_closing(
             starts, first, last, self._grid.ended(was), was, now, arrived, was[:0], count, self._grid.form, False
         )
         start, codes = self._grid.start(number), touched[group]

@@ -20,16 +20,16 @@ import pyarrow as pa
 
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import EMPTY
-from slipstream._cuboid.fragment_state import QUERY, Keeper, no_rows
+from slipstream._cuboid.fragment_state import QUERY, FragmentState, no_rows
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, held_as
+from slipstream._cuboid.query.relations import Arrivals, cast_values
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots.files import Catalogue
 from slipstream._errors import BadInput
-from slipstream._feeds.names import usable
+from slipstream._feeds.names import are_valid
 from slipstream._io.outputs import JOURNAL
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
@@ -56,10 +56,10 @@ class KeptCuboid:
     is_read: bool = True  # whether another box borrows it
     before: npt.NDArray[np.void] | None = None  # the row of each arrival's key before the batch
     were_there: Bools | None = None
-    keeper: Keeper = field(init=False)
+    fragment_state: FragmentState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(self.schema)
+        self.fragment_state = FragmentState(self.schema)
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -68,18 +68,18 @@ class KeptCuboid:
 
     def take(self, given: Array, columns: dict[str, Array]) -> None:
         """Take tuples in, in their order; the keys given are numbers or texts."""
-        keys = self.keeper.number(pa.array(given, pa.string())) if self.schema.text_key else given
+        keys = self.fragment_state.number(pa.array(given, pa.string())) if self.schema.text_key else given
         if self.is_read:
-            fragment = self.keeper.fragment
+            fragment = self.fragment_state.fragment
             rows = fragment.find(keys)
             self.were_there = rows != EMPTY
             self.before = np.zeros(keys.size, self.schema.dtype)
             self.before[self.were_there] = fragment.parts.rows.take(rows[self.were_there])
-        self.keeper.append(keys, columns, show=self.is_read)
+        self.fragment_state.append(keys, columns, show=self.is_read)
 
     def arrivals(self, count: int) -> Arrivals | None:
         """The tuples that were taken last, of which there must be ``count``."""
-        found = self.keeper.arrivals
+        found = self.fragment_state.arrivals
         assert (found.size if found else 0) == count
         return found
 
@@ -88,7 +88,7 @@ class KeptCuboid:
 
         ``stamps`` are the moments of the tuples that were taken last. Both ascend.
         """
-        fragment = self.keeper.fragment
+        fragment = self.fragment_state.fragment
         # no text stands for a null: no key is empty
         keys = given if fragment.names is None else fragment.names.find(pa.array(given, pa.string()).fill_null(""))
         rows = fragment.find(keys)
@@ -109,24 +109,24 @@ class KeptCuboid:
         taken = held if rows is None else held.take(rows)
         rings = {a.name: Ring(taken[a.name], taken[a.count]) for a in self.schema.attributes if isinstance(a, AST)}
         plains = {a.name: taken[a.name] for a in self.schema.attributes if not isinstance(a, AST)}
-        return Arrivals({KEY: taken[KEY], **plains}, rings, self.keeper.fragment.names)
+        return Arrivals({KEY: taken[KEY], **plains}, rings, self.fragment_state.fragment.names)
 
     def save(self, stores: Sequence[Store], batch: int) -> None:
         """Write what changed."""
-        self.keeper.arrivals = self.before = self.were_there = None
-        self.keeper.save(batch, stores[0])
-        if self.keeper.fragment.names is not None:
-            self.keeper.fragment.names.save(stores[1])
+        self.fragment_state.arrivals = self.before = self.were_there = None
+        self.fragment_state.save(batch, stores[0])
+        if self.fragment_state.fragment.names is not None:
+            self.fragment_state.fragment.names.save(stores[1])
 
     def load(self, stores: Sequence[Store]) -> None:
         """Become what was saved."""
-        self.keeper = Keeper.load(self.schema, stores[0])
+        self.fragment_state = FragmentState.load(self.schema, stores[0])
         if self.schema.text_key:
-            self.keeper.fragment.names = Names.load(stores[1])
+            self.fragment_state.fragment.names = Names.load(stores[1])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Write what the batch changed for readers; it is visible when the batch is committed."""
-        self.keeper.publish(snapshot, self.name, number, batch)
+        self.fragment_state.publish(snapshot, self.name, number, batch)
 
 
 def latest_of(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
@@ -235,9 +235,9 @@ class Keep(Operator):
         return self._keeper(state).timed(QUERY + borrower)
 
     @staticmethod
-    def _keeper(state: operators.State) -> Keeper:
+    def _keeper(state: operators.State) -> FragmentState:
         kept: KeptCuboid = state["cuboid"]
-        return kept.keeper
+        return kept.fragment_state
 
     def published(self) -> dict[str, Schema]:
         """The cuboid."""
@@ -278,10 +278,10 @@ class Keep(Operator):
             given = tuples[source]
             missing = nulls(given)
             if name == KEY and self.schema.text_key:
-                columns[name], unfit, why = given, ~usable(pa.array(given, pa.string())), "is empty or not one line"
+                columns[name], unfit, why = given, ~are_valid(pa.array(given, pa.string())), "is empty or not one line"
             else:
                 dtype = self.schema.dtype[name].base
-                columns[name], unfit = held_as(np.where(missing, 0, given), dtype)
+                columns[name], unfit = cast_values(np.where(missing, 0, given), dtype)
                 why = f"does not fit into {dtype}"
             for bad, reason in ((missing, f"no {source}"), (unfit, f"{source} {why}")):
                 reasons[bad & good] = reason
@@ -337,11 +337,11 @@ class _Asking(Operator):
     borrows: ClassVar[bool] = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (type(self), vars(self).copy(), stream_functions.added())
+        return _arrived, (type(self), vars(self).copy(), stream_functions.user_functions())
 
 
 def _arrived(kind: type[_Asking], parameters: dict[str, Any], added: dict[str, Any]) -> _Asking:
-    stream_functions.add(added)
+    stream_functions.add_functions(added)
     return kind(**parameters)
 
 

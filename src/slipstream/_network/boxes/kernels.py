@@ -1,13 +1,13 @@
-"""The order-sensitive boxes as vectorised kernels: one micro-batch of tuples in, what they release out.
+"""The order-sensitive boxes as vectorised kernels: one micro-batch of tuples in, the tuples it releases out.
 
-A kernel keeps its state in tables and never looks at batch boundaries, so its output is the same however the stream is
-cut. Tuples come as columns in arrival order, ``ts`` beside the box's own; the result names for each tuple the
-``trigger``, the place in the batch of the arrival that released it.
+A kernel keeps its state in tables and ignores batch boundaries, so its output is the same however the stream is cut.
+Tuples are columns in arrival order, with ``ts`` in addition to the box's own; the result has for each tuple the
+``trigger``, the position in the batch of the arrival that released it.
 
-All four boxes rest on one number per group, the *horizon*: the (slack + 1)-th largest order value seen. A tuple below
-it is out of order; a window that ends at or below it can never change again.
+All four boxes use one number per group, the *horizon*: the (slack + 1)-th largest order value seen. A tuple below it is
+out of order; a window that ends at or below it can never change again.
 
-What all have in common is here, with BSort and Join; ``aggregate`` and ``resample`` have the two with windows.
+This module has what they share, with BSort and Join; the two with windows are in ``aggregate`` and ``resample``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRIGGER = "trigger"
 PLACE = "place"
 PLACES = 1 << 52
 ARRIVAL = "arrival"
-#: the number of the arrival that caused a tuple, for boxes that go by it
+#: the number of the arrival that caused a tuple, for boxes that use it
 INSTANT = "instant"
 ON = "on"
 
@@ -43,43 +43,43 @@ LAST = np.iinfo(np.int64).max
 
 
 class Part(Protocol):
-    """Something that a box keeps in a table."""
+    """A part of a box's state that is stored in a table."""
 
     @property
     def table(self) -> Table:
         """The rows."""
 
     def restore(self) -> None:
-        """Make again what follows from a table that was loaded."""
+        """Rebuild what is derived from a loaded table."""
 
 
 @dataclass
 class State:
-    """What a box keeps."""
+    """The state of a box."""
 
     groups: Groups
     parts: tuple[Part, ...]
 
     @property
     def tables(self) -> list[Table]:
-        """Everything that is to be stored."""
+        """All tables to be stored."""
         return [self.groups.table, *(part.table for part in self.parts)]
 
     def restore(self) -> None:
-        """Make again what follows from tables that were loaded."""
+        """Rebuild what is derived from loaded tables."""
         self.groups.restore()
         for part in self.parts:
             part.restore()
 
 
 class Kernel(Protocol):
-    """What every order-sensitive box is at run time."""
+    """An order-sensitive box at run time."""
 
     def fresh(self) -> State:
         """The state before the first tuple."""
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Take one batch: bring the state up to date and give what the batch released."""
+        """Process one batch: update the state and return what the batch released."""
 
 
 # --- horizons
@@ -113,7 +113,7 @@ def kinds(types: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     return {name: kind(types[name]) for name in names}
 
 
-def tops(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
+def top_columns(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
     """The columns of a group's largest values; see ``horizons``."""
     lowest: Any = -np.inf if type_ == FLOAT else NULL_INTEGER
     return {f"{name} {i}": (kind(type_), lowest) for i in range(slack + 1)}
@@ -129,8 +129,8 @@ class Horizon:
 
     @property
     def columns(self) -> dict[str, tuple[str, Any]]:
-        """The columns, and what is in them before anything has come."""
-        return tops(self.name, self.slack, self.type)
+        """The columns and their initial values."""
+        return top_columns(self.name, self.slack, self.type)
 
     def of(self, groups: Groups) -> Numbers:
         """The largest values of each group, ascending: the first is the horizon."""
@@ -140,7 +140,7 @@ class Horizon:
         """Which arrivals are in order, and the horizon of its group after each."""
         before, after = horizons(codes, values, self.of(groups))
         groups.table.touch(codes)
-        # a tuple without an order attribute is nowhere in the order
+        # a tuple without an order attribute has no place in the order
         return (values >= before) & ~nulls(values), after
 
 
@@ -149,7 +149,7 @@ class Horizon:
 
 @compiled
 def sort_groups(order: Longs, starts: Longs, values: Numbers) -> Longs:
-    """Rows that lie group by group, each group's sorted by value; what arrived in order has few to pass."""
+    """Sort the rows of each group by value; an insertion sort, as they are almost sorted."""
     found = order.copy()
     for group in range(starts.size - 1):
         for i in range(starts[group] + 1, starts[group + 1]):
@@ -174,7 +174,7 @@ def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Nu
 
 @dataclass(frozen=True)
 class Results:
-    """The tuples that a box makes of windows: columns of the group, where the window is, and its functions."""
+    """The tuples that a box emits for windows: columns of the group, the window's position, and its functions."""
 
     group_by: tuple[str, ...]
     column: str
@@ -205,7 +205,7 @@ def lowest(values: Numbers) -> Any:
 
 
 def exact(number: float) -> float:
-    """Whole numbers stay whole, so that 64-bit order values keep all their digits."""
+    """Convert whole floats to integers, so that 64-bit order values keep all their digits."""
     return int(number) if float(number).is_integer() else number
 
 
@@ -216,7 +216,7 @@ def minus(values: Numbers, size: float) -> Numbers:
     return values - size
 
 
-def both(table: Table, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
+def concat_column(table: Table, slots: Longs, new: Columns, name: str, which: Longs | None = None) -> Numbers:
     """A column of rows that were kept, with the new ones, or some of these, after them."""
     added = new[name] if which is None or which.size == new[name].size else new[name][which]
     return np.concatenate([table.take(name, slots), added]) if slots.size else added
@@ -227,9 +227,9 @@ def both(table: Table, slots: Longs, new: Columns, name: str, which: Longs | Non
 
 @compiled
 def evictions(groups: Longs, values: Numbers, buffers: Longs) -> Longs:
-    """Which row each arrival drives out of its group's buffer of slack + 1, -1 for none.
+    """The row that each arrival evicts from its group's buffer of slack + 1; -1 for none.
 
-    ``buffers`` is scratch space, a row per group, its first place the number held; the earliest of equals goes first.
+    ``buffers`` is scratch space, a row per group that begins with its length; of equal rows the earliest goes first.
     """
     size = buffers.shape[1] - 1
     out = np.full(values.size, -1, dtype=np.int64)
@@ -251,7 +251,7 @@ def evictions(groups: Longs, values: Numbers, buffers: Longs) -> Longs:
 
 @dataclass(frozen=True)
 class BSortKernel:
-    """Input: the order attribute ``on``, group columns, and everything the tuple carries."""
+    """Input: the order attribute ``on``, group columns, and all columns of the tuple."""
 
     types: Mapping[str, str] = field(repr=False)
     slack: int
@@ -271,10 +271,10 @@ class BSortKernel:
         touched, local = state.groups.distinct(codes)
         slots, owner = waiting.of(touched)
         buffers = np.zeros((touched.size, self.slack + 2), dtype=np.int64)
-        out = evictions(np.concatenate([owner, local]), both(waiting.table, slots, new, ON), buffers)
+        out = evictions(np.concatenate([owner, local]), concat_column(waiting.table, slots, new, ON), buffers)
         triggers = np.flatnonzero(out >= 0)
         gone = out[triggers]
-        released = {name: both(waiting.table, slots, new, name)[gone] for name in (TS, *self.payload)}
+        released = {name: concat_column(waiting.table, slots, new, name)[gone] for name in (TS, *self.payload)}
         kept = np.ones(out.size, dtype=bool)
         kept[gone] = False
         waiting.keep(touched, slots, kept[: slots.size])
@@ -288,7 +288,7 @@ class BSortKernel:
 
 @dataclass(frozen=True)
 class JoinKernel:
-    """Inputs: ``on``, group columns, the columns the predicate equates (``keys``), and everything the tuples carry."""
+    """Inputs: ``on``, group columns, the columns the predicate equates (``keys``), and all columns of the tuples."""
 
     types: tuple[Mapping[str, str], Mapping[str, str]] = field(repr=False)
     slack: tuple[int, int]
@@ -315,7 +315,7 @@ class JoinKernel:
         return Horizon("left", self.slack[0], left[ON]), Horizon("right", self.slack[1], right[ON])
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Pair each new tuple that is in order with the partners that came before it."""
+        """Pair each new tuple that is in order with the partners that arrived before it."""
         left, right = state.parts
         assert isinstance(left, Partners)
         assert isinstance(right, Partners)
@@ -338,7 +338,7 @@ class JoinKernel:
         return released | {TRIGGER: trigger}
 
     def _alike(self, columns: Columns) -> Columns:
-        """Columns that both sides have, as numbers of one kind: an integer can equal a float."""
+        """Convert columns that are compared between the sides to one type: an integer can equal a float."""
         mixed = [
             name
             for name in (*self.group_by, *self.keys)

@@ -1,4 +1,4 @@
-"""Latest as a kernel: of each key the newest right tuple is kept, and a left tuple takes what it finds."""
+"""The latest kernel: keeps the newest right tuple of each key, and joins left tuples with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def newest(left: Longs, asked: Longs, right: Longs, told: Longs, before: bool, l
 
 @dataclass(frozen=True)
 class LatestKernel:
-    """Inputs: the columns the box goes by (``keys``), and everything that the tuples carry (``payload``)."""
+    """Inputs: the columns that are joined on (``keys``), and all columns of the tuples (``payload``)."""
 
     types: tuple[Mapping[str, str], Mapping[str, str]] = field(repr=False)
     keys: tuple[str, ...]
@@ -43,12 +43,12 @@ class LatestKernel:
     payload: tuple[tuple[str, ...], tuple[str, ...]]
 
     def fresh(self) -> State:
-        """Nothing is known of any key."""
+        """No keys."""
         known = {name: (kind(self.types[1][name]), _NULL[kind(self.types[1][name])]) for name in self.payload[1]}
         return State(Groups(kinds(self.types[0], self.keys), known), ())
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Give each left tuple its newest right one, and keep the newest of each key."""
+        """Join each left tuple with its newest right one, and keep the newest of each key."""
         left, right = inputs
         table = state.groups.table
         mine, theirs = self._codes(state.groups, left, right)
@@ -67,7 +67,7 @@ class LatestKernel:
         return released
 
     def _codes(self, groups: Groups, left: Columns, right: Columns) -> tuple[Longs, Longs]:
-        """The keys of both sides; a stream beside itself has them once."""
+        """The keys of both sides; a stream joined with itself has them once."""
         mine = groups.codes({name: left[name] for name in self.keys} | {TS: left[TS]})
         if all(left[name] is right[name] for name in (*self.keys, TS)):
             return mine, mine

@@ -1,10 +1,9 @@
-"""Boxes as classes: what an operator must say of itself, and the state it can keep.
+"""Boxes as classes: what an operator must define, and the state it can keep.
 
 An operator is a frozen dataclass. Its fields are its parameters; ``outputs`` derives the schemas of its outputs from
-those of its inputs, ``fresh`` makes its state, and ``step`` takes a train of every input, brings the state up to date
-and returns a train for every output. A tuple that leaves inherits the order key of the tuple it was made from, so an
-operator that looks at nothing but its state and its tuples, in their order, gives the same results however the stream
-is cut into trains.
+those of its inputs, ``fresh`` creates its state, and ``step`` takes a train of every input, updates the state and
+returns a train for every output. An output tuple inherits the order key of the tuple it was made from, so an operator
+that depends only on its state and its tuples, in order, gives the same results however the stream is cut into trains.
 
 >>> @register
 ... @dataclass(frozen=True)
@@ -45,7 +44,7 @@ import numpy.typing as npt
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network.flow import LIST, Train, sorted_train, tied
+from slipstream._network.flow import LIST, Train, count_ties, sort_train
 from slipstream._network.state.groups import Groups
 from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Table
 from slipstream._network.types import plain_type, spark_type
@@ -55,7 +54,7 @@ from slipstream._tools.numba_tools import Longs, compiled
 Array: TypeAlias = npt.NDArray[Any]
 Schema: TypeAlias = dict[str, str]
 
-#: of an expression, as long as Spark has not been asked
+#: the type of an expression before Spark has analysed it
 UNKNOWN = "unknown"
 _ORDINAL = "#"
 _NUMPY: dict[str, Any] = {FLOAT: np.float64, TEXT: object, LIST: object}
@@ -75,10 +74,10 @@ def swap(column: Array, rows: Longs, values: Array) -> Array:
 
 
 class KeyedTable:
-    """Rows found by a key, with a number in each column; every column has a value to begin with.
+    """Rows of numbers found by a key; every column has an initial value.
 
     Key columns have any type; other columns are ``integer``, ``float`` or ``boolean``. Rows that were looked up count
-    as changed, and a batch saves just these.
+    as changed, and a batch saves only these.
 
     >>> cars = KeyedTable({"vid": "integer"}, {"pos": ("integer", -1)})
     >>> rows = cars.rows({"vid": np.array([7, 8, 7])})
@@ -91,19 +90,23 @@ class KeyedTable:
     def __init__(self, key: Mapping[str, str], columns: Mapping[str, tuple[str, float]]) -> None:
         for name, (type_, _) in columns.items():
             if plain_type(type_) == TEXT:
-                raise BadArgument(f"column {name}: a keyed table has text only in its key.", hint="Keep a number.")
+                raise BadArgument(
+                    f"column {name}: only the key of a keyed table can be text.", hint="Store a number instead."
+                )
         known = {name: (_kind(type_), value) for name, (type_, value) in columns.items()}
         self._groups = Groups({name: _kind(type_) for name, type_ in key.items()}, known)
 
     def rows(self, columns: Mapping[str, Array]) -> Longs:
-        """The row of each tuple's key, made where there is none. Take columns (``table[name]``) after this, not before:
-        more rows may have moved them."""
+        """The row of each tuple's key, added if there is none.
+
+        Get columns (``table[name]``) after this, not before: new rows may have moved them.
+        """
         found = self._groups.codes(columns)
         self._groups.table.touch(found)
         return found
 
     def codes(self, columns: Mapping[str, Array]) -> Longs:
-        """The row of each tuple's key, as a number for the key; rows that were there do not count as changed."""
+        """The row of each tuple's key, as a number for the key; existing rows do not count as changed."""
         return self._groups.codes(columns)
 
     def keys(self, column: str, rows: Longs) -> Array:
@@ -133,7 +136,7 @@ class KeyedTable:
 
 
 class RowTable:
-    """Rows of integers without a key, in the order in which they came: tuples that wait for something.
+    """Rows of integers without a key, in the order of arrival, such as tuples that wait for something.
 
     >>> waiting = RowTable(("time", "vid"))
     >>> waiting.add({"time": np.array([1, 2, 3]), "vid": np.array([7, 8, 9])})
@@ -150,7 +153,7 @@ class RowTable:
         self._next = 0
 
     def add(self, columns: Mapping[str, Array]) -> None:
-        """Add rows behind those that are there."""
+        """Append rows."""
         count = len(next(iter(columns.values())))
         ordinal = np.arange(self._next, self._next + count)
         self._next += count
@@ -168,7 +171,7 @@ class RowTable:
         return found
 
     def restore(self) -> None:
-        """Number on from rows that were loaded."""
+        """Continue numbering after the rows that were loaded."""
         self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
 
 
@@ -181,7 +184,7 @@ _TABLES = (KeyedTable, RowTable)
 
 
 class Kept(Protocol):
-    """State with a form of its own, such as a cuboid's fragment, that rests in stores of its own."""
+    """State with its own representation and its own stores, such as a cuboid's fragment."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -194,7 +197,7 @@ class Kept(Protocol):
         """Become what was saved."""
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
-        """Write what readers see of it, if they see anything; ``number`` is that of the partition."""
+        """Write what readers see of it, if anything; ``number`` is that of the partition."""
 
 
 State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
@@ -202,22 +205,22 @@ State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
 
 @dataclass
 class OperatorState:
-    """What an operator keeps, by the names it gave."""
+    """The state of an operator, by name."""
 
     parts: State
 
     @property
     def tables(self) -> list[Table]:
-        """What goes into the log that all boxes share."""
+        """The tables that are saved in the log of all boxes."""
         return [part.table for part in self.parts.values() if isinstance(part, _TABLES)]
 
     @property
     def kept(self) -> dict[str, Kept]:
-        """What rests in stores of its own."""
+        """The parts with their own stores."""
         return {name: part for name, part in self.parts.items() if not isinstance(part, _TABLES)}
 
     def restore(self) -> None:
-        """Make again what follows from tables that were loaded."""
+        """Rebuild what is derived from loaded tables."""
         for part in self.parts.values():
             if isinstance(part, _TABLES):
                 part.restore()
@@ -228,10 +231,10 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Operator:
-    """A box of your own: a frozen dataclass that says which columns leave it and what a batch of tuples becomes.
+    """A box of your own: a frozen dataclass that defines its output columns and how it processes a batch of tuples.
 
-    ``outputs`` gets the schema of every input and returns those of the outputs, ``fresh`` returns what the box keeps
-    (tables by name), and ``step`` gets that and a train of every input and returns a train for every output.
+    ``outputs`` gets the schema of every input and returns those of the outputs, ``fresh`` returns the state of the box
+    (tables by name), and ``step`` gets the state and a train of every input and returns a train for every output.
 
     >>> @dataclass(frozen=True)
     ... class Fast(Operator):
@@ -249,15 +252,15 @@ class Operator:
     """
 
     kind: ClassVar[str] = "operator"
-    #: by which networks call it
+    #: its name in networks
     name: ClassVar[str] = ""
-    #: how many inputs it takes
+    #: the number of inputs
     takes: ClassVar[int] = 1
     #: its outputs, in the order of their numbers
     ports: ClassVar[tuple[str, ...]] = ("out",)
-    #: whether it works on the state of the box that its first input comes from; ``outputs`` and ``step`` get that first
+    #: whether it uses the state of the box that its first input comes from; ``outputs`` and ``step`` get that box first
     borrows: ClassVar[bool] = False
-    #: whether the columns of its key leave it unchanged, so that boxes behind it can use its partitions
+    #: whether it outputs the columns of its key unchanged, so that boxes after it can use its partitions
     passes_key: ClassVar[bool] = False
 
     @property
@@ -270,15 +273,15 @@ class Operator:
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """The first key of each partition but the first; none if the hash of a key decides."""
+        """The first key of each partition except the first; empty if partitions are by hash."""
         return ()
 
     def timed(self, state: State, borrower: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Note how long a box works that borrows the state, if that is to be known."""
+        """Record how long a box that borrows the state takes."""
         return nullcontext()
 
     def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:
-        """The schema of each output, from those of the inputs; raises ``BadInput`` if these do not fit."""
+        """The schema of each output, from those of the inputs; raises ``BadInput`` if they do not fit."""
         raise NotImplementedError(f"{type(self).__name__}.outputs")
 
     def fresh(self, *args: Any, **kwargs: Any) -> State:  # noqa: ARG002
@@ -286,10 +289,10 @@ class Operator:
         return {}
 
     def unshared(self, state: State) -> None:
-        """No other box borrows the state, so nothing has to be kept for one."""
+        """Called if no other box borrows the state, so nothing must be kept for one."""
 
     def step(self, *args: Any, **kwargs: Any) -> Mapping[str, Train]:
-        """Take a train of every input into the state; returns the trains of the outputs that get something."""
+        """Process a train of every input; returns the trains of the outputs that have tuples."""
         raise NotImplementedError(f"{type(self).__name__}.step")
 
     def published(self) -> Mapping[str, CuboidSchema]:
@@ -297,7 +300,7 @@ class Operator:
         return {}
 
     def finish(self, state: State, width: int) -> Mapping[str, Train]:  # noqa: ARG002
-        """What leaves when all input has come, in trains whose order keys have this width."""
+        """The tuples to emit when the input has ended, in trains whose order keys have this width."""
         return {}
 
     def port(self, output: str) -> int:
@@ -310,7 +313,7 @@ class Operator:
 
 
 def require(schema: Schema, column: str, *types: str) -> None:
-    """Refuse a schema without a column, or where it is of another type; types not known yet pass.
+    """Refuse a schema that lacks a column or has it with another type; types that are not yet known pass.
 
     >>> require({"vid": "string"}, "vid", "bigint")
     Traceback (most recent call last):
@@ -335,13 +338,13 @@ def register(operator: OperatorClass) -> OperatorClass:
     label = operator.__name__
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", operator.name):
         raise BadArgument(
-            f"operator {label}: {operator.name!r} cannot be its name.",
-            hint='Give the class name = "..." of lower-case letters, digits and underscores.',
+            f"operator {label}: {operator.name!r} is not a valid name.",
+            hint='Set name = "..." in the class, with lower-case letters, digits and underscores.',
         )
     if not dataclasses.is_dataclass(operator) or not operator.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise BadArgument(f"operator {label}: not a frozen dataclass.", hint="Write @dataclass(frozen=True) above it.")
     if not operator.ports or len(set(operator.ports)) != len(operator.ports):
-        raise BadArgument(f"operator {label}: ports {operator.ports}.", hint="Name each output once.")
+        raise BadArgument(f"operator {label}: invalid ports {operator.ports}.", hint="Name each output once.")
     _registered[operator.name] = operator
     return operator
 
@@ -355,7 +358,7 @@ def find(name: str) -> type[Operator]:
 
 def _not_registered(name: str) -> BadInput:
     near = difflib.get_close_matches(name, _registered, 1)
-    guess = f"Did you mean {near[0]!r}?" if near else "--functions FILE names the Python file that registers it."
+    guess = f"Did you mean {near[0]!r}?" if near else "Give the Python file that registers it with --functions."
     return BadInput(f"no operator {name!r}.", hint=guess)
 
 
@@ -366,7 +369,7 @@ def registered() -> list[type[Operator]]:
 
 @dataclass(frozen=True)
 class Unloaded(Operator):
-    """An operator whose class nobody has registered: it can be drawn and written, but not checked or run."""
+    """An operator whose class is not registered: it can be drawn and written, but not checked or run."""
 
     given: Mapping[str, Any]
 
@@ -398,9 +401,9 @@ def run(
     *,
     last: bool = False,
 ) -> list[Train]:
-    """One step of an operator: the train of each port, checked, in order, with its place at ``level`` in the keys.
+    """Run one step of an operator; returns the train of each port, checked and sorted.
 
-    With the ``last`` trains all input has come.
+    Tuples are numbered at ``level`` of their order keys. With ``last``, the input has ended.
     """
     width = inputs[0].order.shape[1]
     lent = () if lender is None else (lender,)
@@ -408,7 +411,7 @@ def run(
     steps += [operator.finish(state, width)] if last else []
     released: dict[str, list[Train]] = {output: [] for output in operator.ports}
     for output, train in (pair for found in steps for pair in found.items()):
-        released[output].append(_checked(operator, output, train, schemas[operator.port(output)]))
+        released[output].append(_check_train(operator, output, train, schemas[operator.port(output)]))
     return [
         _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
@@ -417,14 +420,14 @@ def run(
 
 def _placed(train: Train, level: int) -> Train:
     """Tuples in order, those with one key one after the other: what ``finish`` gives comes after what ``step`` gave."""
-    train = sorted_train(train)
+    train = sort_train(train)
     order = train.order.copy()
-    order[:, level] += tied(train.order)
+    order[:, level] += count_ties(train.order)
     return Train(train.ts, train.shed, order, train.columns)
 
 
-def _checked(operator: Operator, output: str, train: Train, schema: Schema) -> Train:
-    """A train with the columns that the boxes behind an operator expect."""
+def _check_train(operator: Operator, output: str, train: Train, schema: Schema) -> Train:
+    """Check and convert a train to the columns that the boxes after an operator expect."""
     columns = {}
     for name, type_ in schema.items():
         values = train.columns.get(name)
@@ -432,7 +435,7 @@ def _checked(operator: Operator, output: str, train: Train, schema: Schema) -> T
             got = "is missing" if values is None else f"has the shape {np.shape(values)}, not ({len(train)},)"
             raise BadInput(
                 f"operator {operator.name or operator.kind}, output {output}: column {name!r} {got}.",
-                hint="step must return what outputs promises.",
+                hint="step must return the columns that outputs declares.",
             )
         columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
     return train.with_columns(columns)
@@ -448,13 +451,13 @@ def parameters(operator: Operator) -> dict[str, Any]:
     return found
 
 
-def holds_back(box: Any) -> bool:
-    """Whether a box has tuples that leave only when all input has come."""
+def emits_at_end(box: Any) -> bool:
+    """Whether a box emits tuples when the input has ended."""
     return isinstance(box, Operator) and type(box).finish is not Operator.finish
 
 
 def stores_of(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
-    """The state of boxes that rests in stores of its own, by names for these."""
+    """The parts of boxes' state that have their own stores, by the names of these."""
     for box, state in states.items():
         if isinstance(state, OperatorState):
             yield from ((f"{box}__{name}", part) for name, part in state.kept.items())

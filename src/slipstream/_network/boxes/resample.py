@@ -26,12 +26,12 @@ from slipstream._network.boxes.kernels import (
     Results,
     State,
     between,
-    both,
+    concat_column,
     exact,
     kinds,
     minus,
     sort_groups,
-    tops,
+    top_columns,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, expand, nulls
 from slipstream._network.flow import ordinals
@@ -114,13 +114,13 @@ class ResampleKernel:
         """No tuples on either side."""
         left, right = self.types
         groups = Groups(kinds(right, self.group_by), self._horizons[1].columns, ("right",))
-        ahead = {"ahead": tops("", 0, right[ON])[" 0"]}
+        ahead = {"ahead": top_columns("", 0, right[ON])[" 0"]}
         whole = Groups({}, self._horizons[0].columns | ahead, ("left",))
         lefts = Waiting(whole, "left", kinds(left, (TS, ON)))
         return State(groups, (_Whole(whole), lefts, Waiting(groups, "right", kinds(right, self._columns))))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Give each left tuple its value from every right group that has passed it."""
+        """Compute each left tuple's value from every right group that has passed it."""
         whole, left, right = state.parts
         assert isinstance(whole, _Whole)
         assert isinstance(left, Waiting)
@@ -157,7 +157,7 @@ class ResampleKernel:
         return np.asarray(found)
 
     def _retired(self, lefts: _Side, ahead: Any) -> Bools:
-        """Left tuples that wait no longer, so far ahead is the right."""
+        """Left tuples that need not wait any longer, as the right side is far enough ahead."""
         if self.lag is None:
             return np.zeros(lefts.codes.size, dtype=bool)
         return np.asarray(lefts.columns[ON] + exact(self.size) + exact(self.lag) < ahead)
@@ -271,7 +271,7 @@ def _side(
     """The tuples of a side in some groups, those that waited group by group; new ones are all in these."""
     slots, owner = waiting.of(groups)
     taken = np.flatnonzero(in_order)
-    columns = {name: both(waiting.table, slots, new, name, taken) for name in names}
+    columns = {name: concat_column(waiting.table, slots, new, name, taken) for name in names}
     arrival = np.concatenate([np.full(slots.size, -1), new[ARRIVAL][taken]])
     local = np.concatenate([owner, local[taken]])
     return _Side(columns, np.concatenate([groups[owner], codes[taken]]), local, slots, arrival)

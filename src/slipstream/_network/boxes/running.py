@@ -1,4 +1,4 @@
-"""Running as a kernel: aggregates over everything a group has brought, kept as a number or two for each."""
+"""The running kernel: aggregates over all tuples of a group so far, stored as one or two numbers each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RunningKernel:
     functions: tuple[Function, ...]
 
     def fresh(self) -> State:
-        """Nothing has come."""
+        """No groups."""
         known: dict[str, tuple[str, Any]] = {}
         for function in self.functions:
             known[f"count {function.name}"] = (INTEGER, 0)
@@ -69,7 +69,7 @@ class RunningKernel:
         return FLOAT if function.call == "avg" else kind(self.types[function.arguments[0]])
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
-        """Add each tuple to its group, and give it with what the group has come to."""
+        """Add each tuple to its group, and emit it with the group's aggregates."""
         (new,) = inputs
         groups = state.groups
         codes = groups.codes({name: new[name] for name in self.group_by} | {TS: new[TS]})

@@ -20,9 +20,9 @@ import pyarrow as pa
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._cuboid.snapshots import publish
 from slipstream._errors import BadInput
-from slipstream._feeds.intake import rivals
-from slipstream._feeds.names import ranks, usable
-from slipstream._feeds.parse import GOOD, judge, reason_of
+from slipstream._feeds.intake import find_rivals
+from slipstream._feeds.names import are_valid, ranks
+from slipstream._feeds.parse import GOOD, judge, reject_reason
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._linear_road import rules as rule_sets
@@ -250,12 +250,12 @@ def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
         given[name] = np.where((values > _LEAST) & (values < -_LEAST), values, _LEAST).astype(np.int32)
     verdicts = judge(given)
     if by_text:
-        verdicts[(verdicts == GOOD) & ~usable(pa.array(tuples[VID], pa.string()))] = _NOT_A_NAME
+        verdicts[(verdicts == GOOD) & ~are_valid(pa.array(tuples[VID], pa.string()))] = _NOT_A_NAME
     return given, verdicts
 
 
 def _reasons(verdicts: Array) -> list[str]:
-    return ["text:vid" if verdict == _NOT_A_NAME else reason_of(int(verdict)) or "late" for verdict in verdicts]
+    return ["text:vid" if verdict == _NOT_A_NAME else reject_reason(int(verdict)) or "late" for verdict in verdicts]
 
 
 def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
@@ -274,7 +274,7 @@ def _named(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
 
 def _sifted(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
     """Tuples without duplicates and conflicts, and those as rejects: second, arrival time and columns."""
-    duplicate, conflict = rivals(whole.tuples)
+    duplicate, conflict = find_rivals(whole.tuples)
     bad = duplicate | conflict
     columns = {name: values[bad].astype(np.int64) for name, values in whole.tuples.items()}
     columns[REASON] = np.where(duplicate[bad], "duplicate", "conflict").astype(object)

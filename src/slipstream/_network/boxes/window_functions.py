@@ -1,7 +1,7 @@
-"""What a window function gives for many windows at once.
+"""Window functions, evaluated for many windows at once.
 
-Windows lie in a table of tuples that is sorted by group and order attribute: a window is a range of it, and windows
-that overlap share their tuples.
+A window is a range of a table of tuples that is sorted by group and order attribute; overlapping windows share their
+tuples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from slipstream._tools.numba_tools import Bools, Longs
 
 Values: TypeAlias = npt.NDArray[Any]
 
-#: how a null integer travels through the kernels; a null float is NaN, a null text None
+#: a null integer in the kernels; a null float is NaN, a null text None
 NULL_INTEGER = np.iinfo(np.int64).min
 #: integers no farther apart than this are numbers for places in themselves
 _NEAR = 1 << 32
@@ -31,7 +31,7 @@ _NEAR = 1 << 32
 
 @dataclass(frozen=True)
 class Function:
-    """A window function bound to the columns of its arguments: SQL's by name, the user's by what it registered."""
+    """A window function bound to the columns of its arguments: an SQL function by name, or a registered one."""
 
     name: str
     call: str
@@ -46,8 +46,8 @@ def nulls(values: Values) -> Bools:
     return np.asarray(pd.isna(values))
 
 
-def encoded(values: pa.ChunkedArray, type_: str) -> Values:
-    """A column of a file or a table as it travels between boxes."""
+def encode_column(values: pa.ChunkedArray, type_: str) -> Values:
+    """Encode a column of a file or a table for the boxes."""
     if type_ == "text":
         return np.asarray(values.to_pandas().to_numpy(dtype=object))
     if type_ == "float":
@@ -55,12 +55,12 @@ def encoded(values: pa.ChunkedArray, type_: str) -> Values:
     return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
 
 
-#: how the columns that outputs get lie in Arrow
+#: the Arrow types of the columns of outputs
 ARROW_TYPES = {**TYPES, LIST: pa.list_(pa.float64())}
 
 
 def arrow_array(values: Values, type_: str) -> pa.Array:
-    """A column as it is in files and in Spark's rows, with its nulls; ``encoded`` is the way back."""
+    """Convert a column to Arrow, with its nulls; ``encode_column`` converts it back."""
     if type_ == LIST:
         return pa.array(list(values), ARROW_TYPES[LIST])
     return pa.array(values == 1 if type_ == "boolean" else values, TYPES[type_], mask=nulls(values))
@@ -131,7 +131,7 @@ class Windows:
         [[0, 0, 0, 1, 1], [0, 2, 1, 2, 1]]
         """
         present = self.known(values)
-        least, span, numbers = _numbered(values, present)
+        least, span, numbers = _factorize(values, present)
         window, place = self.pairs()
         if not present.all():
             window, place = window[present[place]], place[present[place]]
@@ -178,7 +178,7 @@ class Sorted:
 def apply(function: Function, rows: Sorted, windows: Windows) -> Values:
     """The function's value for each window."""
     if function.user is not None:
-        return _users(function.user, rows, function.arguments, windows)
+        return _apply_user(function.user, rows, function.arguments, windows)
     if not function.arguments:
         return windows.lengths
     name = function.arguments[0]
@@ -190,12 +190,14 @@ def apply(function: Function, rows: Sorted, windows: Windows) -> Values:
     return _AGGREGATES[function.call](values, ~nulls(values), windows)
 
 
-def _users(user: WindowFunction | VectorFunction, rows: Sorted, arguments: tuple[str, ...], windows: Windows) -> Values:
+def _apply_user(
+    user: WindowFunction | VectorFunction, rows: Sorted, arguments: tuple[str, ...], windows: Windows
+) -> Values:
     if not len(windows):
         return _column([], user.returns)
     columns = tuple(rows.column(name) for name in arguments)
     if isinstance(user, WindowFunction):
-        return _folded(user, columns, windows)
+        return _fold(user, columns, windows)
     found = user.whole(Windows(columns, windows.first, windows.last, windows.at))
     null = np.ma.getmaskarray(found) if np.ma.isMaskedArray(found) else None
     dtype, missing = _TYPES.get(user.returns, (np.dtype(np.int64), NULL_INTEGER))
@@ -209,7 +211,7 @@ _TYPES: dict[str, tuple[np.dtype[Any], Any]] = {
 }
 
 
-def _folded(user: WindowFunction, arguments: tuple[Values, ...], windows: Windows) -> Values:
+def _fold(user: WindowFunction, arguments: tuple[Values, ...], windows: Windows) -> Values:
     """The user's triple over each window; nulls reach it as None."""
     columns = [_boxed(values, ~nulls(values)).tolist() for values in arguments]
     results = []
@@ -241,14 +243,14 @@ def _count(_: Values, present: Bools, windows: Windows) -> Values:
 
 
 def _count_distinct(values: Values, present: Bools, windows: Windows) -> Values:
-    least, span, numbers = _numbered(values, present)
+    least, span, numbers = _factorize(values, present)
     window, place = windows.pairs()
     here = present[place]
     keys = np.sort(window[here] * span + (numbers[place[here]] - least))
     return np.bincount(keys[np.diff(keys, prepend=-1) != 0] // span, minlength=len(windows)).astype(np.int64)
 
 
-def _numbered(values: Values, present: Bools) -> tuple[int, int, Longs]:
+def _factorize(values: Values, present: Bools) -> tuple[int, int, Longs]:
     """Values as integers that are equal where they are: the least, how far they reach, and each."""
     if values.dtype.kind == "i" and present.any():
         known = values[present]

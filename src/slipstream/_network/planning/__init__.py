@@ -1,1 +1,1 @@
-"""From a network to stages, and from stages to one Structured Streaming query."""
+"""Planning: from a network to stages, and from stages to one Structured Streaming query."""

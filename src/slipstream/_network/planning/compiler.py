@@ -1,10 +1,10 @@
-"""From a plan to one Structured Streaming query.
+"""Compiles a plan to one Structured Streaming query.
 
-    sources --> [carrier] --> stage 1 --> [projection] --> stage 2 --> ... --> files, and words about them
+    sources --> [carrier] --> stage 1 --> [projection] --> stage 2 --> ... --> files, and rows that report them
 
-A stage is one stateful operator, in which trains pass all boxes of the stage (``superbox``). Before the first one,
-tasks do what needs no state where tuples were read; a network of one partition that is read by one task does without.
-Between stages Spark exchanges rows of parcels (``parcels``) and computes what only it can (``projection``).
+A stage is one stateful operator, in which trains pass through all boxes of the stage (``superbox``). Before the first
+stage, the tasks that read tuples do the work that needs no state; a network with one partition that is read by one task
+skips this. Between stages Spark exchanges rows of parcels (``parcels``) and computes what only it can (``projection``).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from uuid import uuid4
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
-from slipstream._network.boxes.window_functions import encoded
+from slipstream._network.boxes.window_functions import encode_column
 from slipstream._network.functions import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.schemas import Checked
-from slipstream._network.sql.projection import projected
-from slipstream._network.state.stored import StoredTable, store
+from slipstream._network.sql.projection import project
+from slipstream._network.state.stored import StoredTable, store_tables
 from slipstream._network.tasks import intake
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, Unpacker
 from slipstream._network.tasks.parcels import COLUMNS
-from slipstream._network.tasks.sink import COLUMNS as WORDS
+from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime import state_cache
-from slipstream._spark.session import keeping_state, using
+from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools import temporary
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-#: code that is generated for a projection pays for more rows than pass between stages
+#: code generation for a projection pays off only for more rows than pass between stages
 _WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 
@@ -50,8 +50,8 @@ _WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 class Compiled:
     """A network as a DataFrame.
 
-    With a folder to deliver into, a row stands for each file in which a batch left what an output, a point or a tap
-    gets. Without one it is a delivered tuple, with the output's name, its values in a struct of that name, ``ts`` (the
+    With a folder to deliver into, each row reports a file that a batch wrote for an output, a point or a tap. Without
+    one, each row is a delivered tuple, with the output's name, its values in a struct of that name, ``ts`` (the
     QoS timestamp) and the order key ``q0``, ``q1``...
     """
 
@@ -74,15 +74,15 @@ class Compiled:
             writer = writer.trigger(availableNow=True)
         with self._settings():
             query = writer.queryName(self.plan.checked.network.name).start()
-        # a query is stopped by whoever started it; its warm state is of no use to any other
+        # the caller stops the query; its cached state is of no use to any other
         weakref.finalize(query, self.warm.close)
         return query
 
     @contextmanager
     def _settings(self) -> Iterator[None]:
-        """The session's settings while a query starts, which keeps them; they are put back at once."""
+        """Apply the settings of a query while it starts, which keeps them, then restore the session's."""
         spark = self.rows.sparkSession
-        with keeping_state(spark, self.stages.parallel), using(spark, {_WHOLE_STAGE: "false"}):
+        with stateful_settings(spark, self.stages.parallel), with_settings(spark, {_WHOLE_STAGE: "false"}):
             yield
 
 
@@ -96,14 +96,14 @@ def compile_network(
 ) -> Compiled:
     """Compile a checked network over its input streams, any DataFrames with the sources' columns.
 
-    A stream may bring arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples count
-    as they come. With a ``folder`` its tasks write what it delivers there. Its boxes run in ``parallel`` partitions.
+    A stream may have arrival numbers and times (microseconds) as ``_seq`` and ``_ts``; without them its tuples are
+    numbered as they arrive. With a ``folder``, tasks write the results there. Boxes run in ``parallel`` partitions.
     """
     rows = {}
     for place, source in enumerate(checked.network.sources):
         if source.name not in inputs:
-            raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame for each source.")
-        rows[place] = intake.packed(inputs[source.name], source.name, source.schema, place)
+            raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame per source.")
+        rows[place] = intake.pack_frame(inputs[source.name], source.name, source.schema, place)
     return compile_rows(checked, rows, tables, folder=folder, parallel=parallel)
 
 
@@ -118,25 +118,25 @@ def compile_rows(
     drops: Mapping[tuple[str, int, bool], int] | None = None,
     shared: bool = False,
 ) -> Compiled:
-    """Compile a checked network over rows that carry the trains of its sources (``intake``), by the sources' numbers.
+    """Compile a checked network over rows with the trains of its sources (``intake``), by the sources' numbers.
 
-    Its boxes run in ``parallel`` partitions. ``drops`` gives a bit to a side of a box or (True) to an output: tuples
-    that have it in ``_shed`` go no further. When reading is ``shared`` by several tasks, each does its part of what
-    needs no state.
+    Its boxes run in ``parallel`` partitions. ``drops`` assigns a bit to a side of a box or (True) to an output, where
+    tuples with that bit in ``_shed`` are dropped. When several tasks read (``shared``), each does its part of the work
+    that needs no state.
     """
-    rows = intake.all_rows(inputs)
-    # without a folder of its own the tables of a network lie where this process keeps what is temporary
-    stored = _stored(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
+    rows = intake.union_rows(inputs)
+    # without a folder of its own, the tables of a network are stored in this process's temporary folder
+    stored = _store_tables(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
     superbox = Superbox(plan(checked, taps), stored, dict(drops or {}), parallel)
     warm = ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
-    made = _assembled(rows, superbox, sink, warm.enter_context(state_cache.engine()), shared)
+    made = _assemble(rows, superbox, sink, warm.enter_context(state_cache.open_cache()), shared)
     keys = output_keys(superbox.plan, superbox.translations)
     return Compiled(superbox.plan, superbox.stages, keys, made, warm)
 
 
-def _assembled(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: str, shared: bool) -> DataFrame:
-    """The stages behind the sources."""
+def _assemble(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: str, shared: bool) -> DataFrame:
+    """Append the stages to the rows of the sources."""
     stages = superbox.stages
     if stages.parallel == 1 and not shared:
         # one task from the source to the sink: an exchange would cost a small batch more than it gains
@@ -145,14 +145,14 @@ def _assembled(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: s
         rows = rows.mapInArrow(Carrier(superbox, Marker(sink.folder, sink.network) if sink else None), COLUMNS)
     for number in range(1, stages.count + 1):
         for _ in range(stages.rounds[number - 1]):
-            rows = projected(rows, superbox, number)
+            rows = project(rows, superbox, number)
         stage = SuperboxStage(engine, superbox, sink, number)
-        schema = WORDS if sink and number == stages.count else COLUMNS
+        schema = REPORT_COLUMNS if sink and number == stages.count else COLUMNS
         rows = rows.groupBy("key").transformWithStateInPandas(stage, schema, "Append", "None")
-    return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered(superbox.plan))
+    return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered_columns(superbox.plan))
 
 
-def _delivered(plan: Plan) -> str:
+def _delivered_columns(plan: Plan) -> str:
     """The Spark columns of a delivered tuple."""
     columns = {"output": "string", "ts": "bigint", **dict.fromkeys(plan.keys, "bigint")}
     for name, delivery in plan.outputs.items():
@@ -160,18 +160,18 @@ def _delivered(plan: Plan) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
-def _stored(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
+def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
     """The stored tables, as files that tasks map into memory."""
     found = {}
     for table in checked.network.tables:
         arrow = _table(checked, tables, table.name).orderBy(*(f"`{column}`" for column in table.schema)).toArrow()
-        found[table.name] = {name: encoded(arrow[name], type_) for name, type_ in table.schema.items()}
-    return store(folder, found)
+        found[table.name] = {name: encode_column(arrow[name], type_) for name, type_ in table.schema.items()}
+    return store_tables(folder, found)
 
 
 def _table(checked: Checked, tables: Mapping[str, DataFrame], name: str) -> DataFrame:
     if name not in tables:
-        raise BadArgument(f"no data for the table {name}.", hint="Give one DataFrame for each stored table.")
+        raise BadArgument(f"no data for the table {name}.", hint="Give one DataFrame per stored table.")
     schema = next(table.schema for table in checked.network.tables if table.name == name)
     frame = tables[name]
     missing = [column for column in schema if column not in frame.columns]

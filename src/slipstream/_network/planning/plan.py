@@ -1,8 +1,8 @@
-"""The plan of a network: its order-sensitive boxes, and the ways on which tuples get from one to the next.
+"""The plan of a network: its order-sensitive boxes, and the ways by which tuples get from one to the next.
 
-Order-sensitive boxes and look-ups in stored tables have *levels*: one runs after all of a lower level that it hears
-of, and has a place of its own in the order key. The order-agnostic boxes between them are *ways* of plain expressions.
-Which boxes share a stateful operator is for ``stages`` to say.
+Order-sensitive boxes and look-ups in stored tables have *levels*: each runs after all boxes upstream of it, which have
+lower levels, and has its own position in the order key. The order-agnostic boxes between them are *ways* of plain
+expressions. ``stages`` decides which boxes share a stateful operator.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from slipstream._network.boxes.operators import Operator
 from slipstream._network.boxes.resample import ResampleKernel
 from slipstream._network.boxes.running import RunningKernel
 from slipstream._network.boxes.window_functions import Function
-from slipstream._network.schemas import Checked, beside, joined, own_type
+from slipstream._network.schemas import Checked, join_columns, latest_columns, own_type
 from slipstream._network.sql import expressions
 
 #: to one place: a place in the order key has room for so many (``kernels.PLACES``)
@@ -46,7 +46,7 @@ _MOST_WAYS = 2000
 
 @dataclass(frozen=True)
 class Layout:
-    """How the tuples of one place travel: each column's expression and type."""
+    """The form in which tuples are sent to or from one place: each column's expression and type."""
 
     id: int
     columns: dict[str, str]
@@ -67,7 +67,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A place that takes tuples: a side of a box or an output, with the paths that lead to it."""
+    """A place that receives tuples: a side of a box or an output, with the paths that lead to it."""
 
     layout: Layout
     level: int
@@ -83,8 +83,8 @@ class Delivery:
 class Runner:
     """An order-sensitive box: its kernel, its sides and the columns of its results, by the kernel's names.
 
-    Where one side alone releases tuples, it is ``leading``: the kernel goes by the numbers of arrivals, and the sides
-    need not be brought into one order.
+    If only one side releases tuples, it is ``leading``: the kernel uses the numbers of arrivals, and the sides need not
+    be merged into one order.
     """
 
     node: Node
@@ -101,7 +101,7 @@ class Runner:
 
     @property
     def is_stateful(self) -> bool:
-        """Whether it keeps something; a look-up in a stored table does not."""
+        """Whether it has state; a look-up in a stored table does not."""
         return self.kernel is not None or isinstance(self.node.box, Operator)
 
 
@@ -134,22 +134,22 @@ class Plan:
 
     @property
     def deliveries(self) -> Iterable[Delivery]:
-        """All places that take tuples."""
+        """All places that receive tuples."""
         return [*(side for runner in self.runners for side in runner.sides), *self.outputs.values()]
 
     @property
     def keys(self) -> list[str]:
-        """The order key: arrival number, one place a level, one for the outputs."""
+        """The order key: the arrival number, one position per level, one for the outputs."""
         return [f"q{i}" for i in range(self.depth + 2)]
 
 
 def plan(checked: Checked, taps: dict[str, Arc] | None = None) -> Plan:
-    """Plan a network; ``taps`` are further arcs to deliver beside its outputs."""
+    """Plan a network; ``taps`` are arcs to deliver in addition to its outputs."""
     return _Planner(checked).plan(taps or {})
 
 
 def is_agnostic(node: Node) -> bool:
-    """Whether a box needs no order, and so no state."""
+    """Whether a box does not depend on order, and so needs no state."""
     return isinstance(node.box, Filter | Map | Union)
 
 
@@ -178,7 +178,7 @@ class _Planner:
         return self._plan
 
     def _levels(self) -> dict[str, int]:
-        """A source is at 0, an order-sensitive box one above the highest it hears of."""
+        """A source is at 0, an order-sensitive box one above the highest level upstream of it."""
         levels = {source.name: 0 for source in self._checked.network.sources}
         for node in self._checked.nodes:
             below = max(levels.get(arc.origin, 0) for arc in node.inputs)
@@ -194,7 +194,7 @@ class _Planner:
         self._plan.origins[arc] = Layout(self._next_id(), {name: name for name in schema}, schema)
 
     def _paths(self, arc: Arc) -> tuple[Way, ...]:
-        """All ways to an arc, in the order in which Union lets them go first."""
+        """All ways to an arc, in the order of precedence in a Union."""
         node = self._nodes.get(arc.origin)
         if node is None or not is_agnostic(node):
             return (Way((arc,)),)
@@ -277,7 +277,7 @@ class _Planner:
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
         for side in (0, 1):
-            sources = beside(box, *self._checked.inputs(node))
+            sources = latest_columns(box, *self._checked.inputs(node))
             mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in sources.items() if where == side}
             payload[side].extend(mine)
             keys: dict[str, str | None] = {f"g{i}": expressions.column(name) for i, name in enumerate(box.on)}
@@ -299,7 +299,7 @@ class _Planner:
         assert box.left is not None
         assert box.right is not None
         assert box.size is not None
-        names = joined(*self._checked.inputs(node))
+        names = join_columns(*self._checked.inputs(node))
         equal = expressions.equalities(box.predicate)
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
@@ -382,7 +382,7 @@ def _borrows(node: Node) -> bool:
 
 
 def _types(side: Delivery) -> dict[str, str]:
-    """The types of what a kernel gets on a side."""
+    """The types of a kernel's input on a side."""
     return {TS: "integer", **side.layout.types}
 
 
@@ -391,17 +391,17 @@ def _groups(order: Order) -> tuple[str, ...]:
 
 
 def _ordered(order: Order) -> dict[str, str | None]:
-    """The columns every ordered input brings: the order attribute and its groups, by the kernels' names."""
+    """The columns of every ordered input: the order attribute and its groups, by the kernels' names."""
     columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else expressions.column(order.on)}
     return columns | dict(zip(_groups(order), map(expressions.column, order.group_by), strict=True))
 
 
 def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:
-    """The window functions, and the columns in which their arguments come; an argument of two comes once."""
+    """The window functions, and the columns of their arguments; a shared argument has one column."""
     bound: list[Function] = []
     names: dict[str, str] = {}
     for place, text in enumerate(wanted.values()):
-        call = expressions.call(text)
+        call = expressions.parse_call(text)
         mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
         bound.append(Function(f"f{place}", call.function, mine, functions.registered(call.function)))
     return tuple(bound), {name: argument for argument, name in names.items()}

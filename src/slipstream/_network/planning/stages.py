@@ -20,16 +20,16 @@ from slipstream._errors import BadArgument
 from slipstream._network.algebra import Aggregate, Join, Latest, Resample
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
-from slipstream._network.schemas import beside, joined
+from slipstream._network.schemas import join_columns, latest_columns
 from slipstream._network.sql.translation import Translations
 
-#: ways that follow each other, with a look-up in a stored table between two of them
+#: consecutive ways, with a look-up in a stored table between two of them
 Chain: TypeAlias = tuple[Way, ...]
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where tuples for a side of a box or for an output go.
+    """The stage and partition to which the tuples of a side of a box or of an output go.
 
     ``keys`` are the columns whose hash says to which partition; without any, all go to the first. With ``bounds``
     partitions are ranges of the one key, and these the first of each but the first. An output that is ``anywhere``
@@ -45,9 +45,9 @@ class Home:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stateful operator: the boxes in it, the columns by which it is partitioned, and into how many parts.
+    """A stateful operator: its boxes, the columns by which it is partitioned, and the number of partitions.
 
-    Boxes of one stage that do not hear of each other may have different keys.
+    Boxes of one stage that are not connected may have different keys.
     """
 
     stage: int
@@ -56,10 +56,10 @@ class Stage:
     partitions: int
 
     @property
-    def said(self) -> str:
-        """For people.
+    def summary(self) -> str:
+        """A description for people.
 
-        >>> Stage(1, ("by_car",), (("vid",),), 4).said
+        >>> Stage(1, ("by_car",), (("vid",),), 4).summary
         'stage 1: 4 partitions by vid'
         """
         by = " or ".join(", ".join(key) for key in self.keys)
@@ -75,13 +75,13 @@ class Stages:
     count: int = 1
     homes: dict[int, Home] = field(default_factory=dict)  # of deliveries, by the numbers of their layouts
     of: dict[str, int] = field(default_factory=dict)  # the stage of each stateful box
-    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that spread its input
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that partition its input
     places: dict[str, int] = field(default_factory=dict)  # the stage in which any box runs; 0 where tuples are read
-    rounds: list[int] = field(default_factory=list)  # how often tuples pass Spark before the first stage, after it...
+    rounds: list[int] = field(default_factory=list)  # passes through Spark before the first stage, after it...
 
     @property
     def is_read_apart(self) -> bool:
-        """Whether tuples are exchanged, or pass Spark, between where they are read and the first stage."""
+        """Whether tuples are exchanged, or pass through Spark, between the source and the first stage."""
         return self.parallel > 1 or bool(self.rounds[0])
 
     @property
@@ -93,12 +93,12 @@ class Stages:
         boxes = tuple(name for name, stage in self.places.items() if stage == number)
         keyed = [self.keys[name] for name in boxes if name in self.keys]
         keys = tuple(dict.fromkeys(key for key in keyed if key and self.parallel > 1))
-        # a stage without boxes that keep something only writes what comes to it
+        # a stage without stateful boxes only writes what it receives
         return Stage(number, boxes, keys, self.parallel if keys or not keyed else 1)
 
 
-def stages_of(plan: Plan, translations: Translations, parallel: int) -> Stages:
-    """Lay a plan out over so many partitions."""
+def plan_stages(plan: Plan, translations: Translations, parallel: int) -> Stages:
+    """Divide a plan into stages with ``parallel`` partitions."""
     return _Planner(plan, translations, parallel).stages()
 
 
@@ -122,7 +122,7 @@ class _Planner:
                 self._settle(runner)
         kept = {point.name for point in self._plan.checked.network.kept}
         for name, delivery in self._plan.outputs.items():
-            self._made.homes[delivery.layout.id] = self._gathered(delivery) if name in kept else Home(0, anywhere=True)
+            self._made.homes[delivery.layout.id] = self._gather(delivery) if name in kept else Home(0, anywhere=True)
         ends = [self._after(chain, d) for d in self._plan.outputs.values() for chain in self._chains(d)]
         self._made.count = max([1, *ends, *(home.stage for home in self._made.homes.values())])
         self._made.rounds = self._rounds()
@@ -145,7 +145,7 @@ class _Planner:
         return tuple(name for name in columns if self._origin_place(name, chain, before) is not None)
 
     def _place_all(self) -> None:
-        """Say of every box where it runs: without state, where its input comes from."""
+        """Assign every box its stage: a box without state runs where its input comes from."""
         reads = int(not self._made.is_read_apart)
         for node in self._plan.checked.nodes:
             before = [self._made.places.get(arc.origin, reads) for arc in node.inputs]
@@ -167,12 +167,12 @@ class _Planner:
         return self._made.of.get(chain[0].origin.origin, 0)
 
     def _cuts(self, chain: Chain, delivery: Delivery) -> int:
-        """How often tuples pass Spark on a chain."""
+        """How often tuples pass through Spark on a chain."""
         ends = [self._runners[way.origin.origin].sides[0] for way in chain[1:]]
         return sum(len(self._translations.cuts(end, way)) for way, end in zip(chain, [*ends, delivery], strict=True))
 
     def _after(self, chain: Chain, delivery: Delivery) -> int:
-        """The first stage in which tuples that come along a chain can be taken."""
+        """The first stage that can receive the tuples of a chain."""
         return max(self._stage_before(chain) + (self._cuts(chain, delivery) > 0), 1)
 
     def _rounds(self) -> list[int]:
@@ -221,11 +221,11 @@ class _Planner:
         return box.bounds if isinstance(box, Operator) else ()
 
     def _check_lender(self, runner: Runner, stage: int) -> None:
-        """A box that works on the state of another must be where that is."""
+        """Refuse a box that uses the state of a box in another stage."""
         box, lender = runner.node.box, runner.node.inputs[0].origin
         if isinstance(box, Operator) and box.borrows and self._made.of.get(lender) != stage:
             raise BadArgument(
-                f"box {runner.node.name} ({box.name}) works on the state of {lender}, and its other inputs come from a "
+                f"box {runner.node.name} ({box.name}) uses the state of {lender}, but its other inputs come from a "
                 "later stage.",
                 hint="Run the network with --parallel 1, and without expressions that only Spark can compute there.",
             )
@@ -257,11 +257,11 @@ class _Planner:
         return None if name is None else _place_of(name, before, self._plan)
 
     def _before_look_up(self, name: str, runner: Runner) -> str | None:
-        side, column = joined(*self._plan.checked.inputs(runner.node))[name]
+        side, column = join_columns(*self._plan.checked.inputs(runner.node))[name]
         return column if side == runner.sides[0].side else None
 
-    def _gathered(self, delivery: Delivery) -> Home:
-        """Where an output goes whose tuples are numbered as they leave: into one partition."""
+    def _gather(self, delivery: Delivery) -> Home:
+        """The home of an output whose tuples are numbered: one partition."""
         chains = list(self._chains(delivery))
         stage = max(self._after(chain, delivery) for chain in chains)
         spread = any(self._stage_before(chain) == stage and self._places[chain[0].origin.origin] for chain in chains)
@@ -278,5 +278,5 @@ def _place_of(name: str, runner: Runner, plan: Plan) -> int | None:
         return place if place < len(runner.group_by) else None
     box, inputs = runner.node.box, plan.checked.inputs(runner.node)
     if isinstance(box, Join | Latest):
-        side, name = (joined(*inputs) if isinstance(box, Join) else beside(box, *inputs))[name]
+        side, name = (join_columns(*inputs) if isinstance(box, Join) else latest_columns(box, *inputs))[name]
     return groups[side].index(name) if name in groups[side] else None

@@ -1,1 +1,1 @@
-"""Quality of service: what boxes cost, whether the machine keeps up, what to shed, and cheaper networks."""
+"""Quality of service: costs of boxes, load analysis and shedding, and the optimiser."""

@@ -1,9 +1,9 @@
-"""Static analysis: will the machine hold the load? Asked before the run (section 4.4 of the paper).
+"""Static analysis: whether the machine can sustain a load, computed before the run (section 4.4 of the paper).
 
-From each source's rate r, each box takes r tuples a second at a cost of c(b) each and passes on s(b) of them; the sum
-of r * c over all boxes is the least capacity, in cores, with which queues do not grow. To read a tuple costs something
-too, and so does to carry it to an order-sensitive box or out of the network, the same everywhere. Of the capacity there
-is, only the share ``headroom`` is for continuous queries; the rest is for ad hoc ones.
+From each source's rate r, each box processes r tuples per second at a cost of c(b) each and emits s(b) of them; the sum
+of r * c over all boxes is the least capacity, in cores, with which queues do not grow. Reading a tuple has a cost too,
+and so has carrying it to an order-sensitive box or out of the network, the same everywhere. Only the share ``headroom``
+of the capacity is for continuous queries; the rest is for ad hoc ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from slipstream._network.schemas import Checked
 
 @dataclass(frozen=True)
 class Load:
-    """What a box does in a second; a source only reads, an output only carries."""
+    """The load of a box; a source only reads, an output only carries."""
 
     box: str
     rate: float
@@ -29,7 +29,7 @@ class Load:
 
     @property
     def cores(self) -> float:
-        """The capacity it takes."""
+        """The capacity it needs."""
         return self.rate * self.cost
 
 
@@ -44,22 +44,22 @@ class Analysis:
 
     @property
     def min_cap(self) -> float:
-        """The cores that a steady state takes."""
+        """The cores that a steady state needs."""
         return sum(load.cores for load in self.loads)
 
     @property
     def carried(self) -> float:
-        """Tuples a second that are carried: to order-sensitive boxes, and out of the network."""
+        """Tuples per second that are carried to order-sensitive boxes and out of the network."""
         return sum(load.rate for load in self.loads if load.carried)
 
     @property
     def holds(self) -> bool:
-        """Whether the machine holds the load and keeps its headroom."""
+        """Whether the machine can sustain the load within its headroom."""
         return self.min_cap <= self.capacity * self.headroom * (1 + 1e-9)
 
     @property
     def factor(self) -> float:
-        """By how much all rates could grow until it just holds."""
+        """The factor by which all rates could grow until the load just fits."""
         return self.capacity * self.headroom / self.min_cap if self.min_cap else float("inf")
 
 
@@ -72,10 +72,10 @@ def analyse(
     headroom: float = 1.0,
     dropped: Mapping[tuple[str, int, bool], float] | None = None,
 ) -> Analysis:
-    """Carry the sources' rates (tuples a second) through the network.
+    """Propagate the sources' rates (tuples per second) through the network.
 
-    ``dropped`` is the share lost before a side of a box or (True) before an output; what all takers of a source lose
-    is not even read.
+    ``dropped`` is the share dropped before a side of a box or (True) before an output; what all consumers of a source
+    drop is not even read.
     """
     lost = dropped or {}
     flow: dict[Arc, float] = {}
@@ -103,7 +103,7 @@ def analyse(
 
 
 def takers(network: Network, source: str) -> set[tuple[str, int, bool]]:
-    """Everything that takes from a source: sides of boxes, and the outputs and points that stand on it (True)."""
+    """All consumers of a source: sides of boxes, and (True) outputs and points."""
     sides = {
         (node.name, side, False)
         for node in network.consumers(source)

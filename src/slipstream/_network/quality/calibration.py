@@ -1,10 +1,9 @@
-"""A rehearsal: the network runs on a sample of its inputs, to learn what carrying tuples between boxes costs.
+"""Calibration: runs the network on a sample of its inputs to measure the cost of carrying tuples between boxes.
 
-The boxes' own costs do not add up to what a run costs: tuples must be read, shuffled, brought to Python workers and
-back, and delivered. A short run of the very query in batches of two lengths gives the cost of one more tuple (what a
-batch costs at any length, its fixed cost, makes results later, but limits no rate). Then it takes the sample once more,
-all tuples marked to be dropped at once: that is the cost of reading. What neither the boxes nor reading explain is the
-cost of carrying.
+The boxes' own costs do not add up to the cost of a run: tuples must also be read, shuffled, sent to Python workers and
+back, and delivered. A short run of the same query in batches of two lengths gives the cost of one more tuple (the fixed
+cost of a batch delays results, but limits no rate). The sample then runs once more with all tuples marked to be dropped
+at once, which gives the cost of reading. The remainder is the cost of carrying.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from slipstream._network.quality import shedding
 from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.statistics import Figures, Statistics, measure
 from slipstream._network.running.failures import query_errors
-from slipstream._network.running.recordings import cut
+from slipstream._network.running.recordings import cut_trains
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.running.trains import write_train
 from slipstream._network.schemas import Checked
@@ -31,50 +30,50 @@ from slipstream._tools import temporary
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the trains of a rehearsal, in sixteenths of the sample: two to warm up, then short ones and long ones in turn
+#: the trains of the run, in sixteenths of the sample: two to warm up, then short and long ones alternating
 TRAINS = (1, 1, 1, 4, 1, 4, 4)
 WARM = 2
-#: tuples below which what a run takes is mostly chance
+#: with fewer tuples, the duration of a run is mostly noise
 FEW = 20_000
 
 
 class Marginal(NamedTuple):
-    """Seconds that one more tuple takes in a run of the network, all sources taken together."""
+    """Seconds per additional tuple in a run of the network, over all sources."""
 
     whole: float
     reading: float  # of one that is dropped at once
 
 
-def rehearse(
+def calibrate(
     spark: SparkSession,
     checked: Checked,
     samples: Mapping[str, pa.Table],
     tables: Mapping[str, DataFrame] | None = None,
 ) -> Statistics:
-    """The cost of every box, and of carrying a tuple, on samples of the sources' tuples in their order of arrival."""
-    frames = {name: spark.createDataFrame(numbered(table)) for name, table in samples.items()}
+    """Measure the cost of every box and of carrying a tuple, on samples of the sources' tuples in arrival order."""
+    frames = {name: spark.createDataFrame(number_tuples(table)) for name, table in samples.items()}
     found = measure(spark, checked, frames, tables)
     rates = {name: float(table.num_rows) for name, table in samples.items()}
     total = sum(rates.values())
     shares = {name: rate / max(total, 1) for name, rate in rates.items()}
     cores = spark.sparkContext.defaultParallelism
     boxes = analyse(checked, found, shares, cores=cores)
-    whole, reading = (seconds * cores for seconds in marginal(spark, checked, samples, tables))
+    whole, reading = (seconds * cores for seconds in measure_marginal(spark, checked, samples, tables))
     left = max(whole - reading, 0.0)
     if total >= FEW and left < boxes.min_cap:
-        # boxes that are measured alone may be slower than in the run, and the run counts if it was long enough
+        # boxes measured on their own may be slower than in the run, which counts if it was long enough
         found = replace(
-            found, figures={name: _cheaper(one, left / boxes.min_cap) for name, one in found.figures.items()}
+            found, figures={name: _scale_cost(one, left / boxes.min_cap) for name, one in found.figures.items()}
         )
     carrying = max(left - boxes.min_cap, 0.0) / max(boxes.carried, 1e-9)
     return replace(found, carrying=carrying, reading=reading)
 
 
-def _cheaper(figures: Figures, share: float) -> Figures:
+def _scale_cost(figures: Figures, share: float) -> Figures:
     return replace(figures, cost=figures.cost * share)
 
 
-def marginal(
+def measure_marginal(
     spark: SparkSession,
     checked: Checked,
     samples: Mapping[str, pa.Table],
@@ -85,19 +84,19 @@ def marginal(
         run = Execution.lay_out(Path(folder) / "run", checked.network)
         everything = {str(place): 1.0 for place in run.places}
         for name, table in samples.items():
-            trains = parts(table, TRAINS)
+            trains = cut_parts(table, TRAINS)
             dropped = [shedding.stamp(train, run.places, everything, {}) for train in trains]
             for number, train in enumerate(trains + dropped):
                 write_train(run.folder / "in" / name, number, train)
-        taken = seconds_of(run, spark, tables)
+        taken = time_batches(run, spark, tables)
     half = len(taken) // 2
     return Marginal(slope(taken[WARM:half]), slope(taken[half:]))
 
 
-def seconds_of(
+def time_batches(
     run: Execution, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None
 ) -> list[tuple[int, float]]:
-    """Run a network on what has arrived: how many tuples each of its batches took, and how many seconds that took."""
+    """Run a network on what has arrived; returns the tuples and the seconds of each batch."""
     query = run.start(spark, tables)
     with query_errors(run.network):
         try:
@@ -109,20 +108,20 @@ def seconds_of(
     return [(taken[p.batchId], p.durationMs["triggerExecution"] / 1000) for p in progress if taken.get(p.batchId)]
 
 
-def parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:
-    """A table with arrival numbers, cut into consecutive parts of such relative lengths."""
+def cut_parts(table: pa.Table, lengths: Iterable[int]) -> list[pa.Table]:
+    """Add arrival numbers to a table and cut it into consecutive parts of these relative lengths."""
     lengths = list(lengths)
     bounds = [table.num_rows * sum(lengths[:i]) // sum(lengths) for i in range(len(lengths) + 1)]
-    return [numbered(table).slice(start, end - start) for start, end in pairwise(bounds)]
+    return [number_tuples(table).slice(start, end - start) for start, end in pairwise(bounds)]
 
 
-def numbered(table: pa.Table) -> pa.Table:
-    """Tuples with their arrival numbers, all there at once."""
-    return next(cut(table, max(table.num_rows, 1), 0, None))
+def number_tuples(table: pa.Table) -> pa.Table:
+    """Add arrival numbers to tuples that all arrive at once."""
+    return next(cut_trains(table, max(table.num_rows, 1), 0, None))
 
 
 def slope(batches: list[tuple[int, float]]) -> float:
-    """Seconds a tuple, from (tuples, seconds) of shorter and longer batches.
+    """Seconds per tuple, from (tuples, seconds) of shorter and longer batches.
 
     >>> slope([(100, 1.1), (500, 1.5), (100, 1.1), (600, 1.6)])
     0.001
@@ -130,7 +129,7 @@ def slope(batches: list[tuple[int, float]]) -> float:
     if len({count for count, _ in batches}) < 2:
         return 0.0
     middle = (min(count for count, _ in batches) + max(count for count, _ in batches)) / 2
-    # whatever disturbs a batch makes it longer, so the shortest of each kind is the truest
+    # any disturbance makes a batch longer, so the shortest of each kind is the most accurate
     few, soon = min((batch for batch in batches if batch[0] < middle), key=lambda batch: batch[1])
     many, later = min((batch for batch in batches if batch[0] >= middle), key=lambda batch: batch[1])
     return round(max(later - soon, 0.0) / (many - few), 9)

@@ -1,9 +1,10 @@
-"""The QoS monitor: what each batch delivered to each output, how late, and what that was worth.
+"""The QoS monitor: what each batch delivered to each output, how late, and with what utility.
 
-Its figures are part of the journal (``io.outputs``), one line per batch. For an output they tell the tuples, their mean
-and worst delay (seconds from the arrival of the oldest tuple behind a result to its delivery), the share in the good
-zone, the share that load shedding left, and the utility: that of the delays, times that of the share delivered, times
-that of the values, each also by itself. For a tapped arc or a connection point they tell tuples and delays.
+Its figures are part of the journal (``_io.outputs``), one line per batch. For an output they are the number of tuples,
+their mean and worst delay (seconds from the arrival of the oldest tuple behind a result to its delivery), the share in
+the good zone, the share that load shedding left, and the utility: the product of the utilities of the delays, of the
+share delivered and of the values, each also listed separately. For a tapped arc or a connection point they are tuples
+and delays.
 """
 
 from __future__ import annotations
@@ -17,41 +18,41 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream._io.outputs import Batch, journal
+from slipstream._io.outputs import Batch, read_journal
 from slipstream._network.algebra import Output
 from slipstream._network.quality.qos import Graph
 
 #: what is averaged over a run
 _MEANS = ("delay", "good", "delivered", "utility")
-#: so many quantiles stand for a distribution; the driver need not see every tuple
+#: the number of quantiles that represent a distribution, so that the driver need not see every tuple
 QUANTILES = 21
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a batch brought an output or a point: so many tuples, when they arrived, and what values they have."""
+    """What a batch delivered to an output or a point: the number of tuples, their arrivals, and their values."""
 
     tuples: int
     arrival: float  # the mean, in microseconds
     oldest: int
     arrivals: list[int]  # quantiles
-    values: list[float]  # quantiles of what is worth something, if something is
+    values: list[float]  # quantiles of the column with a value graph, if there is one
 
     @classmethod
-    def of(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
+    def measure(cls, ts: npt.NDArray[Any], values: pa.Array | None) -> Measured:
         """Measure tuples that arrived at ``ts``."""
         worth = np.empty(0) if values is None else values.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
         return cls(len(ts), float(ts.mean()), int(ts.min()), _quantiles(ts), _quantiles(worth))
 
     @classmethod
-    def together(cls, parts: list[Measured]) -> Measured:
-        """What several tasks measured, as one; of quantiles each stands for its share of the tuples."""
+    def merge(cls, parts: list[Measured]) -> Measured:
+        """Merge the measurements of several tasks; quantiles are weighted by the number of tuples."""
         if len(parts) == 1:
             return parts[0]
         total = sum(part.tuples for part in parts)
         mean = sum(part.arrival * part.tuples for part in parts) / total
-        arrivals = _merged([(part.arrivals, part.tuples) for part in parts])
-        values = _merged([(part.values, part.tuples) for part in parts])
+        arrivals = _merge_quantiles([(part.arrivals, part.tuples) for part in parts])
+        values = _merge_quantiles([(part.values, part.tuples) for part in parts])
         return cls(total, mean, min(part.oldest for part in parts), arrivals, values)
 
 
@@ -62,7 +63,7 @@ def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
     return found
 
 
-def _merged(parts: list[tuple[list[Any], int]]) -> list[Any]:
+def _merge_quantiles(parts: list[tuple[list[Any], int]]) -> list[Any]:
     """Quantiles of everything from those of the parts, weighted by their sizes."""
     known = [(values, tuples) for values, tuples in parts if values]
     if not known:
@@ -88,9 +89,9 @@ class Monitor:
         taken: Mapping[str, int],
         committed_ms: int,
     ) -> dict[str, Any]:
-        """Return what the journal is to say of a batch.
+        """Return the details of a batch for the journal.
 
-        ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples that sources brought.
+        ``delivered`` is the share of each output that load shedding leaves, ``taken`` the tuples read per source.
         """
         now = committed_ms * 1000
         wanted = {output.name: output for output in self.outputs}
@@ -101,27 +102,27 @@ class Monitor:
         }
 
     def entries(self) -> list[dict[str, Any]]:
-        """The batches so far that brought something, each with its number and the microsecond of its commit."""
-        return entries_of(journal(self.folder))
+        """The batches so far that had tuples, each with its number and the microsecond of its commit."""
+        return monitor_entries(read_journal(self.folder))
 
     def rejected(self) -> tuple[int, int]:
-        """How many lines of feeds and tuples were rejected, and how many there were in all."""
-        batches = journal(self.folder)
+        """The number of rejected lines and tuples, and the total number."""
+        batches = read_journal(self.folder)
         taken = (sum(batch.detail.get("taken", {}).values()) for batch in batches)
         return sum(batch.rejects for batch in batches), sum(taken)
 
     def totals(self) -> dict[str, dict[str, float]]:
-        """Each output over the whole run: tuples, and the mean of the other figures, a tuple one vote."""
+        """Each output over the whole run: tuples, and the means of the other figures, weighted by tuples."""
         nothing: dict[str, float] = dict.fromkeys(("tuples", *_MEANS, "worst"), 0)
         totals = {output.name: nothing for output in self.outputs}
         for entry in self.entries():
             for name, line in entry["outputs"].items():
-                totals[name] = _added(totals[name], line)
+                totals[name] = _add_line(totals[name], line)
         return totals
 
 
-def entries_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
-    """What the monitor says of those batches that brought something."""
+def monitor_entries(batches: Iterable[Batch]) -> list[dict[str, Any]]:
+    """The monitor's figures of the batches that had tuples."""
     return [
         {"batch": line.batch, "at": line.committed_ms * 1000, **line.detail}
         for line in batches
@@ -155,7 +156,7 @@ def _mean(graph: Graph, quantiles: list[float]) -> float:
     return float(graph.over(quantiles).mean())
 
 
-def _added(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:
+def _add_line(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:
     count = total["tuples"] + line["tuples"]
     means = {key: (total[key] * total["tuples"] + line[key] * line["tuples"]) / count for key in _MEANS}
     return {"tuples": count, **means, "worst": max(total["worst"], line["worst"])}

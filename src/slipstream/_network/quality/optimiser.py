@@ -1,10 +1,10 @@
-"""Rewrites of a network that change its cost and not its results.
+"""Rewrites of a network that change its cost but not its results.
 
-Catalyst sees one expression at a time; these rules see boxes: that a filter on a group's columns may go before an
-order-sensitive box, in which order user-defined predicates are cheapest by what was measured of them, which columns a
-sort or a join need not carry. Each rule does one thing at one place; ``RULES`` is applied until nothing changes.
+Catalyst sees one expression at a time; these rules see boxes: a filter on a group's columns may move before an
+order-sensitive box, measured costs decide the cheapest order of user-defined predicates, and a sort or a join need not
+carry unused columns. Each rule does one thing at one place; ``RULES`` are applied until nothing changes.
 
-An arc that is an output, a connection point, or that several boxes take is never touched: people can see it.
+An arc that is an output or a connection point, or that has several consumers, is never changed: it is visible.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from slipstream._network.algebra import (
 )
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.quality.statistics import Statistics
-from slipstream._network.schemas import Checked, joined, own_type
+from slipstream._network.schemas import Checked, join_columns, own_type
 from slipstream._network.sql import expressions
 
 Rule = Callable[[Checked, Statistics], "tuple[Network, str] | None"]
@@ -41,14 +41,14 @@ Rule = Callable[[Checked, Statistics], "tuple[Network, str] | None"]
 
 @dataclass(frozen=True)
 class Optimised:
-    """The rewritten network and what was done, in words."""
+    """The rewritten network, and a description of each step."""
 
     network: Network
     steps: tuple[str, ...]
 
 
 def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network], Checked]) -> Optimised:
-    """Apply the rules until none does anything; ``check`` infers the schemas of what came out."""
+    """Apply the rules until nothing changes; ``check`` infers the schemas of the result."""
     steps: list[str] = []
     while True:
         for rule in RULES:
@@ -69,7 +69,7 @@ def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Net
     """Of two filters in a row, first the one with the larger (1 - selectivity) / cost."""
     for first, _, second, _ in _private_pairs(checked.network, Filter, Filter):
         if statistics.worth(second.name) > statistics.worth(first.name):
-            return _swapped(checked.network, first, second), f"{second.name} before {first.name}"
+            return _swap(checked.network, first, second), f"{second.name} before {first.name}"
     return None
 
 
@@ -80,53 +80,51 @@ def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | 
         plain = {name: text for name, text in map_.columns.items() if own_type(text, source)}
         (predicate,) = test.predicates
         if _uses(predicate) <= plain.keys():
-            moved = replace(filter_, box=Filter((expressions.substituted(predicate, plain),)))
+            moved = replace(filter_, box=Filter((expressions.substitute(predicate, plain),)))
             network = checked.network.with_nodes({filter_.name: moved})
-            return _swapped(network, node, moved), f"{filter_.name} before {node.name}"
+            return _swap(network, node, moved), f"{filter_.name} before {node.name}"
     return None
 
 
 def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """A filter on the group columns of a sort or an aggregate goes before it: groups know nothing of each other."""
+    """A filter on the group columns of a sort or an aggregate goes before it: groups are independent."""
     pairs: Iterator[tuple[Node, BSort | Aggregate, Node, Filter]] = chain(
         _private_pairs(checked.network, BSort, Filter), _private_pairs(checked.network, Aggregate, Filter)
     )
     for node, grouped, filter_, test in pairs:
         # with a clock the boxes cannot just change places: the clock's tuples are not the filter's
         if len(node.inputs) == 1 and _uses(test.predicates[0]) <= set(grouped.order.group_by):
-            return _swapped(checked.network, node, filter_), f"{filter_.name} before {node.name}"
+            return _swap(checked.network, node, filter_), f"{filter_.name} before {node.name}"
     return None
 
 
 def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two filters in a row are one, but for user functions: in one expression Spark would call them for all tuples."""
+    """Two filters in a row become one, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
-        if not functions.is_python(expressions.calls(one) | expressions.calls(two)):
+        if not functions.is_python(expressions.user_calls(one) | expressions.user_calls(two)):
             both = f"({one}) and ({two})"
-            if expressions.fits(both):
-                return _merged(
-                    checked.network, first, second, Filter((both,))
-                ), f"{first.name} and {second.name} in one"
+            if expressions.is_within_limits(both):
+                return _merge(checked.network, first, second, Filter((both,))), f"{first.name} and {second.name} in one"
     return None
 
 
 def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two maps in a row are one, unless that would compute something twice."""
+    """Two maps in a row become one, unless that would compute something twice."""
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
         uses = [name for text in outer.values() for name in expressions.mentions(text)]
         if all(uses.count(name) <= 1 or own_type(text, source) for name, text in inner.items()):
             texts = {name: text if own_type(text, source) else f"({text})" for name, text in inner.items()}
-            one = {name: expressions.substituted(text, texts) for name, text in outer.items()}
-            if all(map(expressions.fits, one.values())):
-                return _merged(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
+            one = {name: expressions.substitute(text, texts) for name, text in outer.items()}
+            if all(map(expressions.is_within_limits, one.values())):
+                return _merge(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
     return None
 
 
 def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """A sort or a join carries only the columns that someone downstream looks at."""
+    """A sort or a join carries only the columns that are used downstream."""
     needs = _needs(checked)
     for node in checked.nodes:
         if not isinstance(node.box, BSort | Join):
@@ -136,7 +134,7 @@ def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
             schema = checked.schemas[arc]
             wanted = _kept(checked, node, side, needs[Arc(node.name)])
             if not table and 0 < len(wanted) < len(schema):
-                return _projected(checked.network, node, side, [c for c in schema if c in wanted])
+                return _insert_projection(checked.network, node, side, [c for c in schema if c in wanted])
     return None
 
 
@@ -160,7 +158,7 @@ Second = TypeVar("Second")
 def _private_pairs(
     network: Network, first: type[First], second: type[Second]
 ) -> Iterator[tuple[Node, First, Node, Second]]:
-    """Boxes in a row such that nobody else sees what is between them, filters with one predicate and no rest."""
+    """Consecutive boxes with no other consumer between them; filters must have one predicate and no rest."""
     for node in network.nodes:
         box, takers = node.box, list(network.consumers(node.name))
         seen = any(end.arc.origin == node.name for end in network.ends)
@@ -178,9 +176,9 @@ def _one_way(network: Network, node: Node) -> bool:
     return len(node.box.predicates) == 1 and all(arc.port == 0 for arc in arcs if arc.origin == node.name)
 
 
-def _swapped(network: Network, first: Node, second: Node) -> Network:
-    """``second`` before ``first``; whoever took from ``second`` takes from ``first``."""
-    network = _redirected(network, Arc(second.name), Arc(first.name))
+def _swap(network: Network, first: Node, second: Node) -> Network:
+    """Move ``second`` before ``first``; the consumers of ``second`` become those of ``first``."""
+    network = _redirect(network, Arc(second.name), Arc(first.name))
     moved = {
         second.name: replace(network.node(second.name), inputs=first.inputs),
         first.name: replace(network.node(first.name), inputs=(Arc(second.name),)),
@@ -188,14 +186,14 @@ def _swapped(network: Network, first: Node, second: Node) -> Network:
     return network.with_nodes(moved)
 
 
-def _merged(network: Network, first: Node, second: Node, box: Filter | Map) -> Network:
-    """One box in the place and under the name of the second."""
+def _merge(network: Network, first: Node, second: Node, box: Filter | Map) -> Network:
+    """Replace two boxes by one with the place and the name of the second."""
     note = "; ".join(note for note in (first.note, second.note) if note)
     network = network.with_nodes({second.name: replace(second, box=box, inputs=first.inputs, note=note)})
     return replace(network, nodes=tuple(node for node in network.nodes if node.name != first.name))
 
 
-def _redirected(network: Network, old: Arc, new: Arc) -> Network:
+def _redirect(network: Network, old: Arc, new: Arc) -> Network:
     nodes = {n.name: replace(n, inputs=tuple(new if a == old else a for a in n.inputs)) for n in network.nodes}
     return replace(
         network.with_nodes(nodes),
@@ -204,8 +202,8 @@ def _redirected(network: Network, old: Arc, new: Arc) -> Network:
     )
 
 
-def _projected(network: Network, node: Node, side: int, columns: list[str]) -> tuple[Network, str]:
-    """A map before one side of a box that passes on some columns."""
+def _insert_projection(network: Network, node: Node, side: int, columns: list[str]) -> tuple[Network, str]:
+    """Insert a map before one side of a box that selects some columns."""
     name = f"{node.name}_needs" + (f"_{side}" if len(node.inputs) > 1 else "")
     inputs = tuple(Arc(name) if i == side else arc for i, arc in enumerate(node.inputs))
     projection = Node(
@@ -221,12 +219,12 @@ def _uses(text: str) -> set[str]:
 
 def _argued(box: Aggregate | Resample) -> set[str]:
     """The columns that the arguments of a box's window functions use."""
-    calls = map(expressions.call, box.functions.values())
+    calls = map(expressions.parse_call, box.functions.values())
     return {name for call in calls for argument in call.arguments for name in _uses(argument)}
 
 
 def _needs(checked: Checked) -> dict[Arc, set[str]]:
-    """For every arc, the columns that someone downstream looks at."""
+    """For every arc, the columns that are used downstream."""
     needs: dict[Arc, set[str]] = {arc: set() for arc in checked.schemas}
     for end in checked.network.ends:
         needs[end.arc] |= set(checked.schemas[end.arc])
@@ -256,13 +254,13 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
 
 
 def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
-    """The columns of one input that a sort or a join must bring for its output to have the wanted ones."""
+    """The columns of one input that a sort or a join must carry for its output to have the wanted ones."""
     box = node.box
     if isinstance(box, BSort):
         return wanted | _order_needs(box.order)
     assert isinstance(box, Join)
     inputs = checked.inputs(node)
-    names = joined(*inputs)
+    names = join_columns(*inputs)
     order = (box.left, box.right)[side]
     kept = {column for out, (where, column) in names.items() if where == side and out in wanted}
     kept |= {name for which, name in expressions.columns(box.predicate) if (which == "right") == bool(side)}

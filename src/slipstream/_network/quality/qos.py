@@ -1,7 +1,7 @@
-"""Quality of service: what an output is worth, as piecewise linear graphs from 0 to 1.
+"""Quality of service: the utility of an output, as piecewise linear graphs from 0 to 1.
 
-Three graphs as in figure 4 of the paper: by delay (seconds from arrival to delivery), by share of tuples delivered,
-and by the value of a column.
+There are three graphs, as in figure 4 of the paper: over the delay (seconds from arrival to delivery), over the share
+of tuples delivered, and over the value of a column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Graph:
-    """A piecewise linear utility; level beyond its first and last point.
+    """A piecewise linear utility; constant beyond its first and last point.
 
     >>> late = Graph(((0, 1), (5, 1), (10, 0)))
     >>> late.at(7.5)
@@ -55,7 +55,7 @@ class Graph:
         return [x for x, _ in self.points], [y for _, y in self.points]
 
     def envelope(self) -> Graph:
-        """The least concave graph above this one: what walking along it promises, cliffs levelled.
+        """The least concave graph above this one, which has no cliffs.
 
         >>> Graph(((0, 0), (0.9, 0.1), (1, 1))).envelope().points
         ((0.0, 0.0), (1.0, 1.0))
@@ -86,7 +86,7 @@ DROP = Graph(((0, 0), (1, 1)))
 
 @dataclass(frozen=True)
 class Quality:
-    """What an output is worth: by delay, by share delivered and, if a column is named, by value."""
+    """The utility of an output: over delay, over the share delivered and, if a column is named, over its values."""
 
     delay: Graph = field(default=DELAY)
     drop: Graph = field(default=DROP)

@@ -1,12 +1,12 @@
-"""Load shedding: which tuples to lose when the machine does not hold the load, so that little utility goes with them.
+"""Load shedding: which tuples to drop when the machine cannot sustain the load, at the least loss of utility.
 
-A drop can stand in front of each output's own branch (as far upstream as the branch is its own, that is, at the split
-point) and at each source. ``plan`` walks the drop graphs in small steps: each time where the least utility is lost for
-the capacity gained, until the load fits.
+Tuples can be dropped at the head of each output's own branch (as far upstream as the branch serves only that output)
+and at each source. ``plan`` follows the drop graphs in small steps: each at the place where the least utility is lost
+for the capacity gained, until the load fits.
 
-Which tuples go is decided when a train is released, and written into it: bit i of a tuple's ``_shed`` says that it
-is to be dropped at place i. So a restart drops the same tuples again, the shares can change with every train without
-touching the query, and with no shares nothing is dropped. Tuples of feeds are marked as they enter the boxes.
+Which tuples to drop is decided when a train is released, and written into it: bit i of a tuple's ``_shed`` means that
+it is dropped at place i. So a restart drops the same tuples again, the shares can change with every train without
+changing the query, and without shares nothing is dropped. Tuples of feeds are marked as they enter the boxes.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from slipstream._network.running.trains import SEQ, SHED
 from slipstream._network.schemas import Checked
 from slipstream._tools.numba_tools import Bools, Longs, uniform
 
-#: in a folder: how much to drop where
+#: the file with the share to drop at each place
 SHARES = "shed.json"
 STEP = 0.02
-#: an output is late when less than GOOD of it is in its good zone, and in time when more than ALL_GOOD is
+#: an output is late when less than GOOD of it is in its good zone, and on time when more than ALL_GOOD is
 GOOD, ALL_GOOD = 0.9, 0.99
-#: how the controller changes its mind about the capacity, and how much more than nominal it may come to believe in
+#: factors by which the controller adapts the assumed capacity, and its maximum as a multiple of the nominal one
 FASTER_DOWN, SLOWLY_UP, TRUST = 0.7, 1.1, 10.0
 #: bits in a tuple's mask
-MOST = 62
+MAX_PLACES = 62
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a drop stands: on the arc into one side of a box, or into an output."""
+    """A place where tuples can be dropped: the arc into one side of a box, or into an output."""
 
     arc: Arc
     taker: str
@@ -57,7 +57,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Shedding:
-    """How much to drop where, and what that leaves of each output."""
+    """The share to drop at each place, and what that leaves of each output."""
 
     shares: dict[Place, float]
     delivered: dict[str, float]
@@ -66,21 +66,21 @@ class Shedding:
 
 
 def places(network: Network) -> tuple[Place, ...]:
-    """Every place a drop can stand at: the head of each output's own branch, then the arcs out of the sources."""
+    """The places where tuples can be dropped: heads of the outputs' own branches, then the arcs out of the sources."""
     found = [place for output in network.outputs for place in own_branches(network, output.name)]
     for source in network.sources:
         for node in network.consumers(source.name):
             for side, arc in enumerate(node.inputs):
                 if arc.origin == source.name:
                     found.append(Place(arc, node.name, side))
-    # a box that borrows the state of the one before it must hear of all that this one took
+    # a box that borrows the state of the one before it must see all tuples that this one processed
     borrows = {node.name for node in network.nodes if isinstance(node.box, Operator) and node.box.borrows}
     found = [place for place in found if place.is_output or place.side or place.taker not in borrows]
-    return tuple(dict.fromkeys(found))[:MOST]
+    return tuple(dict.fromkeys(found))[:MAX_PLACES]
 
 
 def own_branches(network: Network, output: str) -> tuple[Place, ...]:
-    """The furthest places upstream of an output behind which everything is for that output alone."""
+    """The furthest places upstream of an output after which everything serves only that output."""
     nodes = {node.name: node for node in network.nodes}
     tables = {table.name for table in network.tables}
 
@@ -98,7 +98,7 @@ def own_branches(network: Network, output: str) -> tuple[Place, ...]:
 
 
 def _audience(network: Network, origin: str) -> set[str]:
-    """The outputs and connection points that hear of a box."""
+    """The outputs and connection points downstream of a box."""
     heard = {end.name for end in network.ends if end.arc.origin == origin}
     return heard.union(*(_audience(network, node.name) for node in network.consumers(origin)))
 
@@ -106,10 +106,10 @@ def _audience(network: Network, origin: str) -> set[str]:
 def plan(
     checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
 ) -> Shedding:
-    """The drops that make the load fit at little loss of utility; none when it fits.
+    """The drops that make the load fit at little loss of utility; none if it fits.
 
-    A graph with a cliff would mislead a walk that looks one step ahead, so it walks along the graphs' concave
-    envelopes; should dropping evenly still be better, that is the plan.
+    A graph with a cliff would mislead a greedy search, so it follows the graphs' concave envelopes; if dropping evenly
+    is still better, that is the plan.
     """
     shares = dict.fromkeys(places(checked.network), 0.0)
     full = analyse(checked, statistics, rates, cores=math.inf)
@@ -118,7 +118,7 @@ def plan(
         dropped = {(place.taker, place.side, place.is_output): share for place, share in wanted.items()}
         found = analyse(checked, statistics, rates, cores=cores, headroom=headroom, dropped=dropped)
         delivered = {name: found.outputs[name] / rate if rate else 1.0 for name, rate in full.outputs.items()}
-        return Shedding(dict(wanted), delivered, worth(checked.network, delivered), found)
+        return Shedding(dict(wanted), delivered, total_utility(checked.network, delivered), found)
 
     now = tried(shares)
     while not now.analysis.holds:
@@ -127,7 +127,7 @@ def plan(
         if not useful:
             break
         now = min(useful, key=lambda option: _price(checked.network, now, option))
-    even = evenly(checked, statistics, rates, cores=cores, headroom=headroom)
+    even = plan_evenly(checked, statistics, rates, cores=cores, headroom=headroom)
     return even if even.utility > now.utility else now
 
 
@@ -140,11 +140,11 @@ def _price(network: Network, now: Shedding, then: Shedding) -> float:
     return lost / (now.analysis.min_cap - then.analysis.min_cap)
 
 
-def evenly(
+def plan_evenly(
     checked: Checked, statistics: Statistics, rates: Mapping[str, float], *, cores: float, headroom: float = 1.0
 ) -> Shedding:
-    """What dropping the same share of everything would leave, to compare with."""
-    # on a machine without limits, since what a saturated box does not pass on would hide load from those behind it
+    """The result of dropping the same share of everything, for comparison."""
+    # without a capacity limit, since a saturated box would hide load from those downstream of it
     full = analyse(checked, statistics, rates, cores=math.inf)
     share = max(0.0, 1 - cores * headroom / full.min_cap) if full.min_cap else 0.0
     delivered = dict.fromkeys(full.outputs, 1 - share)
@@ -152,41 +152,41 @@ def evenly(
         checked, statistics, {name: rate * (1 - share) for name, rate in rates.items()}, cores=cores, headroom=headroom
     )
     everywhere = {p: share for p in places(checked.network) if p.arc.origin in rates}
-    return Shedding(everywhere, delivered, worth(checked.network, delivered), fits)
+    return Shedding(everywhere, delivered, total_utility(checked.network, delivered), fits)
 
 
-def delivered(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
-    """The share of each output that drops at places (by their text) leave, as far as the network alone can tell."""
+def delivered_shares(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
+    """The share of each output that drops at places (by their text) leave, as far as the network determines it."""
     rates = {source.name: 1.0 for source in checked.network.sources}
     dropped = {(p.taker, p.side, p.is_output): shares.get(str(p), 0.0) for p in wanted}
     full, left = (analyse(checked, Statistics(), rates, cores=1.0, dropped=d).outputs for d in (None, dropped))
     return {name: left[name] / rate if rate else 1.0 for name, rate in full.items()}
 
 
-def worth(network: Network, delivered: Mapping[str, float]) -> float:
-    """The utility of all outputs together when so much of each is delivered."""
+def total_utility(network: Network, delivered: Mapping[str, float]) -> float:
+    """The total utility of all outputs when these shares of them are delivered."""
     return sum(output.quality.drop.at(delivered[output.name]) for output in network.outputs)
 
 
 def stamp(train: pa.Table, wanted: Sequence[Place], shares: Mapping[str, float], values: Mapping[str, Any]) -> pa.Table:
-    """Write into a train which of its tuples are to be dropped where.
+    """Mark in a train which of its tuples to drop where.
 
-    ``wanted`` numbers the places, ``shares`` says how much to drop at each, by its text. ``values`` names, for places
-    that shed by value, a column of the train and the graph of what its values are worth: the least worthy go first.
+    ``wanted`` numbers the places, ``shares`` has the share to drop at each, by its text. For places that shed by value,
+    ``values`` has a column of the train and the graph of its utility: the tuples with the least utility go first.
     """
     mask = np.zeros(train.num_rows, dtype=np.int64)
     for bit, place in enumerate(wanted):
         share = shares.get(str(place), 0.0)
         if share > 0:
-            mask |= np.where(_chosen(train, share, values.get(str(place))), np.int64(1) << bit, 0)
+            mask |= np.where(_choose(train, share, values.get(str(place))), np.int64(1) << bit, 0)
     kept = train.drop_columns([SHED]) if SHED in train.column_names else train
     return kept.append_column(SHED, pa.array(mask))
 
 
-def _chosen(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> Bools:
-    """Which tuples go: a share of them by lot, or those whose values are worth least.
+def _choose(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> Bools:
+    """Which tuples to drop: a random share, or those whose values have the least utility.
 
-    A tuple has one lot for all places, so what is dropped everywhere need not even enter the network.
+    A tuple has one random number for all places, so what is dropped everywhere need not even enter the network.
     """
     numbers: Longs = train[SEQ].to_numpy().astype(np.int64)
     lot = uniform(numbers.astype(np.uint64))
@@ -200,8 +200,8 @@ def _chosen(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> B
     return chosen
 
 
-def entering(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
-    """The tuples of a stamped train that somebody will take: those dropped on every way need not enter."""
+def drop_unused(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
+    """The tuples of a stamped train that are not dropped on every way out of the source."""
     ways = takers(network, source)
     bits = [bit for bit, place in enumerate(wanted) if (place.taker, place.side, place.is_output) in ways]
     if len(bits) < len(ways):
@@ -210,8 +210,8 @@ def entering(stamped: pa.Table, network: Network, source: str, wanted: Sequence[
     return stamped.filter(pa.array((stamped[SHED].to_numpy() & everywhere) != everywhere))
 
 
-def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
-    """The places at which values can be looked at: their output has a value graph, and their arc is a source's."""
+def value_graphs(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
+    """The places that can shed by value: their output has a value graph, and their arc is a source's."""
     found = {}
     sources = {source.name: source for source in network.sources}
     for output in network.outputs:
@@ -224,39 +224,39 @@ def by_value(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, 
 
 
 def read_shares(folder: Path) -> dict[str, float]:
-    """How much of the tuples to come is dropped at each place of the network in a folder; nothing unless told."""
+    """Read the share of tuples to drop at each place of the network in a folder; empty by default."""
     place = folder / SHARES
     return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
 
 
 @dataclass(frozen=True)
 class Marker:
-    """Marks the tuples of feeds that are to be dropped, by the shares that hold when a batch begins."""
+    """Marks the tuples of feeds to drop, by the shares in effect when a batch begins."""
 
     folder: str
     network: Network
 
     def mark(self, tuples: pa.Table) -> tuple[pa.Table, dict[str, int]]:
-        """Tuples with their marks, and how many go at each place."""
+        """Mark tuples; also returns how many are dropped at each place."""
         shares = read_shares(Path(self.folder))
         if not shares:
             return tuples, {}
         wanted = places(self.network)
-        marked = stamp(tuples, wanted, shares, by_value(self.network, wanted))
-        return marked, counted(marked, wanted)
+        marked = stamp(tuples, wanted, shares, value_graphs(self.network, wanted))
+        return marked, count_dropped(marked, wanted)
 
 
-def counted(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
-    """How many tuples of a stamped train go at each place."""
+def count_dropped(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
+    """Count the tuples of a stamped train that are dropped at each place."""
     mask = stamped[SHED].to_numpy()
     lost = {str(place): int(((mask >> bit) & 1).sum()) for bit, place in enumerate(wanted)}
     return {place: count for place, count in lost.items() if count}
 
 
-def rates_of(
+def recent_rates(
     monitor: Sequence[Mapping[str, Any]], rates: Mapping[str, float], seconds: float = 10.0
 ) -> dict[str, float]:
-    """The tuples per second that each source of ``rates`` brought lately."""
+    """The recent rate of each source of ``rates``, in tuples per second."""
     entries = [entry for entry in monitor if monitor[-1]["at"] - entry["at"] <= seconds * 1e6]
     span = (entries[-1]["at"] - entries[0]["at"]) / 1e6 if len(entries) > 1 else 0.0
     if not span:
@@ -266,9 +266,9 @@ def rates_of(
 
 @dataclass
 class Controller:
-    """Dynamic shedding: believes in less capacity when outputs are late, in more when they are not.
+    """Dynamic shedding: assumes less capacity when outputs are late, and more when they are not.
 
-    ``level`` is the share of the machine's cores that it counts on. Once that is enough for the rates, the plan drops
+    ``level`` is the share of the machine's cores that it assumes. Once that is enough for the rates, the plan drops
     nothing: shedding ends when the overload does.
     """
 
@@ -280,7 +280,7 @@ class Controller:
     seen: int = -1
 
     def adjust(self, monitor: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-        """New shares after new lines of the monitor; None when there is nothing new to judge by."""
+        """Return new shares, based on new lines of the monitor; None if there are none."""
         new = [entry for entry in monitor if entry["batch"] > self.seen]
         good = [line["good"] for entry in new[-1:] for line in entry["outputs"].values()]
         if not good:

@@ -1,8 +1,8 @@
-"""What the boxes of a network cost and let through, measured on a sample of its inputs.
+"""The cost and selectivity of the boxes of a network, measured on a sample of its inputs.
 
-The cost c(b) of a box is seconds of one core a tuple, its selectivity s(b) output tuples an input tuple. Expressions
-are timed in Spark, as they will run; order-sensitive boxes by their kernels. What it costs to read a tuple and to carry
-it from one to the other is found by a rehearsal of the whole network (``rehearsal``).
+The cost c(b) of a box is in seconds of one core per tuple, its selectivity s(b) in output tuples per input tuple.
+Expressions are timed in Spark, as they will run; order-sensitive boxes by their kernels. The costs of reading a tuple
+and of carrying it between boxes are measured by a run of the whole network (``calibration``).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from slipstream._network import functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
-from slipstream._network.boxes.window_functions import Values, encoded, nulls
+from slipstream._network.boxes.window_functions import Values, encode_column, nulls
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
-from slipstream._network.schemas import joined
+from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
 from slipstream._network.types import spark_schema
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figures:
-    """One box: seconds of a core a tuple, and tuples out of each output a tuple in."""
+    """One box: seconds of a core per tuple, and tuples per input tuple of each output."""
 
     cost: float
     shares: tuple[float, ...]
@@ -47,10 +47,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of boxes by name; what was not measured costs a microsecond and lets everything through.
+    """Figures of boxes by name; by default a box costs a microsecond and emits everything.
 
-    ``carrying`` is seconds of a core to carry one tuple to an order-sensitive box or out of the network, ``reading`` to
-    take one in.
+    ``carrying`` is the seconds of a core to carry one tuple to an order-sensitive box or out of the network,
+    ``reading`` those to read one.
     """
 
     figures: Mapping[str, Figures] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Statistics:
         return self.figures.get(name, Figures(1e-6, (1.0,)))
 
     def worth(self, name: str) -> float:
-        """(1 - s) / c: how much work a box saves those behind it for its own."""
+        """(1 - s) / c: how much work a box saves those after it per cost of its own."""
         found = self.of(name)
         return (1 - found.selectivity) / max(found.cost, 1e-12)
 
@@ -98,13 +98,13 @@ class _Meter:
         self._states: dict[str, State] = {}
 
     def _stored(self) -> functions.Stored:
-        """The tables that functions of the user's look things up in."""
+        """The tables that users' functions read."""
         wanted = {name for function in functions.with_tables() for name in functions.tables_of(function)}
         found: dict[str, dict[str, Any]] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
                 rows = self._tables[table.name].orderBy(*table.schema).toArrow()
-                found[table.name] = {name: encoded(rows[name], type_) for name, type_ in table.schema.items()}
+                found[table.name] = {name: encode_column(rows[name], type_) for name, type_ in table.schema.items()}
         return found
 
     def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:
@@ -120,7 +120,7 @@ class _Meter:
         return Statistics(figures)
 
     def _operator(self, node: Node, box: Operator) -> Figures:
-        """One step over the whole sample; a second would begin with the state that the first left."""
+        """Time one step over the whole sample; a second would begin with the state of the first."""
         checked = self._checked
         inputs = [_train(self._arcs[arc], checked.schemas[arc]) for arc in node.inputs]
         schemas = [checked.schemas[arc] for arc in checked.ports[node.name]]
@@ -137,7 +137,7 @@ class _Meter:
         return Figures(taken / count, tuple(len(train) / count for train in released))
 
     def _expression(self, node: Node) -> Figures:
-        """Time the box in Spark beside a pass that does nothing."""
+        """Time the box in Spark, less an empty pass."""
         frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
         count = max(frame.count(), 1)
         outputs = self._outputs(node, frame)
@@ -171,14 +171,14 @@ class _Meter:
         return {Arc(node.name): merged}
 
     def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
-        """A stream beside its matches in a stored table."""
+        """Join a stream with a stored table."""
         stored = self._checked.table_side(node) or 0
         names = ("right", "left") if stored == 0 else ("left", "right")
         table, how = self._tables[node.inputs[stored].origin].alias(names[1]), "left" if box.outer else "inner"
         met = frame.alias(names[0]).join(table, _expr(box.predicate), how)
         columns = (
             f"{('left', 'right')[side]}.`{column}` as `{out}`"
-            for out, (side, column) in joined(*self._checked.inputs(node)).items()
+            for out, (side, column) in join_columns(*self._checked.inputs(node)).items()
         )
         return met.selectExpr("_seq", "_ts", *columns)
 
@@ -208,7 +208,7 @@ class _Meter:
             columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]
             taken += columns.num_rows
-            typed = {name: encoded(columns[name], side.layout.types[name]) for name in side.layout.columns}
+            typed = {name: encode_column(columns[name], side.layout.types[name]) for name in side.layout.columns}
             sorted_ = np.argsort(here)
             part = {TS: columns["ts"].to_numpy(), ARRIVAL: here, INSTANT: columns["_seq"].to_numpy(), **typed}
             inputs.append({name: values[sorted_] for name, values in part.items()})
@@ -226,11 +226,11 @@ def _arrow(values: Values, type_: str) -> pa.Array:
 
 
 def _train(table: pa.Table, schema: Schema) -> Train:
-    """A sample as an operator gets it; its arrivals have no more than a number."""
+    """Convert a sample for an operator; its order keys have only the arrival number."""
     table = table.sort_by("_seq")
     order = np.zeros((table.num_rows, 2), np.int64)
     order[:, 0] = table["_seq"].to_numpy()
-    columns = {name: encoded(table[name], type_) for name, type_ in schema.items()}
+    columns = {name: encode_column(table[name], type_) for name, type_ in schema.items()}
     return Train(table["_ts"].to_numpy(), np.zeros(table.num_rows, np.int64), order, columns)
 
 

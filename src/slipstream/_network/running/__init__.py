@@ -1,1 +1,1 @@
-"""A network as a job: its folder, its inputs, its results, and queries that come and go."""
+"""A network as a job: its folder, its inputs, its results, and ad hoc queries."""

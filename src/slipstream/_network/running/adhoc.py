@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def attach(spark: SparkSession, execution: Execution, point: str, query: Network, folder: Path) -> Execution:
-    """An ad hoc query on a connection point or a view: a network whose only source is the point.
+    """Attach an ad hoc query to a connection point or a view: a network whose only source is the point.
 
-    What the point remembers arrives at once, what passes from now on as it comes, each tuple exactly once.
+    The history of the point arrives at once, new tuples as they pass, each exactly once.
     """
     history = execution.history(point)
     schema = execution.checked(spark).schemas[history.point.arc]
@@ -37,7 +37,7 @@ def attach(spark: SparkSession, execution: Execution, point: str, query: Network
 
 
 def detach(query: Execution) -> None:
-    """Disconnect an ad hoc query: what has arrived is still its, nothing more will."""
+    """Disconnect an ad hoc query: it keeps what has arrived, and nothing more will."""
     place = query.folder / ATTACHED
     if not place.exists():
         raise BadArgument(f"{query.folder}: not attached to anything.", hint="Give the folder of an attached query.")

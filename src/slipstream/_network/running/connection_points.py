@@ -1,12 +1,12 @@
-"""Connection points: the memory of an arc, kept as trains on disk, and the ad hoc queries that hang on it.
+"""Connection points: the history of an arc, stored as trains on disk, and the ad hoc queries attached to it.
 
-    points/NAME/train-LAST.parquet                what passed in one batch
-    points/NAME/train-LAST-since-FIRST.parquet    what passed in some older batches, compacted
-    points/NAME/attached.json                     the folders of the queries that want what is to come
+    points/NAME/train-LAST.parquet                the tuples of one batch
+    points/NAME/train-LAST-since-FIRST.parquet    the tuples of several older batches, compacted
+    points/NAME/attached.json                     the folders of the queries that get new trains
 
-A query attached to a point gets a link to every train of the history and, from then on, to every new train. Both
-happen under one lock, so there is neither gap nor double at the seam; and because it has links of its own, what the
-point forgets or compacts later does not trouble it.
+A query attached to a point gets a link to every train of the history and, from then on, to every new train. Both happen
+under one lock, so no train is missed or linked twice; and because a query has its own links, it is not affected when
+the point expires or compacts trains later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from slipstream._network.algebra import ConnectionPoint
 from slipstream._network.running.trains import last_arrival, stamp_time
 
 _NAME = re.compile(r"train-(?P<last>\d{8})(?:-since-(?P<first>\d{8}))?\.parquet")
-#: so many of the oldest single batches become one file as soon as there are twice as many
+#: this many of the oldest single batches are merged into one file when there are twice as many
 COMPACTED = 16
 
 
@@ -41,8 +41,8 @@ class Span:
     path: Path
 
     @classmethod
-    def of(cls, path: Path) -> Span | None:
-        """What a file's name says; None for other files."""
+    def parse(cls, path: Path) -> Span | None:
+        """Parse a file's name; None for other files."""
         found = _NAME.fullmatch(path.name)
         return found and cls(int(found["last"]), int(found["first"] or found["last"]), path)
 
@@ -54,25 +54,25 @@ class Span:
 
 @dataclass(frozen=True)
 class History:
-    """The memory of one connection point, in its folder."""
+    """The history of one connection point, in its folder."""
 
     folder: Path
     point: ConnectionPoint
     compacted: int = COMPACTED
 
     def spans(self) -> list[Span]:
-        """The files that count, oldest first; what a compacted file holds does not count again."""
-        found = sorted(filter(None, map(Span.of, self.folder.glob("train-*.parquet"))))
+        """The files in effect, oldest first, without those that a compacted file replaces."""
+        found = sorted(filter(None, map(Span.parse, self.folder.glob("train-*.parquet"))))
         merged = [span for span in found if span.first < span.last]
         return [s for s in found if not any(m.first <= s.first and s.last <= m.last and m != s for m in merged)]
 
     def add(self, number: int, write: Callable[[Path], int]) -> None:
-        """Remember a batch: ``write`` puts it into a file and says how many tuples it has.
+        """Add a batch: ``write`` writes it to a file and returns the number of its tuples.
 
-        A batch that is repeated after a crash is not remembered twice, but queries get it if they have not yet.
+        A batch that is repeated after a crash is not added twice, but queries that do not have it yet get it.
         """
         path = self.folder / f"train-{number:08d}.parquet"
-        with self._alone():
+        with self._lock():
             if all(span.last < number for span in self.spans()):
                 self._put(path, number, write)
             if path.exists():
@@ -81,27 +81,27 @@ class History:
             self._compact()
 
     def attach(self, folder: Path) -> None:
-        """Give a query the history now, and every train to come."""
+        """Give a query the history, and every new train."""
         folder.mkdir(parents=True, exist_ok=True)
-        with self._alone():
+        with self._lock():
             for span in self.spans():
                 _link(span.path, folder)
             self._write_attached([*self.attached(), folder.resolve()])
 
     def detach(self, folder: Path) -> None:
-        """Give a query nothing more."""
-        with self._alone():
+        """Stop giving a query new trains."""
+        with self._lock():
             self._write_attached([known for known in self.attached() if known != folder.resolve()])
 
     def attached(self) -> list[Path]:
-        """The folders of the queries that get what is to come."""
+        """The folders of the queries that get new trains."""
         place = self.folder / "attached.json"
         return [Path(text) for text in json.loads(place.read_text(encoding="utf-8"))] if place.exists() else []
 
     # --- under the lock
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,7 +116,7 @@ class History:
             stage.unlink(missing_ok=True)
 
     def _send(self, trains: list[Path]) -> None:
-        """Link trains into every query's folder; a query whose folder is gone has detached itself."""
+        """Link trains into every query's folder; a query whose folder is gone is detached."""
         here = [folder for folder in self.attached() if folder.is_dir()]
         for folder in here:
             for train in trains:
@@ -130,7 +130,7 @@ class History:
         stage.rename(self.folder / "attached.json")
 
     def _forget(self) -> None:
-        """Drop the oldest files that the point need not keep."""
+        """Delete the oldest files that the point need not keep."""
         spans = self.spans()
         beyond = sum(span.tuples for span in spans)
         for span in spans:
@@ -145,8 +145,8 @@ class History:
         return seconds is not None and last_arrival(span.path) < (time.time() - seconds) * 1e6
 
     def _compact(self) -> None:
-        """Make one file of the oldest single batches, once there are many; row group by row group."""
-        for gone in {*filter(None, map(Span.of, self.folder.glob("train-*.parquet")))} - {*self.spans()}:
+        """Merge the oldest single batches into one file, once there are many; row group by row group."""
+        for gone in {*filter(None, map(Span.parse, self.folder.glob("train-*.parquet")))} - {*self.spans()}:
             gone.path.unlink()  # left over when a compaction was interrupted
         single = [span for span in self.spans() if span.first == span.last]
         if len(single) < 2 * self.compacted:
@@ -164,7 +164,7 @@ class History:
 
 
 def _link(train: Path, folder: Path) -> None:
-    """The same file under a query's folder; a copy where the file system has no links. Twice is once."""
+    """Link a file into a query's folder, or copy it if the file system has no links; does nothing if it exists."""
     target = folder / train.name
     with suppress(FileExistsError):
         try:

@@ -1,4 +1,4 @@
-"""A network from its start to the end of its input: Spark first, then the tuples, with people in control throughout."""
+"""Runs a network from its start to the end of its input, under people's control."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._io.outputs import COMPACT_EVERY, Tail
 from slipstream._network.quality import shedding
-from slipstream._network.quality.monitor import entries_of
+from slipstream._network.quality.monitor import monitor_entries
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.run_folder import ALL, Execution
 from slipstream._runtime import job
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: batches by which load is judged at most
+#: the most batches by which load is judged
 _RECENT = 1000
 
 
@@ -42,11 +42,11 @@ def drive(
     compact_every: int = COMPACT_EVERY,
     again: str = "",
 ) -> None:
-    """Run a network until its input ends: a recording at its own pace, feeds as they come.
+    """Run a network until its input ends: a recording at its own pace, feeds as they arrive.
 
-    A batch takes at most ``trains`` of each recorded source. ``watch`` is called with the number of each batch that was
-    delivered, ``rest`` between two looks: it says whether to leave now. With a ``controller`` load is shed while
-    outputs are late. ``again`` tells people how to resume it, if `network run` is not the way.
+    A batch has at most ``trains`` of each recorded source. ``watch`` is called with the number of each delivered batch,
+    ``rest`` between two polls: it returns whether to stop. With a ``controller``, load is shed while outputs are late.
+    ``again`` is the hint on how to resume, if it is not by `network run`.
     """
     execution.watch = watch
     life = _NetworkLife(execution, controller, rest, again)
@@ -55,12 +55,12 @@ def drive(
 
 
 def follow(spark: SparkSession, execution: Execution, tables: Mapping[str, DataFrame] | None = None) -> None:
-    """Run an attached query on what passes its connection point, until somebody stops it."""
+    """Run an attached query on what passes its connection point, until it is stopped."""
     job.run(execution.folder, _AttachedLife(execution), lambda: execution.start(spark, tables, trains=ALL))
 
 
 class _NetworkLife(job.Life):
-    """What a network reads: feeds that are connected when it is warm, or trains that are let in one after another."""
+    """The life cycle of a network: it reads feeds that are connected when it is warm, or trains that are released."""
 
     def __init__(
         self,
@@ -79,35 +79,35 @@ class _NetworkLife(job.Life):
         return self._execution.is_warm(query)
 
     def connect(self, query: StreamingQuery) -> None:
-        """Let the feeds come."""
+        """Connect the feeds."""
         self._execution.connect(query)
 
     def has_ended(self, query: StreamingQuery) -> bool:
-        """Whether nothing is to come; trains that may arrive are let in."""
-        return not self._execution.is_coming(query)
+        """Release the trains that are due; returns whether all input has arrived."""
+        return not self._execution.has_more_input(query)
 
-    def look(self, query: StreamingQuery) -> None:  # noqa: ARG002
-        """Shed load, by what the batches since the last look say."""
-        if self._controller and (fresh := entries_of(self._journal.batches())):
+    def poll(self, query: StreamingQuery) -> None:  # noqa: ARG002
+        """Adapt load shedding to the batches since the last poll."""
+        if self._controller and (fresh := monitor_entries(self._journal.batches())):
             self._recent.extend(fresh)
             _shed(self._execution, self._controller, list(self._recent))
 
     def finish(self, query: StreamingQuery) -> None:
-        """Wait for what was let in, and for what boxes held back."""
+        """Wait for the released trains, and for what boxes emit at the end."""
         self._execution.end()
         query.processAllAvailable()
 
-    def wants_to_leave(self) -> bool:
-        """Wait a moment."""
+    def should_stop(self) -> bool:
+        """Wait until the next poll."""
         return self._rest()
 
     def errors(self, folder: Path) -> AbstractContextManager[None]:
-        """Say whether the network, its tuples or the machine is to blame."""
+        """Translate errors: the network, its tuples or the machine may be the cause."""
         return query_errors(self._execution.network, folder, self._again)
 
 
 class _AttachedLife(_NetworkLife):
-    """What an ad hoc query reads has no end."""
+    """The life cycle of an ad hoc query, whose input has no end."""
 
     def __init__(self, execution: Execution) -> None:
         super().__init__(execution, None, _pause)
@@ -119,7 +119,7 @@ class _AttachedLife(_NetworkLife):
 
 def _shed(execution: Execution, controller: shedding.Controller, entries: list[dict[str, Any]]) -> None:
     if execution.feeds:
-        controller.rates = shedding.rates_of(entries, controller.rates)
+        controller.rates = shedding.recent_rates(entries, controller.rates)
     shares = controller.adjust(entries)
     if shares is not None:
         execution.shares = shares

@@ -1,4 +1,4 @@
-"""A query that failed: whether the network, its tuples or the machine is to blame, without Spark's stack."""
+"""Translates a failed query: the network, its tuples or the machine is the cause, without Spark's stack trace."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ _RESUMES = "`slipstream network run FILE --out {}` without --input resumes"
 
 @contextmanager
 def query_errors(network: Network, folder: Path | None = None, again: str = "") -> Iterator[None]:
-    """A query that failed: say so without Spark's stack, and whether the network or the machine is to blame.
+    """Translate a failed query into a SlipstreamError, without Spark's stack trace.
 
-    ``folder`` is where what it delivered is kept, if it is; ``again`` says how to resume, unless `network run` does.
+    ``folder`` has the committed output, if there is any; ``again`` is the hint on how to resume, if not by `network
+    run`.
     """
     from pyspark.errors import StreamingQueryException
 
-    again = again or _again(folder)
+    again = again or _resume_hint(folder)
     try:
         yield
     except StreamingQueryException as error:
         raise _failure(network, folder, error, again) from error
     except Exception as error:
-        if (found := session.for_people(error, again, folder and folder / "checkpoint")) is None:
+        if (found := session.translate_error(error, again, folder and folder / "checkpoint")) is None:
             raise
         raise found from error
 
 
 def _failure(network: Network, folder: Path | None, error: Exception, again: str) -> SlipstreamError:
-    found = session.for_people(error, again, folder and folder / "checkpoint")
+    found = session.translate_error(error, again, folder and folder / "checkpoint")
     if isinstance(found, BadInput):
         return found.within(f"network {network.name} stopped")
     if found is not None and found.code != session.TASK_FAILED:
@@ -43,12 +44,12 @@ def _failure(network: Network, folder: Path | None, error: Exception, again: str
     if not causes:
         what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
         return Unavailable(f"network {network.name} stopped: {what}", hint=again)
-    fixed = f" After a fix of --functions: {again}" if folder else ""
+    fixed = f" If you fixed --functions: {again}" if folder else ""
     return BadInput(
         f"network {network.name} stopped: {causes[-1][:300]}",
         hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
     )
 
 
-def _again(folder: Path | None) -> str:
-    return f"What was committed is kept: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT
+def _resume_hint(folder: Path | None) -> str:
+    return f"Committed output is safe: {_RESUMES.format(folder)} there." if folder else session.NOTHING_KEPT

@@ -1,10 +1,10 @@
-"""A cuboid that a stream fills, as a network: a keep box, and a query box for each continuous query.
+"""Filling a cuboid from a stream, as a network: a keep box, and a query box per continuous query.
 
     stream --> keep --> query members --> OUT/outputs/members
                     --> query rising  --> OUT/outputs/rising
                     --> rejects       --> OUT/outputs/rejects
 
-``slipstream cuboid run`` is this, from a script of declarations; it runs like any other network.
+``slipstream cuboid run`` builds this network from a script of declarations; it runs like any other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import columns_of
+from slipstream._cuboid.sources import source_columns
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, POSITION
@@ -43,11 +43,11 @@ from slipstream._spark.session import RESUMES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: tuples of a run that are kept together
+#: the tuples of a run in one train
 TRAIN = 50_000
 
 
-def declared(script: Script) -> tuple[str, Schema]:
+def single_cuboid(script: Script) -> tuple[str, Schema]:
     """Return the one cuboid that a script declares."""
     if len(script.cuboids) != 1:
         raise BadArgument(
@@ -55,25 +55,25 @@ def declared(script: Script) -> tuple[str, Schema]:
             hint="CREATE CUBOID stock (stock_id INT KEY, price AST(10))",
         )
     if script.selects:
-        raise BadArgument("A continuous query has a name.", hint="CREATE QUERY name AS SELECT ...")
+        raise BadArgument("A continuous query needs a name.", hint="CREATE QUERY name AS SELECT ...")
     return next(iter(script.cuboids.items()))
 
 
-def network_of(script: Script, ranges: tuple[int, ...] = ()) -> Network:
+def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
     """Return the network that fills the cuboid of a script; with ``ranges``, partitions are ranges of its key.
 
-    >>> net = network_of(declare.parse("CREATE CUBOID s (id INT KEY, x AST(3)); CREATE QUERY q AS SELECT id FROM s"))
+    >>> net = build_network(declare.parse("CREATE CUBOID s (id INT KEY, x AST(3)); CREATE QUERY q AS SELECT id FROM s"))
     >>> [node.name for node in net.nodes], [output.name for output in net.outputs]
     (['s', 'q'], ['q'])
     """
-    name, schema = declared(script)
+    name, schema = single_cuboid(script)
     _check_queries(script)
     if list(ranges) != sorted(set(ranges)):
         raise BadArgument(f"--ranges {ranges}: not in increasing order.", hint="Give the first key of each range.")
     builder = Builder(name)
     box = _unused(name, script.queries)
-    source = builder.source(_unused("stream", [*script.queries, box]), **columns_of(schema))
-    kept = source.through(Keep(declare.as_text(name, schema, script.patterns), ranges), name=box)
+    source = builder.source(_unused("stream", [*script.queries, box]), **source_columns(schema))
+    kept = source.through(Keep(declare.format_declarations(name, schema, script.patterns), ranges), name=box)
     for label, text in script.queries.items():
         kept.through(CuboidQuery(text.strip()), name=label).to(label)
     network = builder.build()
@@ -97,12 +97,12 @@ def _keep_of(network: Network) -> Keep:
     return keep
 
 
-def begun(out: Path, network: Network) -> Execution | None:
-    """Return what was begun in a folder, or None if it is new; refuse a folder that holds something else."""
+def open_existing(out: Path, network: Network) -> Execution | None:
+    """Return the execution in a folder, or None if it is new; refuse a folder with something else."""
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
         raise BadArgument(
-            f"--out {out}: holds another cuboid.", hint="Give another folder, or the schema it was begun with."
+            f"--out {out}: has another cuboid.", hint="Give another folder, or the schema it was started with."
         )
     if _is_unfinished(out):
         shutil.rmtree(out)
@@ -111,14 +111,14 @@ def begun(out: Path, network: Network) -> Execution | None:
     found = Execution.open(out)
     if found.network != network:
         raise BadArgument(
-            f"--out {out}: was begun with other queries, patterns or ranges.",
-            hint="Give another folder, or what it was begun with.",
+            f"--out {out}: was started with other queries, patterns or ranges.",
+            hint="Give another folder, or the original ones.",
         )
     return found
 
 
 def _is_unfinished(out: Path) -> bool:
-    """Whether a start of ours was killed while it laid the folder out."""
+    """Whether an earlier start was killed while it created the folder."""
     laid_out = any((out / name).exists() for name in (FILE, CHECKPOINT, JOURNAL))
     return (out / job.FILE).exists() and not laid_out and job.Job.read(out).kind == KIND
 
@@ -128,15 +128,15 @@ def is_run(where: str) -> bool:
     return (Path(where) / "manifest.json").is_file()
 
 
-def tuples_of(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
-    """Return the tuples of a run as a cuboid takes them: its position reports, or all if it holds their ``type``."""
-    wanted = columns_of(schema)
+def read_run(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
+    """Return the tuples of a run for a cuboid: its position reports, or all if the cuboid has their ``type``."""
+    wanted = source_columns(schema)
     fields = {name: columns.get(name, name) for name in wanted}
     for name, field in fields.items():
         if field not in FIELDS:
             raise BadArgument(
                 f"{where}: no column '{field}'; it has: {', '.join(FIELDS)}.",
-                hint=f"Say which one it is: --columns {name}=FIELD.",
+                hint=f"Map one of them: --columns {name}=FIELD.",
             )
     run = Run.open(where)
     tuples = run.tuples(run.minutes)
@@ -146,7 +146,7 @@ def tuples_of(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Tabl
 
 
 def lay_out(out: Path, network: Network, given: Feed | pa.Table, parallel: int) -> Execution:
-    """Begin to fill a cuboid in a new folder, from a feed or from tuples that are all there."""
+    """Set up a new folder to fill a cuboid in, from a feed or from a table."""
     source = network.sources[0].name
     if isinstance(given, Feed):
         return Execution.on_feeds(out, network, {source: given}, parallel=parallel)
@@ -163,11 +163,11 @@ def fill(
     settings: tuple[tuple[str, str], ...] = (),
     compact_every: int = COMPACT_EVERY,
 ) -> dict[str, Any]:
-    """Fill a cuboid to the end of its source, or for as long as it is let run; returns what there is then.
+    """Fill a cuboid to the end of its source, or until it is stopped; returns a summary.
 
-    What was begun in the folder resumes. ``settings`` are for the brokers of a topic.
+    A job that was started in the folder resumes. ``settings`` are for the brokers of a topic.
     """
-    execution = begun(out, network)
+    execution = open_existing(out, network)
     if execution is None:
         ranges = _keep_of(network).ranges
         parts = len(ranges) + 1 if ranges else fragments or spark.sparkContext.defaultParallelism
@@ -180,10 +180,10 @@ def fill(
 
 
 def summary(execution: Execution) -> dict[str, Any]:
-    """Return what a filled cuboid holds, and what its queries found."""
+    """Summarise a filled cuboid and what its queries found."""
     snapshot = Snapshot.open(execution.folder)
     found = Counter[str]()
-    for line in outputs.journal(execution.folder):
+    for line in outputs.read_journal(execution.folder):
         found.update(line.outputs)
     rejected, rows = execution.monitor.rejected()
     cuboid = snapshot[snapshot.names[0]]

@@ -1,4 +1,4 @@
-"""Recorded tuples for a network's sources: CSV, JSON lines, Parquet, or a Linear Road run, brought to trains."""
+"""Recorded tuples for a network's sources: CSV, JSON lines, Parquet, or a Linear Road run, converted to trains."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _JSON = (".jsonl", ".ndjson", ".json")
 
 
 def read_inputs(network: Network, paths: Mapping[str, Path]) -> dict[str, pa.Table]:
-    """The recordings of all sources of a network; whatever is missing is named at once."""
+    """Read the recordings of all sources of a network; refuse missing ones."""
     check_given(network.name, "--input", "source", [source.name for source in network.sources], paths)
     return {source.name: read_table(paths[source.name], source.schema) for source in network.sources}
 
 
 def read_tables(network: Network, paths: Mapping[str, Path]) -> dict[str, pa.Table]:
-    """The stored tables of a network."""
+    """Read the stored tables of a network."""
     check_given(network.name, "--table", "table", [table.name for table in network.tables], paths)
     return {table.name: read_table(paths[table.name], table.schema) for table in network.tables}
 
 
 def read_table(path: Path, schema: Schema) -> pa.Table:
-    """The tuples of a recording, in their order, with exactly the columns of the schema.
+    """Read the tuples of a recording, in order, with exactly the columns of the schema.
 
-    A value that does not fit is refused with its line; nothing is left out.
+    A value that does not fit is an error that gives its line; nothing is left out.
     """
     if not path.exists():
         raise BadArgument(f"{path}: no such file or run.", hint="Give a CSV, JSON lines or Parquet file, or a run.")
@@ -78,7 +78,7 @@ def _read(path: Path, wanted: pa.Schema) -> pa.Table:
 
 
 def _read_json(path: Path, wanted: pa.Schema) -> pa.Table:
-    """JSON lines; a column that no line has is left out, where the reader alone would make it up of nulls."""
+    """Read JSON lines, without columns that no line has, which the reader would fill with nulls."""
     table = pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=wanted))
     empty = [name for name in wanted.names if table.num_rows and table[name].null_count == table.num_rows]
     text = path.read_bytes() if empty else b""
@@ -94,7 +94,7 @@ def _read_csv(path: Path, wanted: pa.Schema, *, use_threads: bool = True) -> pa.
 
 
 def _bad_line(path: Path, wanted: pa.Schema, schema: Schema) -> str:
-    """The first line of a text file that does not fit, and why; nothing if the file cannot be read at all."""
+    """The first line of a text file that does not fit, and why; empty if the file cannot be read at all."""
     if path.is_dir() or path.suffix == ".parquet":
         return ""
     try:
@@ -104,7 +104,7 @@ def _bad_line(path: Path, wanted: pa.Schema, schema: Schema) -> str:
 
 
 def _bad_csv(path: Path, wanted: pa.Schema) -> str:
-    """What a reader without threads says, which counts the rows."""
+    """The error of a reader without threads, which counts the rows."""
     try:
         _read_csv(path, wanted, use_threads=False)
     except pa.ArrowException as error:
@@ -150,25 +150,25 @@ def _problem(line: str, schema: Schema) -> str:
     return ""
 
 
-def arrivals(count: int, start: int, rate: float | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """When each tuple arrives, in microseconds: all at the start, or so many a second."""
+def arrival_times(count: int, start: int, rate: float | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The arrival of each tuple, in microseconds: all at the start, or at a rate per second."""
     if rate is None:
         return np.full(count, start, dtype=np.int64)
     return start + (np.arange(count) * (1e6 / rate)).astype(np.int64)
 
 
-def cut(table: pa.Table, size: int, start: int, rate: float | None) -> Iterator[pa.Table]:
-    """Trains of ``size`` tuples, with arrival numbers and times."""
+def cut_trains(table: pa.Table, size: int, start: int, rate: float | None) -> Iterator[pa.Table]:
+    """Cut a table into trains of ``size`` tuples, with arrival numbers and times."""
     numbers = pa.array(np.arange(table.num_rows, dtype=np.int64))
-    times = pa.array(arrivals(table.num_rows, start, rate))
+    times = pa.array(arrival_times(table.num_rows, start, rate))
     table = table.add_column(0, SEQ, numbers).add_column(1, TS, times)
     for first in range(0, max(table.num_rows, 1), size):
         yield table.slice(first, size)
 
 
 def write_trains(folder: Path, table: pa.Table, size: int, start: int, rate: float | None) -> int:
-    """A recording as trains in a folder; how many there are."""
+    """Write a recording as trains into a folder; returns their number."""
     number = -1
-    for number, train in enumerate(cut(table, size, start, rate)):
+    for number, train in enumerate(cut_trains(table, size, start, rate)):
         write_train(folder, number, train)
     return number + 1

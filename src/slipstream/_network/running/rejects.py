@@ -1,7 +1,7 @@
-"""What boxes refuse: tuples that leave by a port ``rejects`` which nothing takes join the job's output of that name.
+"""Rejects of boxes: tuples from an unconnected port ``rejects`` go to the job's output of that name.
 
-There they have the form of a feed's rejected lines: where they were refused, why, and the tuple itself as JSON. So no
-tuple is lost because nobody connected a port.
+There they have the form of a feed's rejected lines: the box, the reason, and the tuple as JSON. So no tuple is lost
+because a port is not connected.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from slipstream._network.tasks.sink import Tuples
 REASON = "reason"
 
 
-def unclaimed(network: Network) -> dict[str, Arc]:
-    """Return the arcs of rejects that nothing takes, by names that no output has.
+def unconnected(network: Network) -> dict[str, Arc]:
+    """Return the unconnected arcs of rejects, by names that no output has.
 
     >>> from slipstream._network import Builder, Keep
     >>> net = Builder("n")
     >>> kept = net.source("s", vid="integer").through(Keep("CREATE CUBOID car (vid INT KEY)"), name="car")
     >>> kept.to("kept")
-    >>> unclaimed(net.build())
+    >>> unconnected(net.build())
     {'car.rejects': Arc(origin='car', port=1)}
     """
     if any(end.name == REJECTS for end in network.ends):
@@ -41,13 +41,13 @@ def unclaimed(network: Network) -> dict[str, Arc]:
     return {name: arc for name, arc in found.items() if arc not in taken}
 
 
-def are(name: str) -> bool:
-    """Whether this is how :func:`unclaimed` calls rejects; names of outputs have no dots."""
+def is_rejects(name: str) -> bool:
+    """Whether a name is one that :func:`unconnected` gives to rejects; names of outputs have no dots."""
     return name.endswith(f".{REJECTS}")
 
 
-def of_box(name: str, train: Train, plan: Plan) -> Tuples:
-    """Return what a box refused as rows of the output."""
+def convert_rejects(name: str, train: Train, plan: Plan) -> Tuples:
+    """Convert what a box rejected to rows of the output."""
     types = {column: type_ for column, type_ in plan.outputs[name].layout.types.items() if column != REASON}
     tuples = Tuples(train.ts, {}, {column: train.columns[column] for column in types}, types)
     values = {column: array.to_pylist() for column, array in tuples.arrays().items()}

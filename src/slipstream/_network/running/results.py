@@ -1,6 +1,6 @@
-"""Reading what a run has delivered: all of an output with Spark, the newest tuples without.
+"""Reading the results of a run: all of an output with Spark, the newest tuples without.
 
-Outputs are tables (``sink``), what connection points and views keep lies as trains.
+Outputs are tables (``sink``), the histories of connection points and views are trains.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def results(spark: SparkSession, folder: Path, output: str, schema: Schema) -> DataFrame:
+def read_output(spark: SparkSession, folder: Path, output: str, schema: Schema) -> DataFrame:
     """Everything an output has delivered, in order, with its own columns."""
-    if output not in outputs.names(folder):
+    if output not in outputs.output_names(folder):
         return spark.createDataFrame([], ddl(schema))
-    rows = outputs.frame(spark, folder, output)
-    return rows.orderBy(*keys_of(rows.columns)).select(*(f"`{name}`" for name in schema))
+    rows = outputs.to_frame(spark, folder, output)
+    return rows.orderBy(*order_columns(rows.columns)).select(*(f"`{name}`" for name in schema))
 
 
-def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
-    """What a history holds, in order, with its own columns."""
+def read_history(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
+    """The tuples of a history, in order, with their own columns."""
     if not trains:
         return spark.createDataFrame([], ddl(schema))
     return spark.read.parquet(*map(str, trains)).orderBy(SEQ).select(*(f"`{name}`" for name in schema))
@@ -37,21 +37,21 @@ def kept(spark: SparkSession, trains: list[Path], schema: Schema) -> DataFrame:
 
 def newest_results(folder: Path, output: str, last: int, *, until: int | None = None) -> list[dict[str, Any]]:
     """The newest tuples of an output, in order; those of batches after ``until`` do not count."""
-    if output not in outputs.names(folder):
+    if output not in outputs.output_names(folder):
         return []
-    keys = keys_of(outputs.visible(folder, output).schema.names)
-    rows = outputs.newest(folder, output, last, keys, until=until)
-    return list(own(rows.drop_columns(outputs.BATCH)).to_pylist())
+    keys = order_columns(outputs.visible_files(folder, output).schema.names)
+    rows = outputs.read_newest(folder, output, last, keys, until=until)
+    return list(own_columns(rows.drop_columns(outputs.BATCH)).to_pylist())
 
 
-def own(rows: pa.Table) -> pa.Table:
-    """The tuples in stored rows, in order, with their own columns only."""
-    keys = keys_of(rows.column_names)
+def own_columns(rows: pa.Table) -> pa.Table:
+    """The tuples in stored rows, in order, with only their own columns."""
+    keys = order_columns(rows.column_names)
     rows = rows.sort_by([(key, "ascending") for key in keys]) if keys else rows
     return rows.drop_columns([name for name in (TS, *keys) if name in rows.column_names])
 
 
-def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:
+def newest_of_history(trains: list[Path], last: int) -> list[dict[str, Any]]:
     """The newest tuples of a history (its trains oldest first), in order."""
     found: list[dict[str, Any]] = []
     for train in reversed(trains):
@@ -64,11 +64,11 @@ def newest_kept(trains: list[Path], last: int) -> list[dict[str, Any]]:
 
 
 def ddl(schema: Schema) -> str:
-    """A schema as Spark writes it."""
+    """A schema in Spark's DDL."""
     return ", ".join(f"`{name}` {DELIVERED_TYPES[type_]}" for name, type_ in schema.items())
 
 
-def keys_of(columns: list[str]) -> list[str]:
-    """The columns of stored rows by which tuples are in order."""
+def order_columns(columns: list[str]) -> list[str]:
+    """The columns that order stored rows."""
     keys = [name for name in columns if name[:2] == "_q" and name[2:].isdigit()]
     return sorted(keys, key=lambda key: int(key[2:]))

@@ -1,21 +1,21 @@
-"""A network at work in a folder: trains in, outputs out, and people in control.
+"""The folder in which a network runs: trains in, outputs out, under people's control.
 
-It is the folder of a job (``runtime.job``), with these besides:
+It is the folder of a job (``_runtime.job``), with these additional files:
 
-    OUT/network.yaml        what runs
+    OUT/network.yaml        the network
     OUT/sources.json        the feeds that it reads, if it reads feeds
-    OUT/recording.json      how many tuples the recorded inputs have, and when the first of them arrived
+    OUT/recording.json      the number of recorded tuples, and when the first of them arrived
     OUT/waiting/SOURCE/     trains that have not arrived yet
-    OUT/in/SOURCE/          trains that have: Spark streams this folder
-    OUT/outputs/NAME/       what an output or a tapped arc got, and the rejects of feeds
+    OUT/in/SOURCE/          trains that have arrived: Spark streams this folder
+    OUT/outputs/NAME/       the table of an output, of a tapped arc, or of the rejects
     OUT/points/NAME/        the history of a connection point or a view, as trains
-    OUT/snapshot/           the cuboids that its boxes keep, for `slipstream cuboid query`
-    OUT/taps.json           arcs to record beside the outputs
-    OUT/shed.json           how much to drop where; shed.jsonl: what was dropped of recordings
+    OUT/snapshot/           the cuboids of its boxes, for `slipstream cuboid query`
+    OUT/taps.json           arcs to record in addition to the outputs
+    OUT/shed.json           the share to drop at each place; shed.jsonl: what was dropped of recordings
 
-Control works on arrivals: a train that has not been released has not arrived, and a feed that is held is not read. So
-pausing, stepping and stopping never touch a running batch, and what comes out is the same however a run was
-interrupted. Each batch is one commit: its outputs, what points remember, and the monitor's figures in the journal.
+Control works on arrivals: a train that has not been released has not arrived, and a paused feed is not read. So
+pausing, stepping and stopping never affect a running batch, and the results are the same however a run is interrupted.
+Each batch is one commit: its outputs, the histories of points, and the monitor's figures in the journal.
 """
 
 from __future__ import annotations
@@ -41,47 +41,46 @@ from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destin
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream._io.readers.topic import watermarks
 from slipstream._io.readers.trains import END, Folder
-from slipstream._io.sources import Feed, has_ended, is_open, places_of
+from slipstream._io.sources import Feed, has_ended, is_open, last_offsets
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Filter, Network, Source
 from slipstream._network.boxes import operators
-from slipstream._network.boxes.archive import archives, trip_schema
+from slipstream._network.boxes.archive import archive_boxes, trip_schema
 from slipstream._network.boxes.cuboids import cuboids_of
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
 from slipstream._network.quality.monitor import Monitor
-from slipstream._network.running import rejects
-from slipstream._network.running import results as looking
+from slipstream._network.running import rejects, results
 from slipstream._network.running.connection_points import History
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import read_inputs, write_trains
-from slipstream._network.running.trains import arriving, last_arrival, open_trains, write_train
+from slipstream._network.running.trains import last_arrival, open_trains, set_arrivals, write_train
 from slipstream._network.schemas import Checked, check
 from slipstream._network.sql import expressions
 from slipstream._network.tasks import sink
-from slipstream._network.tasks.intake import REJECT_TYPES, numbered, packed
-from slipstream._runtime.job import CONTROL, Job, alone
+from slipstream._network.tasks.intake import REJECT_TYPES, pack_frame, with_source
+from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
-from slipstream._tools.logs import add_lines, whole_lines
-from slipstream._tools.staging import appearing, check_new
+from slipstream._tools.logs import append_lines, read_lines
+from slipstream._tools.staging import atomic_write, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 FILE, RECORDING, SOURCES = "network.yaml", "recording.json", "sources.json"
-#: in the folder of an ad hoc query: where it is attached
+#: in the folder of an ad hoc query: the connection point it is attached to
 ATTACHED = "attached.json"
-ANOTHER = "Give another folder, or leave out --input to resume what runs there."
-#: how ``job.json`` calls a network, and the version of what boxes keep in the state store
+ANOTHER = "Give another folder, or omit --input to resume the job in it."
+#: the kind of job in ``job.json``, and the version of the boxes' state in the state store
 KIND, STATE_VERSION = "network", 9
 #: in the layout of a job: its partitions, and where its outputs go
 PARALLEL, TO = "parallel", "to"
-#: batches that bring nothing, before the first of a recording and of a feed: by then Spark has the query planned
+#: empty batches before the first of a recording and of a feed, in which Spark plans the query
 OPENINGS, REHEARSALS = 1, 24
-#: what Spark says of a query for which there is nothing to do
+#: Spark's status of an idle query
 _IDLE = "Waiting for data to arrive"
-#: trains a batch when a query must catch up: the longer the train, the less a tuple costs
+#: trains per batch when a query must catch up: the longer the train, the less a tuple costs
 ALL = 10_000
 #: recordings of fewer tuples are processed in one partition: a second one costs a Python worker and gains nothing
 SMALL = 100_000
@@ -91,14 +90,14 @@ LONG = 2_000_000
 
 @dataclass
 class Execution:
-    """A folder in which a network runs, has run, or will."""
+    """A folder in which a network runs, has run, or will run."""
 
     folder: Path
     network: Network
     known: Checked | None = None
-    kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never written down
+    kafka: tuple[tuple[str, str], ...] = ()  # settings for the brokers of feeds; never stored
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
-    parallel: int = 1  # partitions of every stage; fixed when the folder is laid out
+    parallel: int = 1  # partitions of every stage; fixed when the folder is created
     own: Mapping[str, Sequence[Destination]] = field(default_factory=dict)  # destinations that are objects, by output
 
     @classmethod
@@ -112,7 +111,7 @@ class Execution:
         rate: float | None = None,
         parallel: int = 1,
     ) -> Execution:
-        """Lay out a folder: the network and its recorded inputs as waiting trains."""
+        """Create a folder with the network and its recorded inputs as waiting trains."""
         return cls.record(folder, network, read_inputs(network, inputs), train=train, rate=rate, parallel=parallel)
 
     @classmethod
@@ -127,21 +126,21 @@ class Execution:
         parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
-        """Lay out a folder with inputs that have been read already; a mapping has a length or rate for each source."""
-        made = cls._begun(folder, network, parallel, to)
+        """Create a folder with inputs that have been read already; a mapping has a length or rate for each source."""
+        made = cls._create(folder, network, parallel, to)
         for name, table in tables.items():
             size = train[name] if isinstance(train, Mapping) else train
             pace = rate[name] if isinstance(rate, Mapping) else rate
             write_trains(folder / "waiting" / name, table, size, 0, pace)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
-        # last, so that a folder with part of the inputs is none that can be opened
+        # last, so that a folder with incomplete inputs cannot be opened
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
     def lay_out(cls, folder: Path, network: Network) -> Execution:
-        """A folder with the network and no input yet: trains come later, or from outside."""
-        made = cls._begun(folder, network)
+        """Create a folder with the network and no input yet: trains are added later."""
+        made = cls._create(folder, network)
         made._replace(FILE, files.dumps(network))
         return made
 
@@ -155,17 +154,17 @@ class Execution:
         parallel: int = 1,
         to: Wheres | None = None,
     ) -> Execution:
-        """Lay out a folder for feeds, one for each source; a function is called when it may write to the folder."""
-        made = cls._begun(folder, network, parallel, to)
+        """Create a folder for feeds, one per source; a function is called when it may write to the folder."""
+        made = cls._create(folder, network, parallel, to)
         made.read_from(feeds() if callable(feeds) else feeds)
         made._replace(FILE, files.dumps(network))
         return made
 
     @classmethod
-    def _begun(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
+    def _create(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
         wheres = destinations_of(network, to or {})
-        destinations.check_free(folder, wheres)
+        destinations.check_unused(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
         Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel, TO: wheres}).write(folder)
@@ -173,19 +172,19 @@ class Execution:
 
     @classmethod
     def open(cls, folder: Path) -> Execution:
-        """A folder that ``prepare`` or ``lay_out`` made."""
+        """Open a folder that ``prepare`` or ``lay_out`` created."""
         if not (folder / FILE).is_file():
             raise BadArgument(
-                f"{folder}: no network runs here.",
+                f"{folder}: not the folder of a network.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
             )
         return cls.of(folder, files.load(folder / FILE))
 
     @classmethod
     def of(cls, folder: Path, network: Network) -> Execution:
-        """A folder that was laid out for this network, whose file need not be read then."""
+        """Open a folder that was created for this network, without reading its file."""
         job = Job.read(folder)
-        job.check_is(folder, KIND, STATE_VERSION)
+        job.check_compatible(folder, KIND, STATE_VERSION)
         return cls(folder, network, parallel=int(job.layout.get(PARALLEL, 1)))
 
     # --- control
@@ -196,24 +195,24 @@ class Execution:
 
     @property
     def control(self) -> str:
-        """What people want: run, pause, or a number of steps."""
-        return self._controls.wanted
+        """The current request: run, pause, or a number of steps."""
+        return self._controls.requested
 
     def pause(self) -> None:
-        """Let nothing more arrive; the batch under way ends normally."""
-        self._controls.want(PAUSE)
+        """Let nothing more arrive; the current batch ends normally."""
+        self._controls.request(PAUSE)
 
     def resume(self) -> None:
         """Let tuples arrive again."""
-        self._controls.want(RUN)
+        self._controls.request(RUN)
 
     def stop(self) -> None:
-        """End the run after the batch under way; the next start resumes."""
-        self._controls.want(STOP)
+        """End the run after the current batch; the next start resumes."""
+        self._controls.request(STOP)
 
     def step(self, trains: int = 1) -> None:
-        """Let so many trains of each source arrive, or so many batches of feeds, then pause."""
-        self._controls.want(str(trains))
+        """Let this many trains of each source arrive, or batches of feeds, then pause."""
+        self._controls.request(str(trains))
 
     def waiting(self) -> list[Path]:
         """The trains that have not arrived, in order."""
@@ -226,8 +225,8 @@ class Execution:
             lengths[train.parent.name] += pq.read_metadata(train).num_rows
         return lengths
 
-    def obey(self) -> bool:
-        """Do what ``control`` says, once; whether anything is still to come."""
+    def admit_due(self) -> bool:
+        """Release the trains that ``control`` admits now; returns whether any are still waiting."""
         if self.control == RUN:
             self.release()
         elif self._controls.steps:
@@ -236,7 +235,7 @@ class Execution:
         return bool(self.waiting())
 
     def release(self, *, step: bool = False) -> int:
-        """Let waiting trains arrive whose time has come, or just the next of each source; says how many did."""
+        """Let the waiting trains arrive that are due, or just the next of each source; returns their number."""
         trains = self.waiting() if step else [train for train in self.waiting() if self._due(train)]
         if step and trains:
             trains = [train for train in trains if train.name == trains[0].name]
@@ -245,24 +244,24 @@ class Execution:
         return len(trains)
 
     def _due(self, train: Path) -> bool:
-        """Whether the last tuple of a train has arrived by now; recordings without a rate are there at once."""
+        """Whether the last tuple of a train has arrived by now; recordings without a rate arrive at once."""
         return self.began + last_arrival(train) <= time.time_ns() // 1000
 
     def _admit(self, train: Path) -> None:
-        """Let one train arrive: with its arrival times and, when load is shed, the marks of the tuples to drop."""
+        """Let one train arrive, with its arrival times and, when load is shed, the marks of the tuples to drop."""
         shares, source, number = self.shares, train.parent.name, int(train.stem.removeprefix("train-"))
-        tuples = entering = arriving(pq.read_table(train), self.began)
+        tuples = entering = set_arrivals(pq.read_table(train), self.began)
         if shares:
-            tuples = shedding.stamp(tuples, self.places, shares, shedding.by_value(self.network, self.places))
-            entering = shedding.entering(tuples, self.network, source, self.places)
+            tuples = shedding.stamp(tuples, self.places, shares, shedding.value_graphs(self.network, self.places))
+            entering = shedding.drop_unused(tuples, self.network, source, self.places)
         write_train(self.folder / "in" / source, number, entering)
         train.unlink()
         if shares:
-            self._log_shed(source, train.stem, tuples.num_rows, shedding.counted(tuples, self.places))
+            self._log_shed(source, train.stem, tuples.num_rows, shedding.count_dropped(tuples, self.places))
 
     def end(self) -> None:
-        """Tell boxes that hold something back that a recording is over."""
-        if self.recording and any(operators.holds_back(node.box) for node in self.network.nodes):
+        """Signal the end of a recording to boxes that emit tuples then."""
+        if self.recording and any(operators.emits_at_end(node.box) for node in self.network.nodes):
             for source in self.network.sources:
                 (self.folder / "in" / source.name / END).touch()
 
@@ -270,18 +269,18 @@ class Execution:
 
     @cached_property
     def feeds(self) -> dict[str, Feed]:
-        """The feeds of the sources; none if they are recorded, or come from a connection point."""
+        """The feeds of the sources; empty if they are recorded or a connection point."""
         place = self.folder / SOURCES
         found = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
         return {name: Feed.from_dict(body) for name, body in found.items()}
 
     @property
     def source(self) -> str:
-        """What the status says of where tuples come from."""
+        """The input, as the status names it."""
         return ", ".join(f"{name}={feed.where}" for name, feed in self.feeds.items()) or "a recording"
 
     def read_from(self, feeds: Mapping[str, Feed]) -> None:
-        """Read these feeds, which may have moved since the last start."""
+        """Set the feeds, whose locations may have changed since the last start."""
         self._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         self.feeds = dict(feeds)
 
@@ -289,45 +288,45 @@ class Execution:
         return self.folder / CHECKPOINT / "feeds" / source
 
     def connect(self, query: StreamingQuery) -> None:
-        """Let the feeds come, now that the query is ready."""
+        """Connect the feeds, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                feed.reached_with(self.kafka).connect(self._received(name))
+                feed.with_settings(self.kafka).connect(self._received(name))
 
-    def is_coming(self, query: StreamingQuery) -> bool:
-        """Let arrive what may; whether anything is still to come."""
-        return not (self._have_ended(query) or self._has_nothing_new(query)) if self.feeds else self.obey()
+    def has_more_input(self, query: StreamingQuery) -> bool:
+        """Release the trains that are due; returns whether more input is to come."""
+        return not (self._have_ended(query) or self._has_nothing_new(query)) if self.feeds else self.admit_due()
 
     def _has_nothing_new(self, query: StreamingQuery) -> bool:
-        """Whether a recording, or feeds with an end, were read to it before this start, and nothing has come since."""
-        if any(feed.has_no_end for feed in self.feeds.values()) or self._controls.holds:
+        """Whether a recording or finite feeds were read to the end before this start, without new data since."""
+        if any(feed.has_no_end for feed in self.feeds.values()) or self._controls.is_paused:
             return False
-        return not places_of(query) and bool(query.status["message"] == _IDLE)
+        return not last_offsets(query) and bool(query.status["message"] == _IDLE)
 
     @staticmethod
     def _have_ended(query: StreamingQuery) -> bool:
-        places = places_of(query)
+        places = last_offsets(query)
         return bool(places) and all(map(has_ended, places))
 
     # --- the recording
 
     @property
     def recording(self) -> dict[str, int]:
-        """How many ``tuples`` were recorded, and when the first ``began`` to arrive; empty if nothing is recorded."""
+        """The number of recorded ``tuples``, and when the first ``began`` to arrive; empty if nothing is recorded."""
         place = self.folder / RECORDING
         return dict(json.loads(place.read_text(encoding="utf-8"))) if place.exists() else {}
 
     @property
     def has_begun(self) -> bool:
-        """Whether a recording has begun to arrive; what is not recorded arrives on its own."""
+        """Whether a recording has begun to arrive; other input arrives on its own."""
         recording = self.recording
         return not recording or "began" in recording
 
     @cached_property
     def began(self) -> int:
-        """When the recording began to arrive, in microseconds: when the first train is let in, not when Spark starts.
+        """When the recording began to arrive, in microseconds: when the first train is released, not when Spark starts.
 
-        It is written down before that, so a run that is interrupted goes on with the same times.
+        It is stored before that, so an interrupted run resumes with the same times.
         """
         recording = self.recording
         if recording and "began" not in recording:
@@ -340,15 +339,15 @@ class Execution:
         self._replace(RECORDING, json.dumps(recording))
 
     def _replace(self, name: str, text: str) -> None:
-        """Write a small file so that nobody reads half of it."""
-        with appearing(self.folder / name) as file:
+        """Write a small file atomically."""
+        with atomic_write(self.folder / name) as file:
             file.write(text.encode())
 
     # --- arcs that people look at
 
     @property
     def taps(self) -> dict[str, Arc]:
-        """The arcs that are recorded beside the outputs, by the name under which they are; from the next batch on."""
+        """The arcs that are recorded in addition to the outputs, by the names of their tables."""
         place = self.folder / "taps.json"
         arcs = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
         return {f"tap_{text.replace('.', '_')}": Arc.parse(text) for text in arcs}
@@ -362,12 +361,12 @@ class Execution:
 
     @cached_property
     def places(self) -> tuple[shedding.Place, ...]:
-        """Where drops can stand; the place's number is its bit in ``_shed``."""
+        """The places where tuples can be dropped; the index of a place is its bit in ``_shed``."""
         return shedding.places(self.network)
 
     @property
     def shares(self) -> dict[str, float]:
-        """How much of the tuples to come is dropped at each place; nothing unless told."""
+        """The share of new tuples to drop at each place; empty by default."""
         return shedding.read_shares(self.folder)
 
     @shares.setter
@@ -379,30 +378,30 @@ class Execution:
         self._replace(shedding.SHARES, json.dumps({name: share for name, share in wanted.items() if share}))
 
     def _log_shed(self, source: str, train: str, tuples: int, dropped: Mapping[str, int]) -> None:
-        """What was marked, for people to see: how many tuples of a train go at each place."""
+        """Log how many tuples of a train are dropped at each place."""
         line = {"source": source, "train": train, "tuples": tuples, "dropped": dict(dropped)}
-        add_lines(self.folder / "shed.jsonl", [line])
+        append_lines(self.folder / "shed.jsonl", [line])
 
     def shed(self) -> list[dict[str, Any]]:
-        """What load shedding has done, train by train of recordings, batch by batch of feeds."""
+        """What load shedding has dropped, per train of recordings and per batch of feeds."""
         batches = [
             {"source": source, "train": f"batch-{entry['batch']}", "tuples": entry["taken"][source], "dropped": dropped}
             for entry in self.monitor.entries()
             for source, dropped in entry.get("dropped", {}).items()
         ]
-        return whole_lines(self.folder / "shed.jsonl") + batches
+        return read_lines(self.folder / "shed.jsonl") + batches
 
     # --- where outputs go
 
     @cached_property
     def to(self) -> dict[str, list[str]]:
-        """Where outputs go besides their tables; decided when the folder was laid out."""
+        """The destinations of outputs besides their tables; fixed when the folder is created."""
         return dict(Job.read(self.folder).layout.get(TO, {}))
 
     # --- running
 
     def checked(self, spark: SparkSession) -> Checked:
-        """The network with the schemas of its arcs; looked at once."""
+        """The network with the schemas of its arcs; checked once."""
         if self.known is None:
             self.known = check(self.network, spark)
         return self.known
@@ -410,9 +409,9 @@ class Execution:
     def compile(
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> Compiled:
-        """The network over what arrives in this folder; connection points are tapped beside the outputs."""
+        """Compile the network over what arrives in this folder, with its outputs, connection points and taps."""
         inputs = {place: self._input(spark, source, place, trains) for place, source in enumerate(self.network.sources)}
-        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unclaimed(self.network)
+        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unconnected(self.network)
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
         shared = any(self._readers(spark, name) > 1 for name in self.feeds)
         return compile_rows(
@@ -427,69 +426,76 @@ class Execution:
         )
 
     def _readers(self, spark: SparkSession, source: str) -> int:
-        """How many tasks read a feed: one for each partition of a topic, but no more than there are cores."""
-        feed = self.feeds[source].reached_with(self.kafka)
+        """The number of tasks that read a feed: one per partition of a topic, at most one per core."""
+        feed = self.feeds[source].with_settings(self.kafka)
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
     def _input(self, spark: SparkSession, source: Source, place: int, trains: int) -> DataFrame:
-        """The rows of a source: a feed, recorded trains, or what a point remembers and what passes it."""
+        """The rows of a source: a feed, recorded trains, or the history and new tuples of a connection point."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
-            feed = replace(self.feeds[source.name].reached_with(self.kafka), tasks=tasks)
+            feed = replace(self.feeds[source.name].with_settings(self.kafka), tasks=tasks)
             received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
-            return numbered(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
+            return with_source(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
-            return numbered(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
+            return with_source(Folder(str(folder.absolute()), trains, OPENINGS).open(spark), place)
         frame = open_trains(spark, folder, source.schema, per_batch=trains)
-        wanted = wanted_of(self.network, source.name, self.taps.values())
-        return packed(frame.where(wanted) if wanted else frame, source.name, source.schema, place)
+        wanted = pushdown_predicate(self.network, source.name, self.taps.values())
+        return pack_frame(frame.where(wanted) if wanted else frame, source.name, source.schema, place)
 
     def start(
         self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1
     ) -> StreamingQuery:
-        """Process what has arrived, ``trains`` a batch, from the checkpoint on, and what will arrive."""
+        """Start the query from its checkpoint, on what has arrived and what will arrive, ``trains`` per batch."""
         outputs.check_journal(self.folder)
         made = self.compile(spark, tables, trains=trains)
-        sink.discard(self.folder)
+        sink.discard_uncommitted(self.folder)
         job, schemas = Job.read(self.folder).id, self._schemas(spark, made)
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
         sending = Destinations(
-            self.folder, job, committed, self.to, settings=self.kafka, shape=looking.own, own=self.own, keys=made.keys
+            self.folder,
+            job,
+            committed,
+            self.to,
+            settings=self.kafka,
+            shape=results.own_columns,
+            own=self.own,
+            keys=made.keys,
         )
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 
     def _schemas(self, spark: SparkSession, made: Compiled) -> dict[str, pa.Schema]:
-        """How the outputs are stored; taps may change, so their tables come with their first tuples."""
+        """The stored schemas of the outputs; taps may change, so their tables are created with their first tuples."""
         found = self.checked(spark).schemas
         schemas = {output.name: found[output.arc] for output in self.network.outputs}
         schemas = {REJECTS: REJECT_TYPES, **schemas}  # a recording may have an output of that name
         stored = {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
-        return stored | {name: trip_schema(box, schemas[name]) for name, box in archives(self.network).items()}
+        return stored | {name: trip_schema(box, schemas[name]) for name, box in archive_boxes(self.network).items()}
 
     def is_warm(self, query: StreamingQuery) -> bool:
-        """Whether a query's openings have passed, so that what Spark's start takes is not a delay of the first tuples.
+        """Whether a query's openings are over, so that the start of Spark does not delay the first tuples.
 
-        What an ad hoc query reads has no openings.
+        The input of an ad hoc query has no openings.
         """
         if ((self.folder / ATTACHED).exists() and not self.feeds) or self._has_nothing_new(query):
             return True
-        # the stream of a DataFrame has offsets of its own, and no openings
+        # the stream of a DataFrame has its own offsets, and no openings
         feeds = [self.feeds.get(source.name) for source in self.network.sources]
         openings = [_openings(feed) if feed else OPENINGS for feed in feeds if not (feed and feed.is_frame)]
-        places = places_of(query)
+        places = last_offsets(query)
         ours = [place for place in places if "openings" in place]
         if not places or len(ours) < len(openings):
             return False
         return all(is_open(wanted)(place) for place, wanted in zip(ours, openings, strict=False))
 
     def run(self, spark: SparkSession, tables: Mapping[str, DataFrame] | None = None, *, trains: int = 1) -> None:
-        """Process everything that has arrived, and come back."""
-        with alone(self.folder), query_errors(self.network, self.folder):
+        """Process everything that has arrived, then return."""
+        with lock_folder(self.folder), query_errors(self.network, self.folder):
             query = self.start(spark, tables, trains=trains)
             try:
                 query.processAllAvailable()
@@ -497,10 +503,10 @@ class Execution:
                 query.stop()
 
     def _deliver(self, committed: Outputs, sending: Destinations, batch: DataFrame, number: int) -> None:
-        """Commit what the tasks of a batch wrote; an opening brings nothing and only has to pass."""
-        written = [Written.of(row) for row in batch.collect()]
+        """Commit what the tasks of a batch wrote; an opening is empty."""
+        written = [Written.from_row(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
-        taken = _summed(fact["taken"] for fact in facts)
+        taken = _sum_counts(fact["taken"] for fact in facts)
         lines = taken.get(REJECTS, 0)
         own = any(end.name == REJECTS for end in self.network.ends)
         rows = sending.read(written) if number > committed.last_batch else {}
@@ -523,27 +529,28 @@ class Execution:
             self.watch(number)
 
     def _complete(self, written: list[Written], number: int, committed_ms: int) -> dict[str, Any]:
-        """What else belongs to a batch: the memory of points, and the monitor's figures."""
-        sink.remember({point.name: self.history(point.name) for point in self.network.kept}, written, number)
+        """Update the histories of points; returns the monitor's figures for the journal."""
+        sink.update_histories({point.name: self.history(point.name) for point in self.network.kept}, written, number)
         assert self.known is not None
         facts = [one.note for one in written if not one.output]
-        taken = _summed(fact["taken"] for fact in facts)
-        shares = shedding.delivered(self.known, self.places, self.shares)
-        line = self.monitor.line(sink.measured(written), shares, taken, committed_ms)
+        taken = _sum_counts(fact["taken"] for fact in facts)
+        shares = shedding.delivered_shares(self.known, self.places, self.shares)
+        line = self.monitor.line(sink.merge_measured(written), shares, taken, committed_ms)
         sources = {source for fact in facts for source in fact["dropped"]}
-        dropped = {source: _summed(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
+        dropped = {source: _sum_counts(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
         return line | ({"dropped": dropped} if dropped else {})
 
     def history(self, point: str) -> History:
-        """The memory of a connection point or a view."""
+        """The history of a connection point or a view."""
         kept = {point.name: point for point in self.network.kept}
         if point not in kept:
             raise BadArgument(
-                f"{point}: no such connection point.", hint=f"There is: {', '.join(kept) or 'none; add points:'}."
+                f"{point}: no such connection point.",
+                hint=f"Points: {', '.join(kept) or 'none; add some under points:'}.",
             )
         return History(self.folder / "points" / point, kept[point])
 
-    # --- looking
+    # --- results
 
     @property
     def monitor(self) -> Monitor:
@@ -555,19 +562,19 @@ class Execution:
         if name != REJECTS:
             self._arc(name)
         if name in {point.name for point in self.network.kept}:
-            return looking.newest_kept(self._remembered(name), last)
-        return looking.newest_results(self.folder, name, last)
+            return results.newest_of_history(self._history_trains(name), last)
+        return results.newest_results(self.folder, name, last)
 
     def results(self, spark: SparkSession, output: str) -> DataFrame:
-        """Everything an output has delivered, or what a view or a connection point keeps, in order."""
+        """Everything an output has delivered, or the history of a view or a connection point, in order."""
         schema = REJECT_TYPES if output == REJECTS else self.checked(spark).schemas[self._arc(output)]
         if output in {point.name for point in self.network.kept}:
-            return looking.kept(spark, self._remembered(output), schema)
-        if output in archives(self.network):
+            return results.read_history(spark, self._history_trains(output), schema)
+        if output in archive_boxes(self.network):
             return open_archive(spark, self.folder, output)
-        return looking.results(spark, self.folder, output, schema)
+        return results.read_output(spark, self.folder, output, schema)
 
-    def _remembered(self, point: str) -> list[Path]:
+    def _history_trains(self, point: str) -> list[Path]:
         """The trains of a history up to the last commit."""
         last = outputs.last_batch(self.folder)
         return [span.path for span in self.history(point).spans() if last and span.last <= last.batch]
@@ -575,32 +582,32 @@ class Execution:
     def _arc(self, name: str) -> Arc:
         arcs = {end.name: end.arc for end in self.network.ends} | self.taps
         if name not in arcs:
-            raise BadArgument(f"{name}: no such output.", hint=f"There is: {', '.join(arcs)}.")
+            raise BadArgument(f"{name}: no such output.", hint=f"Outputs: {', '.join(arcs)}.")
         return arcs[name]
 
 
 def _openings(feed: Feed) -> int:
-    """Nobody waits for the first answers of a feed that is there already."""
+    """The number of openings of a feed; a finite feed needs no warm-up."""
     return REHEARSALS if feed.has_no_end else 0
 
 
-def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total = Counter[str]()
     for one in counts:
         total.update(one)
     return dict(total)
 
 
-def newest(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
+def newest_tuples(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
     """Return the newest tuples on an output of a network, or the newest rows of an output of any other job."""
     if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
         return Execution.open(folder).inspect(name, last)
-    outputs.visible(folder, name)  # or it says which outputs there are
-    return looking.newest_results(folder, name, last)
+    outputs.visible_files(folder, name)  # raises an error that lists the outputs if there is none of that name
+    return results.newest_results(folder, name, last)
 
 
 def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
-    """Where the outputs of a network go besides their tables: what the network says, and ``more``.
+    """The destinations of a network's outputs besides their tables: those in the network, and ``more``.
 
     >>> from slipstream._network import Builder
     >>> net = Builder("n")
@@ -611,7 +618,7 @@ def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
     found = {output.name: list(output.to) for output in network.outputs if not output.view}
     for name, wheres in more.items():
         if name not in found and name != REJECTS:
-            raise BadArgument(f"--to {name}=...: no such output.", hint=f"There is: {', '.join([*found, REJECTS])}.")
+            raise BadArgument(f"--to {name}=...: no such output.", hint=f"Outputs: {', '.join([*found, REJECTS])}.")
         found[name] = list(dict.fromkeys([*found.get(name, []), *wheres]))
     return {name: wheres for name, wheres in found.items() if wheres}
 
@@ -621,16 +628,16 @@ def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
     names = {place.name for place in network.places}
     for arc in arcs:
         if arc.origin not in names:
-            raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"There is: {', '.join(sorted(names))}.")
+            raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"Arcs begin at: {', '.join(sorted(names))}.")
 
 
-def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
-    """What a source's takers look at, when all are filters of which nobody takes the rest: readers skip what is not.
+def pushdown_predicate(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
+    """The disjunction of all filters on a source, which readers can push down; empty if a consumer needs every tuple.
 
     >>> from slipstream._network import Builder
     >>> net = Builder("n")
     >>> net.source("cars", speed="integer").filter("speed > 90").to("fast")
-    >>> wanted_of(net.build(), "cars")
+    >>> pushdown_predicate(net.build(), "cars")
     '(speed > 90)'
     """
     ends = {end.arc for end in network.ends} | set(tapped)
@@ -640,6 +647,6 @@ def wanted_of(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:
         if not isinstance(node.box, Filter) or Arc(node.name, len(node.box.predicates)) in arcs:
             return ""
         predicates += node.box.predicates
-    if any(arc.origin == source for arc in ends) or any(map(expressions.calls, predicates)):
-        return ""  # everything is looked at, or it would be dear to look twice
+    if any(arc.origin == source for arc in ends) or any(map(expressions.user_calls, predicates)):
+        return ""  # every tuple is needed, or the predicates are expensive to evaluate twice
     return " or ".join(f"({predicate})" for predicate in predicates)

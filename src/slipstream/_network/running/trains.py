@@ -1,7 +1,7 @@
-"""Trains: recorded tuples as a folder of numbered Parquet files that Spark streams in order, one or more a batch.
+"""Recorded trains: a folder of numbered Parquet files that Spark streams in order, one or more per batch.
 
-A train carries arrival number and arrival time with its tuples, so a replay, a restart and a second reader all see the
-same stream. A train appears whole (it is renamed into place), so a reader never sees half of one.
+A train has the arrival numbers and times of its tuples, so a replay, a restart and a second reader all see the same
+stream. A train is renamed into place when it is complete, so a reader never sees half of one.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from slipstream._network.algebra import TYPES, Schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the hidden columns a source brings: arrival number and arrival time in microseconds
+#: the hidden columns of a source: arrival number and arrival time in microseconds
 SEQ, TS = "_seq", "_ts"
-#: and, when load is shed, at which places it is to be dropped, a bit each
+#: and, when load is shed, the places at which a tuple is dropped, one bit each
 SHED = "_shed"
 
-#: Spark takes files in the order of their times; one second apart is apart on every file system
+#: Spark reads files in the order of their times; every file system distinguishes one second
 _EPOCH = 1_000_000_000
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """How the tuples of a source lie in a train."""
+    """The Arrow schema of a source's trains."""
     hidden = [(SEQ, pa.int64()), (TS, pa.int64())]
     return pa.schema(hidden + [(name, ARROW[type_]) for name, type_ in schema.items()])
 
 
 def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
-    """Put one train into the folder."""
+    """Write one train into a folder."""
     place = train_file(folder, number)
     place.parent.mkdir(parents=True, exist_ok=True)
     stage = place.with_name(f".{place.name}.partial")
@@ -46,13 +46,13 @@ def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     return stage.rename(place)
 
 
-def arriving(train: pa.Table, began: int) -> pa.Table:
-    """A recorded train with the times at which its tuples arrive when the recording began at ``began``."""
+def set_arrivals(train: pa.Table, began: int) -> pa.Table:
+    """Set the arrival times of a recorded train, given when the recording began."""
     return train.set_column(train.schema.get_field_index(TS), TS, pc.add(train[TS], began)) if began else train
 
 
 def stamp_time(train: Path, number: int) -> None:
-    """Give a train the time of its number, so that Spark takes trains in their order."""
+    """Set a train's file time by its number, so that Spark reads trains in order."""
     os.utime(train, (_EPOCH + number, _EPOCH + number))
 
 
@@ -65,7 +65,7 @@ def last_arrival(train: Path) -> int:
 
 
 def open_trains(spark: SparkSession, folder: Path, schema: Schema, *, per_batch: int = 1) -> DataFrame:
-    """The trains of a folder as a stream, ``per_batch`` of them a micro-batch."""
+    """Open the trains of a folder as a stream, ``per_batch`` of them per micro-batch."""
     types = {SEQ: "bigint", TS: "bigint", SHED: "bigint"} | {name: TYPES[type_] for name, type_ in schema.items()}
     reader = spark.readStream.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items()))
     options = {"maxFilesPerTrigger": str(per_batch), "pathGlobFilter": "train-*.parquet"}

@@ -1,1 +1,1 @@
-"""Expressions in boxes: which are computed by NumPy where the tuples are, and which by Spark on the way."""
+"""Expressions in boxes: computed by NumPy where the tuples are, or by Spark between stages."""

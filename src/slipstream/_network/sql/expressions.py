@@ -1,6 +1,6 @@
-"""The SQL in boxes: checked against the list of what it may be made of, run by Spark as it was written.
+"""The SQL in boxes: checked against the list of what is allowed, and run as it was written.
 
-Every function here reads an expression through that check (``sqlallowed``). Text is never regenerated: names are
+Every function here parses an expression with that check (``_sql.allowed``). Text is never regenerated: names are
 replaced in place, so Spark sees what the user wrote. Nothing is ever evaluated as Python.
 """
 
@@ -15,25 +15,25 @@ from sqlglot import exp
 from slipstream._errors import BadInput
 from slipstream._network import functions
 from slipstream._sql import allowed
-from slipstream._sql.parsing import MOST_CHARACTERS, NAME, closing, shown, split, words
+from slipstream._sql.parsing import MAX_CHARACTERS, NAME, closing_bracket, quote, split_arguments, split_words
 
 
 def parse(text: str) -> exp.Expr:
-    """The syntax tree of one expression that may be run."""
-    return allowed.read(text, functions.scalars())
+    """Parse one expression and check that it may be run."""
+    return allowed.parse_expression(text, functions.scalars())
 
 
-def fits(text: str) -> bool:
-    """Whether an expression made of others is still one that is read.
+def is_within_limits(text: str) -> bool:
+    """Whether an expression composed of others is still within the limits.
 
-    >>> fits("a > 3"), fits(" and ".join(["a > 3"] * 1000))
+    >>> is_within_limits("a > 3"), is_within_limits(" and ".join(["a > 3"] * 1000))
     (True, False)
     """
     try:
         parse(text)
     except BadInput:
         return False
-    return len(text) <= MOST_CHARACTERS
+    return len(text) <= MAX_CHARACTERS
 
 
 def columns(text: str) -> list[tuple[str, str]]:
@@ -45,15 +45,15 @@ def columns(text: str) -> list[tuple[str, str]]:
     return sorted({(column.table, column.name) for column in parse(text).find_all(exp.Column)})
 
 
-def calls(text: str) -> set[str]:
-    """The functions of the user's own that an expression calls.
+def user_calls(text: str) -> set[str]:
+    """The users' functions that an expression calls.
 
     >>> own = functions.register(functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
-    >>> calls("near_school(lon, lat) and abs(speed) > 3")
+    >>> user_calls("near_school(lon, lat) and abs(speed) > 3")
     {'near_school'}
     """
     parse(text)
-    return allowed.called(text) - allowed.FUNCTIONS
+    return allowed.called_functions(text) - allowed.FUNCTIONS
 
 
 @lru_cache(maxsize=4096)
@@ -103,7 +103,7 @@ def bare(text: str) -> str | None:
 
 
 def mentions(text: str) -> list[str]:
-    """The columns of an expression, one entry for each time it names one.
+    """The columns of an expression, one entry per occurrence.
 
     >>> mentions("a + a * b")
     ['a', 'a', 'b']
@@ -111,19 +111,19 @@ def mentions(text: str) -> list[str]:
     return sorted(column.name for column in parse(text).find_all(exp.Column))
 
 
-def substituted(text: str, texts: Mapping[str, str]) -> str:
+def substitute(text: str, texts: Mapping[str, str]) -> str:
     """The expression with each column replaced by the text given for it.
 
-    >>> substituted("a + b", {"a": "(x * 2)", "b": "y"})
+    >>> substitute("a + b", {"a": "(x * 2)", "b": "y"})
     '(x * 2) + y'
     """
-    return renamed(text, lambda _, name: texts[name])
+    return rename_columns(text, lambda _, name: texts[name])
 
 
-def renamed(text: str, rename: Callable[[str, str], str]) -> str:
-    """The same expression with each column replaced by what ``rename(qualifier, column)`` says.
+def rename_columns(text: str, rename: Callable[[str, str], str]) -> str:
+    """The same expression with each column replaced by ``rename(qualifier, column)``.
 
-    >>> renamed("a + abs(x.b) * 2", lambda q, c: f"`{c}_{q}`")
+    >>> rename_columns("a + abs(x.b) * 2", lambda q, c: f"`{c}_{q}`")
     '`a_` + abs(`b_x`) * 2'
     """
     spots = []
@@ -131,7 +131,7 @@ def renamed(text: str, rename: Callable[[str, str], str]) -> str:
         marks = [part.meta for part in column.find_all(exp.Identifier)]
         if not all("start" in mark and "end" in mark for mark in marks):
             raise BadInput(
-                f"{text[:200]!r}: {column.sql()} is no column's name.", hint="Quote names that SQL uses itself."
+                f"{text[:200]!r}: {column.sql()} is not a column.", hint="Quote names that are SQL keywords."
             )
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         spots.append((start, end, rename(column.table, column.name)))
@@ -148,21 +148,19 @@ class Call:
     arguments: tuple[str, ...]
 
 
-def call(text: str) -> Call:
+def parse_call(text: str) -> Call:
     """Read one window function call; ``count(*)`` counts tuples.
 
-    >>> call("avg(price * 2)")
+    >>> parse_call("avg(price * 2)")
     Call(function='avg', arguments=('price * 2',))
-    >>> call("count(distinct vid)")
+    >>> parse_call("count(distinct vid)")
     Call(function='count_distinct', arguments=('vid',))
-    >>> call("count(*)")
+    >>> parse_call("count(*)")
     Call(function='count', arguments=())
     """
-    found = words(text)
-    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing(found, 1) != len(found) - 1:
-        raise BadInput(
-            f"{shown(text)} is not a call of a window function.", hint="Write avg(speed), count(*), my_f(a, b)."
-        )
+    found = split_words(text)
+    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing_bracket(found, 1) != len(found) - 1:
+        raise BadInput(f"{quote(text)} is not a window function call.", hint="Write avg(speed), count(*), my_f(a, b).")
     name, inner = found[0].lower, found[2:-1]
     if name == "mean":
         name = "avg"
@@ -170,7 +168,7 @@ def call(text: str) -> Call:
         name, inner = f"{name}_distinct", inner[1:]
     if [word.text for word in inner] == ["*"]:
         inner = []
-    arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in split(inner))
+    arguments = tuple(text[part[0].start : part[-1].end] if part else "" for part in split_arguments(inner))
     for argument in arguments:
         parse(argument)
     return Call(name, arguments)

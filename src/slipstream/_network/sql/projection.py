@@ -1,9 +1,9 @@
-"""Expressions that only Spark can compute, for tuples on their way between two stages.
+"""Expressions that only Spark can compute, for tuples between two stages.
 
-    parcels --> [ask] rows of parcels and a row for each tuple --> Spark's projection --> [answer] parcels
+    parcels --> [ask] rows of parcels and a row per tuple --> Spark's projection --> [answer] parcels
 
-Tuples keep their place among the rows of their task, so what Spark computed is put back where it was asked for. Then
-they go on along their ways.
+Tuples keep their position among the rows of their task, so each result is put back where it was requested. Then the
+tuples continue on their ways.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from slipstream._io.formats.decoding import TYPES as ARROW_TYPES
 from slipstream._network.algebra import TYPES
-from slipstream._network.boxes.window_functions import arrow_array, encoded
+from slipstream._network.boxes.window_functions import arrow_array, encode_column
 from slipstream._network.sql.translation import TUPLE, Program, answer_to
 from slipstream._network.tasks.parcels import (
     ARROW,
@@ -27,8 +27,8 @@ from slipstream._network.tasks.parcels import (
     Load,
     Row,
     Sorter,
+    read_rows,
     record_batch,
-    rows_in,
 )
 from slipstream._network.tasks.superbox import SPARK, Cargo, Parcel, Superbox
 from slipstream._runtime.partitions import labels
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def projected(rows: DataFrame, superbox: Superbox, stage: int) -> DataFrame:
-    """Rows on their way to a stage, past one expression of each tuple that needs Spark."""
+def project(rows: DataFrame, superbox: Superbox, stage: int) -> DataFrame:
+    """Compute one expression of each tuple that needs Spark, before a stage."""
     programs = superbox.translations.programs
     asked = rows.mapInArrow(_Ask(superbox), f"{COLUMNS}, {', '.join(map(_ddl, range(len(programs)), programs))}")
     answers = [_answer(number, program) for number, program in enumerate(programs)]
@@ -57,13 +57,13 @@ def _answer(number: int, program: Program) -> str:
 
 @dataclass(frozen=True)
 class _Ask:
-    """Puts a row for each tuple of a parcel behind the row with the parcel."""
+    """Adds a row for each tuple of a parcel after the row with the parcel."""
 
     superbox: Superbox
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keys = len(self.superbox.plan.keys)
-        for row in rows_in(batches):
+        for row in read_rows(batches):
             load = Load.from_bytes(row.chunk, keys) if row.what == PARCELS else Load([])
             asked = [parcel for parcel in load.parcels if parcel.stage == SPARK]
             if not asked:
@@ -100,7 +100,7 @@ class _Ask:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Puts what Spark computed into the parcels, and takes their tuples further."""
+    """Adds what Spark computed to the parcels, and carries their tuples on."""
 
     superbox: Superbox
     stage: int
@@ -111,7 +111,7 @@ class _Answer:
             return
         table, keys = pa.Table.from_batches(parts), len(self.superbox.plan.keys)
         whole = table["what"].to_numpy() != TUPLE_ROW
-        rows = rows_in(table.filter(pa.array(whole)).to_batches())
+        rows = read_rows(table.filter(pa.array(whole)).to_batches())
         for place, row in zip(np.flatnonzero(whole).tolist(), rows, strict=True):
             load = Load.from_bytes(row.chunk, keys) if row.what == PARCELS else Load([])
             if load.parcels and load.parcels[0].stage == SPARK:
@@ -125,7 +125,7 @@ class _Answer:
         number, program = _program(self.superbox, parcel)
         found = answers[f"_{number}"].combine_chunks()
         for place, (text, _, type_) in enumerate(program.texts):
-            parcel.train.columns[answer_to(text)] = encoded(pa.chunked_array([found.field(f"r{place}")]), type_)
+            parcel.train.columns[answer_to(text)] = encode_column(pa.chunked_array([found.field(f"r{place}")]), type_)
         prefix = self.superbox.translations.prefixes[parcel.address]
         further = self.superbox.carry(self.stage, Cargo(computed={prefix: parcel.train}))
         keys = labels(self.superbox.parallel)

@@ -1,8 +1,8 @@
-"""Which expressions of a network are computed where the tuples are, and which Spark computes on the way.
+"""Decides which expressions of a network are computed where the tuples are, and which by Spark between stages.
 
-Most expressions translate into functions of columns (``vector``). What does not is left to Spark: tuples that reach
-such an expression leave their stage, pass a projection of Spark's (``projection``), and go on behind it. This module
-says where on the ways of a plan that happens, and what Spark is asked there.
+Most expressions translate into functions of columns (``vector``). The others are left to Spark: tuples that reach such
+an expression leave their stage, pass through a projection (``projection``), and continue after it. This module finds
+the places on the ways of a plan where that happens, and what Spark computes there.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import TypeAlias
 from slipstream._network import functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
-from slipstream._network.schemas import joined
+from slipstream._network.schemas import join_columns
 from slipstream._network.sql import expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import Expression, translate
 
-#: the first arcs of a way, up to a place on it
+#: the first arcs of a way
 Prefix: TypeAlias = tuple[Arc, ...]
-#: what stands for the tuple in the SQL of a program
+#: the tuple in the SQL of a program
 TUPLE = "`_tuple`"
 
 
 @dataclass(frozen=True)
 class Program:
-    """What Spark computes for the tuples on an arc: of each expression its name, its SQL and its type."""
+    """What Spark computes for the tuples on an arc: the name, SQL and type of each expression."""
 
     arc: Arc
     columns: dict[str, str]
@@ -57,7 +57,7 @@ class Translations:
         return found
 
     def predicate(self, runner: Runner) -> Expression | None:
-        """What a join asks, over the columns of both sides; None if Spark has to say."""
+        """The predicate of a join over the columns of both sides; None if only Spark can compute it."""
         text, arc = runner.node.box.predicate, Arc(runner.node.name)  # type: ignore[union-attr]
         left, right = self._plan.checked.inputs(runner.node)
         schema = {f"left.{name}": type_ for name, type_ in left.items()}
@@ -77,7 +77,7 @@ class Translations:
     # --- where Spark has to compute
 
     def needs_spark(self, prefix: Prefix, target: Arc | Delivery) -> bool:
-        """Whether tuples at the end of a prefix must pass Spark on their way to the next arc, or to a delivery."""
+        """Whether tuples at the end of a prefix must pass through Spark before the next arc or a delivery."""
         arc = prefix[-1]
         if len(prefix) == 1 and self.is_filtered(arc):
             return True
@@ -105,20 +105,20 @@ class Translations:
         )
 
     def cuts(self, delivery: Delivery, way: Way) -> list[Prefix]:
-        """The places on a way at which tuples pass Spark."""
+        """The places on a way at which tuples pass through Spark."""
         targets: list[Arc | Delivery] = [*way.arcs[1:], delivery]
         prefixes = [way.arcs[: place + 1] for place in range(len(way.arcs))]
         return [prefix for prefix, target in zip(prefixes, targets, strict=True) if self.needs_spark(prefix, target)]
 
     @cached_property
     def prefixes(self) -> tuple[Prefix, ...]:
-        """All places at which tuples pass Spark; a parcel says which by its number."""
+        """All places at which tuples pass through Spark; a parcel refers to one by its index."""
         found = [p for d in self._plan.deliveries for way in d.paths for p in self.cuts(d, way)]
         return tuple(dict.fromkeys(found))
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
-        """What Spark computes, an arc each."""
+        """What Spark computes, per arc."""
         return tuple(self._program(arc) for arc in dict.fromkeys(prefix[-1] for prefix in self.prefixes))
 
     def _program(self, arc: Arc) -> Program:
@@ -135,14 +135,14 @@ class Translations:
             box, condition = self._runners[arc.origin].node.box, self._condition(self._runners[arc.origin])
             assert isinstance(box, Join)
             if not box.outer:
-                # what comes behind the join is computed of tuples that it lets through
+                # what follows the join is computed only for tuples that satisfy it
                 asked = {text: (f"if({condition}, {sql}, null)", type_) for text, (sql, type_) in asked.items()}
             asked[box.predicate] = (condition, "boolean")
         texts = tuple((text, f"cast({sql} as {TYPES[type_]})", type_) for text, (sql, type_) in asked.items())
         return Program(arc, self._plan.checked.schemas[arc], texts)
 
     def _of_filter(self, node: Node, arc: Arc) -> dict[str, tuple[str, str]]:
-        """The predicates that need Spark; one is asked only of tuples that those before it have not taken."""
+        """The predicates that need Spark; each is computed only for tuples that satisfy none before it."""
         assert isinstance(node.box, Filter)
         found, before = {}, "true"
         for text in node.box.predicates:
@@ -161,16 +161,16 @@ class Translations:
         }
 
     def _condition(self, runner: Runner) -> str:
-        """What a join asks, in the names of its output."""
+        """The predicate of a join, with the column names of its output."""
         assert isinstance(runner.node.box, Join)
-        names = {source: out for out, source in joined(*self._plan.checked.inputs(runner.node)).items()}
-        return expressions.renamed(
+        names = {source: out for out, source in join_columns(*self._plan.checked.inputs(runner.node)).items()}
+        return expressions.rename_columns(
             runner.node.box.predicate, lambda side, column: _member(names[int(side == "right"), column])
         )
 
 
 def asked_by(node: Node, predicate: str) -> str:
-    """What Spark's answer to a predicate is called: it holds for this box alone."""
+    """The column with Spark's result for a predicate, which is valid for this box only."""
     return f"{node.name}: {predicate}"
 
 
@@ -180,7 +180,7 @@ def answer_to(text: str) -> str:
 
 
 def _in_tuple(text: str) -> str:
-    return f"({expressions.renamed(text, lambda _, column: _member(column))})"
+    return f"({expressions.rename_columns(text, lambda _, column: _member(column))})"
 
 
 def _member(column: str) -> str:

@@ -1,6 +1,6 @@
-"""Columns of values with Spark's types and meaning: nulls, what failed, exact whole numbers and decimals.
+"""Columns of values with Spark's types and semantics: nulls, failures, exact integers and decimals.
 
-What ``vector`` computes with. Between boxes a column is one array, in which null is a value of its own.
+``vector`` computes with these. Between boxes a column is one array, in which null is a special value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from slipstream._tools.numba_tools import Bools
 Array: TypeAlias = npt.NDArray[Any]
 
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-#: digits of a decimal that Spark keeps exactly
+#: the digits of a decimal that Spark represents exactly
 _MOST_DIGITS = 38
 NONE = np.zeros((), dtype=bool)
 
@@ -29,7 +29,7 @@ class Untranslatable(Exception):
 
 
 class Type(NamedTuple):
-    """A type of Spark's: of an integer its bits, of a decimal its digits before and behind the point."""
+    """A Spark type: the bits of an integer, or the digits and the scale of a decimal."""
 
     kind: str
     size: int = 0
@@ -58,7 +58,7 @@ def dtype_of(kind: str) -> np.dtype[Any]:
 
 
 def decode(values: Array) -> Column:
-    """A column as it travels between boxes: null is the lowest integer, NaN or None."""
+    """Decode a column from its form between boxes, where null is the lowest integer, NaN or None."""
     null = nulls(values)
     if values.dtype.kind != "f" and null.any():
         values = np.where(null, "" if values.dtype == object else 0, values)
@@ -66,7 +66,7 @@ def decode(values: Array) -> Column:
 
 
 def encode(column: Column, type_: str, count: int) -> Array:
-    """A column as it travels between boxes; truth values are integers there."""
+    """Encode a column for the boxes, where booleans are integers."""
     dtype = np.dtype(np.int64) if type_ == "boolean" else dtype_of(type_)
     values = np.broadcast_to(column.values, (count,)).astype(dtype, copy=False)
     if not column.null.any():
@@ -90,7 +90,7 @@ def wider(a: Type, b: Type) -> Type:
         return LONG
     one, two = as_decimal(a), as_decimal(b)
     scale = max(one.scale, two.scale)
-    return bounded(max(one.size - one.scale, two.size - two.scale) + scale, scale)
+    return decimal_type(max(one.size - one.scale, two.size - two.scale) + scale, scale)
 
 
 def as_decimal(type_: Type) -> Type:
@@ -100,15 +100,15 @@ def as_decimal(type_: Type) -> Type:
     return type_
 
 
-def bounded(size: int, scale: int) -> Type:
-    """A decimal type; larger ones are rounded by Spark, which only Spark does."""
+def decimal_type(size: int, scale: int) -> Type:
+    """A decimal type; larger ones are left to Spark, which rounds them."""
     if size > _MOST_DIGITS:
         raise Untranslatable(f"decimal({size}, {scale})")
     return Type("decimal", size, scale)
 
 
-def brought_to(wanted: Type, have: Type, compute: Function) -> Function:
-    """A value brought to a wider type."""
+def convert(wanted: Type, have: Type, compute: Function) -> Function:
+    """Convert a value to a wider type."""
     if have == wanted or (have.kind, wanted.kind) == ("integer", "integer"):
         return compute
     if have == NULL:
@@ -116,10 +116,10 @@ def brought_to(wanted: Type, have: Type, compute: Function) -> Function:
         dtype = dtype_of(wanted.kind)
         return lambda _: Column(np.array(zero, dtype), np.ones((), dtype=bool), NONE)
     if wanted.kind == "float":
-        return lambda columns: mapped(compute(columns), lambda values: _to_double(values, have.scale))
+        return lambda columns: map_values(compute(columns), lambda values: _to_double(values, have.scale))
     if wanted.kind == "decimal":
         factor = 10 ** (wanted.scale - as_decimal(have).scale)
-        return lambda columns: mapped(compute(columns), lambda values: product(values, np.array(factor, object)))
+        return lambda columns: map_values(compute(columns), lambda values: product(values, np.array(factor, object)))
     raise Untranslatable(f"{have.kind} as {wanted.kind}")
 
 
@@ -129,13 +129,13 @@ def _to_double(values: Array, scale: int) -> Array:
     return np.array([int(value) / 10**scale for value in values.ravel()], np.float64).reshape(values.shape)
 
 
-def mapped(column: Column, function: Callable[[Array], Array]) -> Column:
-    """A function of the values alone."""
+def map_values(column: Column, function: Callable[[Array], Array]) -> Column:
+    """Apply a function to the values."""
     return column._replace(values=np.asarray(function(column.values)))
 
 
-def strict(parts: Sequence[Column], values: Array) -> Column:
-    """Null where a part is; what comes behind a part that is null is not computed, so it cannot fail."""
+def combine_strict(parts: Sequence[Column], values: Array) -> Column:
+    """Null where a part is null; parts after a null are not evaluated, so they cannot fail."""
     null, bad = parts[0].null, parts[0].bad
     for part in parts[1:]:
         bad = bad | (part.bad & ~null)
@@ -143,8 +143,8 @@ def strict(parts: Sequence[Column], values: Array) -> Column:
     return Column(values, null, bad)
 
 
-def failing(column: Column, where: Bools) -> Column:
-    """The column, failed where ``where`` says so and it is not null anyway."""
+def mark_failed(column: Column, where: Bools) -> Column:
+    """Mark a column as failed ``where`` it is not null."""
     return column._replace(bad=column.bad | (where & ~column.null))
 
 
@@ -167,19 +167,19 @@ def difference(a: Array, b: Array) -> Array:
 
 
 def _exact(operation: Callable[[Array, Array], Array], a: Array, b: Array, largest: int) -> Array:
-    """In 64 bits if nothing can be larger than they hold, else in numbers of any size."""
+    """Compute in 64 bits if nothing can overflow, else in integers of any size."""
     if object in (a.dtype, b.dtype) or largest > HIGHEST:
         return _narrow(operation(a.astype(object), b.astype(object)))
     return np.asarray(operation(a, b))
 
 
 def _largest(values: Array) -> int:
-    """The largest amount among whole numbers."""
+    """The largest absolute value of integers."""
     return max(abs(int(values.max())), abs(int(values.min()))) if values.size else 0
 
 
 def _narrow(values: Any) -> Array:
-    """Whole numbers of any size as 64-bit ones, if they are."""
+    """Convert integers of any size to 64 bits, if they fit."""
     array = np.asarray(values, object)
     if array.size and (max(array.ravel()) > HIGHEST or min(array.ravel()) < LOWEST):
         return array
@@ -187,10 +187,10 @@ def _narrow(values: Any) -> Array:
 
 
 def fit(column: Column, size: int) -> Column:
-    """Integers of so many bits: those that are larger have failed."""
+    """Convert to integers of ``size`` bits; larger ones have failed."""
     low, high = -(1 << (size - 1)), (1 << (size - 1)) - 1
     values = column.values
     if values.dtype != object and size == 64:
         return column
     over = (values > high) | (values < low)
-    return failing(column, np.asarray(over, bool))._replace(values=np.where(over, 0, values).astype(np.int64))
+    return mark_failed(column, np.asarray(over, bool))._replace(values=np.where(over, 0, values).astype(np.int64))

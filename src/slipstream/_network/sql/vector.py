@@ -1,10 +1,9 @@
-"""Expressions over columns: what Spark makes of an expression, computed with NumPy where the tuples are.
+"""Expressions over columns, computed with NumPy where the tuples are, with Spark's semantics.
 
-A box that runs inside a stage must not hand its tuples to Spark's rows and take them back. So the expressions that
-networks are mostly made of are compiled into functions of columns, with Spark's meaning: three-valued logic, ANSI
-arithmetic (an overflow or a division by zero is an error, unless a branch not taken hides it), exact decimals, NaN
-above all numbers. ``translate`` refuses what it does not know, and Spark computes that; the tests hold the two against
-each other.
+Converting the tuples of a stage to Spark's rows and back for an expression would be expensive. So the expressions that
+networks mostly use are compiled into functions of columns, with Spark's semantics: three-valued logic, ANSI arithmetic
+(an overflow or a division by zero is an error, unless it is in a branch that is not taken), exact decimals, NaN above
+all numbers. ``translate`` refuses what it does not support, and Spark computes that; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ from slipstream._network.sql.values import (
     Type,
     Untranslatable,
     as_decimal,
-    bounded,
-    brought_to,
+    combine_strict,
+    convert,
+    decimal_type,
     decode,
     difference,
     dtype_of,
     encode,
-    failing,
     fit,
-    mapped,
+    map_values,
+    mark_failed,
     product,
-    strict,
     total,
     wider,
 )
@@ -55,7 +54,7 @@ from slipstream._network.sql.values import (
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression that was translated: its text, its type and what computes it."""
+    """A translated expression: its text, its type and the function that computes it."""
 
     text: str
     type: str
@@ -70,16 +69,16 @@ class Expression:
             first = int(np.argmax(np.broadcast_to(found.bad, (count,))))
             tuple_ = ", ".join(f"{name} = {columns[name][first]}" for name in sorted(self.columns))
             raise BadInput(
-                f"{self.text!r}: an overflow or a division by zero{' where ' * bool(tuple_)}{tuple_}.",
-                hint="Filter out such tuples before it, or use try_divide, nullif or CASE.",
+                f"{self.text!r}: overflow or division by zero{' where ' * bool(tuple_)}{tuple_}.",
+                hint="Filter out such tuples first, or use try_divide, nullif or CASE.",
             )
         return encode(found, self.type, count)
 
 
 def translate(text: str, schema: Mapping[str, str], tables: functions.Stored | None = None) -> Expression:
-    """The function of columns that an expression is; ``Untranslatable`` if only Spark can compute it.
+    """Translate an expression to a function of columns; raises ``Untranslatable`` if only Spark can compute it.
 
-    ``tables`` are the stored tables that functions of the user's look things up in.
+    ``tables`` are the stored tables that users' functions read.
 
     >>> fast = translate("speed > 3 * limit", {"speed": "integer", "limit": "integer"})
     >>> fast.over({"speed": np.array([10, 9]), "limit": np.array([3, 3])}, 2)
@@ -111,31 +110,31 @@ class _Translator:
         return [self.value(node) for node in nodes]
 
     def same(self, nodes: Sequence[exp.Expr]) -> tuple[Type, list[Function]]:
-        """Expressions of which one is chosen: the type all are brought to."""
+        """Convert alternatives to a common type."""
         found = self.values(nodes)
         type_ = reduce(wider, (type_ for type_, _ in found))
-        return type_, [brought_to(type_, have, compute) for have, compute in found]
+        return type_, [convert(type_, have, compute) for have, compute in found]
 
     def truth(self, node: exp.Expr) -> Function:
         type_, compute = self.value(node)
         if type_.kind not in ("boolean", "null"):
             raise Untranslatable(node.sql())
-        return brought_to(BOOLEAN, type_, compute)
+        return convert(BOOLEAN, type_, compute)
 
     def comparable(self, left: exp.Expr, right: exp.Expr) -> tuple[Function, Function]:
-        """Two values in the type in which they are compared."""
+        """Convert two values to the type in which they are compared."""
         _, (one, two) = self.same([left, right])
         return one, two
 
     def doubles(self, nodes: Sequence[exp.Expr]) -> list[Function]:
         found = self.values(nodes)
-        return [brought_to(DOUBLE, _numeric(type_) if type_ != NULL else NULL, compute) for type_, compute in found]
+        return [convert(DOUBLE, _numeric(type_) if type_ != NULL else NULL, compute) for type_, compute in found]
 
     def texts(self, nodes: Sequence[exp.Expr]) -> list[Function]:
         found = self.values(nodes)
         if any(type_.kind not in ("text", "null") for type_, _ in found):
             raise Untranslatable("a text of a number")
-        return [brought_to(TEXT, type_, compute) for type_, compute in found]
+        return [convert(TEXT, type_, compute) for type_, compute in found]
 
 
 # --- one rule for each kind of node: its type, and what computes it
@@ -157,7 +156,7 @@ def _strictly(type_: Type, parts: Sequence[Function], operation: Callable[..., A
 
     def compute(columns: Mapping[str, Column]) -> Column:
         found = [part(columns) for part in parts]
-        return strict(found, np.asarray(operation(*(part.values for part in found))))
+        return combine_strict(found, np.asarray(operation(*(part.values for part in found))))
 
     return type_, compute
 
@@ -206,7 +205,7 @@ def _literal(self: _Translator, node: exp.Literal) -> tuple[Type, Function]:
     digits = (whole.lstrip("0") + part) or "0"
     if len(digits) > 18:
         raise Untranslatable(text)
-    return _constant(bounded(max(len(digits), len(part)), len(part)), int(digits))
+    return _constant(decimal_type(max(len(digits), len(part)), len(part)), int(digits))
 
 
 @_rule(exp.Pi)
@@ -232,12 +231,12 @@ def _arithmetic(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
     type_ = _numeric(wider(a, b))
     if type_.kind == "decimal" and isinstance(node, exp.Mul):
         a, b = as_decimal(a), as_decimal(b)
-        return _strictly(bounded(a.size + b.size + 1, a.scale + b.scale), (one, two), product)
-    parts = (brought_to(type_, a, one), brought_to(type_, b, two))
+        return _strictly(decimal_type(a.size + b.size + 1, a.scale + b.scale), (one, two), product)
+    parts = (convert(type_, a, one), convert(type_, b, two))
     if type_.kind == "float":
         return _strictly(DOUBLE, parts, _ROUNDED[type(node)])
     if type_.kind == "decimal":
-        return _strictly(bounded(type_.size + 1, type_.scale), parts, _EXACT[type(node)])
+        return _strictly(decimal_type(type_.size + 1, type_.scale), parts, _EXACT[type(node)])
     _, exact = _strictly(type_, parts, _EXACT[type(node)])
     return type_, lambda columns: fit(exact(columns), type_.size)
 
@@ -265,13 +264,13 @@ def _quotient(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
     if "decimal" in (a.kind, b.kind) and "float" not in (a.kind, b.kind):
         raise Untranslatable("a quotient of decimals")
     _numeric(wider(a, b))
-    one, two, safe = brought_to(DOUBLE, a, one), brought_to(DOUBLE, b, two), isinstance(node, exp.SafeDivide)
+    one, two, safe = convert(DOUBLE, a, one), convert(DOUBLE, b, two), isinstance(node, exp.SafeDivide)
 
     def compute(columns: Mapping[str, Column]) -> Column:
         x, y = one(columns), two(columns)
         zero = y.values == 0
-        found = strict((x, y), x.values / np.where(zero, 1.0, y.values))
-        return found._replace(null=found.null | zero) if safe else failing(found, zero)
+        found = combine_strict((x, y), x.values / np.where(zero, 1.0, y.values))
+        return found._replace(null=found.null | zero) if safe else mark_failed(found, zero)
 
     return DOUBLE, compute
 
@@ -289,9 +288,9 @@ def _division(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
         zero = y.values == 0
         by = np.where(zero, 1, y.values)
         rests = np.fmod(x.values, by)
-        found = strict((x, y), rests if rest else (x.values - rests) // by)
-        found = failing(found, zero)
-        return found if rest else failing(found, (x.values == LOWEST) & (by == -1))
+        found = combine_strict((x, y), rests if rest else (x.values - rests) // by)
+        found = mark_failed(found, zero)
+        return found if rest else mark_failed(found, (x.values == LOWEST) & (by == -1))
 
     return LONG if not rest else wider(a, b), compute
 
@@ -354,7 +353,7 @@ def _between(self: _Translator, node: exp.Between) -> tuple[Type, Function]:
 @_rule(exp.In)
 def _in(self: _Translator, node: exp.In) -> tuple[Type, Function]:
     tests: list[exp.Expr] = [exp.EQ(this=node.this, expression=option) for option in node.expressions]
-    # all options are brought to one type in Spark; a text among numbers is not for us
+    # Spark converts all options to one type; a text among numbers is not supported here
     self.same([node.this, *node.expressions])
     return self.value(reduce(lambda a, b: exp.Or(this=a, expression=b), tests[1:], tests[0]))
 
@@ -391,7 +390,7 @@ def _not(self: _Translator, node: exp.Not) -> tuple[Type, Function]:
 
 @_rule(exp.And, exp.Or)
 def _and(self: _Translator, node: exp.Connector) -> tuple[Type, Function]:
-    """The right side counts only where the left has not decided: what fails there is not looked at."""
+    """The right side counts only where the left does not decide: elsewhere its failures are ignored."""
     one, two = self.truth(node.this), self.truth(node.expression)
     decides = isinstance(node, exp.Or)
 
@@ -463,7 +462,7 @@ def _choice(self: _Translator, ways: Sequence[tuple[exp.Expr, exp.Expr]], rest: 
 
 
 def _chosen(test: Column, yes: Column, no: Column) -> Column:
-    """One of two where a test holds, the other where it does not or is unknown; only what is chosen can fail."""
+    """One value where a test holds, the other where it does not or is unknown; only the chosen one can fail."""
     here = np.asarray(test.values & ~test.null, bool)
     values, null, bad = (np.where(here, a, b) for a, b in zip(yes, no, strict=True))
     return Column(values, null, bad | test.bad)
@@ -503,7 +502,7 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
     type_, of = self.value(node.this)
     pair = (type_.kind, wanted.kind)
     if type_ in (NULL, wanted) or pair in (("integer", "float"), ("decimal", "float")):
-        return wanted, brought_to(wanted, type_, of)
+        return wanted, convert(wanted, type_, of)
     if pair == ("integer", "integer"):
         return wanted, (lambda columns: fit(of(columns), wanted.size)) if wanted.size < type_.size else of
     if pair == ("float", "integer"):
@@ -516,11 +515,11 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
 
 
 def _truncated(column: Column, size: int) -> Column:
-    """Doubles as integers, towards zero; those that are none, or too large, have failed."""
+    """Convert doubles to integers, towards zero; NaN and numbers that are too large have failed."""
     limit = 2.0 ** (size - 1)
     whole = np.trunc(column.values)
     over = ~((whole >= -limit) & (whole < limit))
-    return failing(column, over)._replace(values=np.where(over, 0, whole).astype(np.int64))
+    return mark_failed(column, over)._replace(values=np.where(over, 0, whole).astype(np.int64))
 
 
 @_rule(exp.Floor, exp.Ceil)
@@ -531,7 +530,7 @@ def _floor(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     if type_.kind == "integer":
         return LONG, of
     rounded = np.floor if isinstance(node, exp.Floor) else np.ceil
-    return LONG, lambda columns: _truncated(mapped(of(columns), rounded), 64)
+    return LONG, lambda columns: _truncated(map_values(of(columns), rounded), 64)
 
 
 @_rule(exp.Abs)
@@ -545,7 +544,7 @@ def _abs(self: _Translator, node: exp.Abs) -> tuple[Type, Function]:
         found = of(columns)
         low = -(1 << (type_.size - 1)) if type_.kind == "integer" else None
         made = found._replace(values=np.abs(found.values))
-        return made if low is None else failing(made, np.asarray(found.values == low, bool))
+        return made if low is None else mark_failed(made, np.asarray(found.values == low, bool))
 
     return type_, compute
 
@@ -579,7 +578,7 @@ def _of_two_doubles(self: _Translator, node: exp.Binary) -> tuple[Type, Function
 
 @_rule(exp.Ln)
 def _ln(self: _Translator, node: exp.Ln) -> tuple[Type, Function]:
-    """Null of what has none."""
+    """The logarithm; null for zero and below."""
     (of,) = self.doubles([node.this])
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -624,7 +623,7 @@ _STRIPS: dict[str, Callable[[str, str], str]] = {"": str.strip, "LEADING": str.l
 
 @_rule(exp.Trim)
 def _trim(self: _Translator, node: exp.Trim) -> tuple[Type, Function]:
-    """Without the blanks around it, and only those: Spark leaves tabs."""
+    """Remove surrounding spaces, but not tabs, as Spark does."""
     strip = _STRIPS.get(str(node.args.get("position") or ""))
     if strip is None or node.args.get("expression"):
         raise Untranslatable(node.sql())
@@ -646,7 +645,7 @@ def _text_test(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
 
 @_rule(exp.Substring)
 def _substring(self: _Translator, node: exp.Substring) -> tuple[Type, Function]:
-    """Part of a text by fixed places: from the left, counted from one, or from the right, counted from minus one."""
+    """Part of a text by fixed positions: from the left, counted from 1, or from the right, counted from -1."""
     start, length = (_whole(node.args.get(name)) for name in ("start", "length"))
     if start is None or (length is None and node.args.get("length") is not None):
         raise Untranslatable(node.sql())
@@ -660,7 +659,7 @@ def _substring(self: _Translator, node: exp.Substring) -> tuple[Type, Function]:
 
 
 def _whole(node: exp.Expr | None) -> int | None:
-    """The whole number that stands there, if one does."""
+    """The integer literal at a node, if it is one."""
     sign = -1 if isinstance(node, exp.Neg) else 1
     literal = node.this if isinstance(node, exp.Neg) else node
     if isinstance(literal, exp.Literal) and not literal.is_string and literal.this.isdigit():
@@ -704,7 +703,7 @@ def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Fun
 def _own(
     scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]], tables: functions.Stored
 ) -> tuple[Type, Function]:
-    """A function of the user's: it gets what pandas would give it."""
+    """A user's function: it gets what pandas would pass."""
     import pandas as pd
 
     for type_, _ in arguments:

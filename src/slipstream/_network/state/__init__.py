@@ -1,1 +1,1 @@
-"""What boxes remember: groups, waiting partners, tables that know what changed."""
+"""The state of boxes: groups, waiting tuples, and tables that track changes."""

@@ -1,7 +1,7 @@
-"""The groups of a box and the tuples that wait in them: found by a hash table, and by links from tuple to tuple.
+"""The groups of a box and the tuples that wait in them: found by a hash table and by linked lists.
 
-A batch asks for the groups of its own tuples and for what waits in some of these. What it costs does not depend on how
-many groups, or waiting tuples, there are besides.
+A batch looks up the groups of its own tuples and the tuples that wait in some of these. Its cost does not depend on how
+many other groups or waiting tuples there are.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.state.tables import INTEGER, NONE, TEXT, Table, arrow_texts, length_at
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Bytes, Longs, compiled, mix
 
 Array: TypeAlias = npt.NDArray[Any]
 Matrix: TypeAlias = npt.NDArray[np.int64]
 Columns: TypeAlias = Mapping[str, Array]
 
-#: the name of a new tuple's group, and of its number among all that ever waited
+#: the columns of a tuple's group, and of its number among all that ever waited
 GROUP, ORDINAL = "group", "ordinal"
 _LEAST = 128
 _LONG: np.dtype[Any] = np.dtype(np.int64)
-#: the key that stands for no text, of which there is none
+#: the number of a null text
 _NO_TEXT = -2
 
 
@@ -53,7 +53,7 @@ def is_at(heap: Bytes, place: int, data: Bytes, begin: int, end: int) -> bool:
 
 @compiled
 def intern(places: Longs, heap: Bytes, size: int, data: Bytes, offsets: Longs) -> tuple[Longs, int, int]:
-    """Where each text lies in the heap, put there if it is new; the heap's new size, and how many were new."""
+    """The position of each text in the heap, with new ones added; the heap's new size, and how many were new."""
     found = np.empty(offsets.size - 1, np.int64)
     new = 0
     for i in range(offsets.size - 1):
@@ -74,7 +74,7 @@ def intern(places: Longs, heap: Bytes, size: int, data: Bytes, offsets: Longs) -
 
 @compiled
 def intern_again(places: Longs, heap: Bytes, size: int) -> None:
-    """Find places in a larger hash table for all texts of a heap."""
+    """Insert all texts of a heap into a larger hash table."""
     at = 0
     while at < size:
         end = at + 4 + length_at(heap, at)
@@ -86,7 +86,7 @@ def intern_again(places: Longs, heap: Bytes, size: int) -> None:
 
 
 def bits(values: Array) -> Longs:
-    """Integers as they are; floats by their bits, so that zeros are equal, and all that are no number.
+    """Integers as they are; floats as their bits, such that zeros are equal, and NaNs too.
 
     >>> bits(np.array([0.0, -0.0])).tolist()
     [0, 0]
@@ -106,30 +106,30 @@ def hash_rows(rows: Matrix) -> Longs:
 
 
 def hashes(columns: Sequence[Array], count: int) -> Longs:
-    """A hash of each tuple's values in a few columns; of equal values it is equal."""
+    """A hash of each tuple's values in some columns; equal values have equal hashes."""
     if not columns:
         return np.zeros(count, np.int64)
     parts = [hash_texts(*arrow_texts(column)[:2]) if column.dtype == object else bits(column) for column in columns]
     return hash_rows(np.column_stack(parts))
 
 
-def _empty_places(count: int) -> Area:
-    places = Area(_LONG, count)
+def _empty_places(count: int) -> SharedArray:
+    places = SharedArray(_LONG, count)
     places.array[:] = NONE
     return places
 
 
-class Words:
-    """Texts as numbers: equal texts have one, and none is ever forgotten.
+class TextNumbers:
+    """Numbers for texts: equal texts have the same one, and none is ever removed.
 
-    >>> words = Words()
+    >>> words = TextNumbers()
     >>> first, second, null, third = words.numbers(np.array(["a", "b", None, "a"], object)).tolist()
     >>> first == third, first == second
     (True, False)
     """
 
     def __init__(self) -> None:
-        self._heap = Area(np.dtype(np.uint8), _LEAST)
+        self._heap = SharedArray(np.dtype(np.uint8), _LEAST)
         self._size = 0
         self._count = 0
         self._places = _empty_places(_LEAST)
@@ -174,9 +174,9 @@ def hash_row(row: Longs) -> int:
 def find_groups(
     places: Longs, known: Matrix, size: int, keys: Matrix, begin: int, codes: Longs, new: Longs
 ) -> tuple[int, int]:
-    """The number of each key's group from ``begin`` on, new groups at the end; stops where there is no more room.
+    """The number of each key's group from ``begin`` on; adds new groups, and stops when there is no more room.
 
-    ``new`` gets where each new group is first met. Gives where it stopped, and how many groups are new.
+    ``new`` gets the first row of each new group. Returns where it stopped, and the number of new groups.
     """
     most = min(known.shape[0], places.size // 2)
     count = size
@@ -204,7 +204,7 @@ def find_groups(
 
 @compiled
 def find_again(places: Longs, known: Matrix, size: int) -> None:
-    """Find places in a larger hash table for all groups."""
+    """Insert all groups into a larger hash table."""
     for code in range(size):
         place = hash_row(known[code]) & (places.size - 1)
         while places[place] != NONE:
@@ -213,10 +213,10 @@ def find_again(places: Longs, known: Matrix, size: int) -> None:
 
 
 class Groups:
-    """The groups seen so far, numbered in the order of their first tuple, and what is known of each.
+    """The groups seen so far, numbered in the order of their first tuple, and the state of each.
 
-    ``known`` names further columns with their kinds and what they are for a new group; ``lists`` the lists of tuples
-    that a group has (see ``Waiting``).
+    ``known`` names further columns with their kinds and initial values; ``lists`` names the lists of tuples that a
+    group has (see ``Waiting``).
 
     >>> groups = Groups({"vid": INTEGER}, {"seen": (INTEGER, 0)})
     >>> groups.codes({"vid": np.array([70, 80, 70])}).tolist()
@@ -233,7 +233,7 @@ class Groups:
         self._ends = tuple(f"{end} of {name}" for name in lists for end in ("first", "last"))
         kinds = {name: kind for name, (kind, _) in self._known.items()}
         self.table = Table({**keys, **kinds}, (*(f"key {name}" for name in keys), *self._ends, "local"))
-        self._words = {name: Words() for name, kind in keys.items() if kind == TEXT}
+        self._words = {name: TextNumbers() for name, kind in keys.items() if kind == TEXT}
         self._places = _empty_places(_LEAST)
         if not keys:
             self._add({}, 1)
@@ -280,7 +280,7 @@ class Groups:
             find_again(self._places.array, self._matrix(), len(self))
 
     def restore(self) -> None:
-        """Make the hash table for groups that were loaded."""
+        """Rebuild the hash table for groups that were loaded."""
         size = len(self)
         for end in (*self._ends, "local"):
             self.table.values(end)[:size] = NONE
@@ -296,13 +296,13 @@ class Groups:
         find_again(self._places.array, self._matrix(), size)
 
     def distinct(self, codes: Longs) -> tuple[Longs, Longs]:
-        """The groups among these, in the order of their first, and the place of each among them."""
+        """The distinct groups in order of appearance, and the index of each code's group among them."""
         return localise(codes, self.table.values("local"))
 
 
 @compiled
 def localise(codes: Longs, local: Longs) -> tuple[Longs, Longs]:
-    """The distinct codes in the order of their first, and where each is among them; ``local`` is all -1 again after."""
+    """The distinct codes in order of appearance, and the index of each among them; ``local`` is reset to -1."""
     found, where = np.empty_like(codes), np.empty_like(codes)
     count = 0
     for i in range(codes.size):
@@ -318,7 +318,7 @@ def localise(codes: Longs, local: Longs) -> tuple[Longs, Longs]:
 
 @compiled
 def in_groups(local: Longs, count: int) -> tuple[Longs, Longs]:
-    """The places of rows by their groups, in each in the order given, and where each group begins."""
+    """The rows sorted by group, stably, and where each group begins."""
     starts = np.zeros(count + 1, np.int64)
     for code in local:
         starts[code + 1] += 1
@@ -336,7 +336,7 @@ def in_groups(local: Longs, count: int) -> tuple[Longs, Longs]:
 
 @compiled
 def chain(codes: Longs, slots: Longs, first: Longs, last: Longs, after: Longs) -> None:
-    """Put rows at the ends of their groups' lists."""
+    """Append rows to their groups' lists."""
     for i in range(slots.size):
         code, slot = codes[i], slots[i]
         after[slot] = NONE
@@ -349,7 +349,7 @@ def chain(codes: Longs, slots: Longs, first: Longs, last: Longs, after: Longs) -
 
 @compiled
 def unchain(codes: Longs, first: Longs, after: Longs) -> tuple[Longs, Longs]:
-    """The rows of some groups, group by group in the order of their lists, and the place of each one's group."""
+    """The rows of some groups, group by group in the order of their lists, and the index of each row's group."""
     total = 0
     for code in codes:
         slot = first[code]
@@ -368,7 +368,7 @@ def unchain(codes: Longs, first: Longs, after: Longs) -> tuple[Longs, Longs]:
 
 
 class Waiting:
-    """Tuples that groups keep, each group's in the order of arrival.
+    """Tuples that wait in groups, each group's in the order of arrival.
 
     >>> groups = Groups({"vid": INTEGER}, lists=("waiting",))
     >>> waiting = Waiting(groups, "waiting", {"time": INTEGER})
@@ -391,12 +391,12 @@ class Waiting:
         return first, last, self.table.values("after")
 
     def of(self, codes: Longs) -> tuple[Longs, Longs]:
-        """The tuples of some groups, group by group, and the place of each one's group among them."""
+        """The tuples of some groups, group by group, and the index of each tuple's group among them."""
         first, _, after = self._lists()
         return unchain(codes, first, after)
 
     def add(self, codes: Longs, columns: Columns) -> None:
-        """Let tuples wait in their groups."""
+        """Add tuples to their groups."""
         if codes.size:
             ordinal = np.arange(self._next, self._next + codes.size)
             self._next += codes.size
@@ -405,7 +405,7 @@ class Waiting:
             chain(codes, slots, *self._lists())
 
     def keep(self, codes: Longs, slots: Longs, kept: npt.NDArray[np.bool_]) -> None:
-        """Of the tuples of some groups, which ``of`` gave, let those wait on that are kept."""
+        """Keep some of the tuples of groups, which ``of`` returned, and remove the others."""
         if kept.all():
             return
         first, last, after = self._lists()
@@ -415,7 +415,7 @@ class Waiting:
         self.table.remove(slots[~kept])
 
     def restore(self) -> None:
-        """Make the lists for tuples that were loaded."""
+        """Rebuild the lists of tuples that were loaded."""
         slots = self.table.slots()
         ordinal = self.table.take(ORDINAL, slots)
         slots = slots[np.argsort(ordinal)]

@@ -1,7 +1,7 @@
-"""The tuples of a join's side that wait for partners: in chains, found by a hash of what the predicate equates.
+"""The tuples of a join's side that wait for partners: in chains, found by a hash of the columns the predicate equates.
 
-A chain is sorted by the order attribute, the largest first: a tuple that comes in order is put near its head, and what
-is near enough to be a partner is near the head too.
+A chain is sorted by the order attribute, the largest first: a tuple that arrives in order is inserted near the head,
+and possible partners are near the head too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, chain
 from slipstream._network.state.tables import INTEGER, NONE, Table
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Longs, compiled
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -24,7 +24,7 @@ _LEAST = 64
 
 
 class Chains(NamedTuple):
-    """A side as kernels see it."""
+    """The arrays of a side, for kernels."""
 
     heads: Longs  # the first tuple of each chain, by the last bits of the hash
     lower: Longs  # the next in the chain, and the one before
@@ -36,7 +36,7 @@ class Chains(NamedTuple):
 
 @compiled
 def put(side: Chains, slot: int) -> None:
-    """Put a tuple into its chain."""
+    """Insert a tuple into its chain."""
     head = side.hashes[slot] & (side.heads.size - 1)
     higher, lower = NONE, side.heads[head]
     while lower != NONE and side.on[lower] > side.on[slot]:
@@ -52,14 +52,14 @@ def put(side: Chains, slot: int) -> None:
 
 @compiled
 def put_all(side: Chains, slots: Longs) -> None:
-    """Put tuples into their chains, in this order."""
+    """Insert tuples into their chains, in this order."""
     for slot in slots:
         put(side, slot)
 
 
 @compiled
 def take_out(side: Chains, slots: Longs) -> None:
-    """Take tuples out of their chains."""
+    """Remove tuples from their chains."""
     for slot in slots:
         lower, higher = side.lower[slot], side.higher[slot]
         if lower != NONE:
@@ -82,7 +82,7 @@ def more_room(found: Longs, needed: int) -> Longs:
 
 @compiled
 def partners_of(mine: Chains, slot: int, theirs: Chains, size: float, found: Longs, count: int) -> tuple[Longs, int]:
-    """Add the partners that a tuple has on the other side to ``found``, in the order in which they came."""
+    """Add the partners that a tuple has on the other side to ``found``, in the order of their arrival."""
     low, high, wanted = mine.on[slot] - size, mine.on[slot] + size, mine.hashes[slot]
     begin = count
     other = theirs.heads[wanted & (theirs.heads.size - 1)]
@@ -92,7 +92,7 @@ def partners_of(mine: Chains, slot: int, theirs: Chains, size: float, found: Lon
             found[count, 0] = other
             count += 1
         other = theirs.lower[other]
-    # the chain is nearly the opposite of the order of arrival, so little is left to sort
+    # the chain is almost in reverse order of arrival, so little is left to sort
     found[begin:count, 0] = found[begin:count, 0][::-1].copy()
     for i in range(begin + 1, count):
         other, k = found[i, 0], i
@@ -104,10 +104,10 @@ def partners_of(mine: Chains, slot: int, theirs: Chains, size: float, found: Lon
 
 
 @compiled
-def meet(
+def pair_new(
     left: Chains, right: Chains, lefts: Longs, left_at: Longs, rights: Longs, right_at: Longs, size: float
 ) -> Longs:
-    """Let new tuples of both sides arrive in their order: (left, right, arrival) of every pair."""
+    """Insert new tuples of both sides in the order of arrival; returns (left, right, arrival) of every pair."""
     found = np.empty((lefts.size + rights.size + 16, 3), np.int64)
     count = i = k = 0
     while i < lefts.size or k < rights.size:
@@ -129,10 +129,12 @@ def meet(
 
 
 @compiled
-def outdated(codes: Longs, least: Numbers, first: Longs, last: Longs, after: Longs, on: Numbers, most: int) -> Longs:
-    """Take tuples below their group's ``least`` from the heads of the groups' lists.
+def remove_outdated(
+    codes: Longs, least: Numbers, first: Longs, last: Longs, after: Longs, on: Numbers, most: int
+) -> Longs:
+    """Remove tuples below their group's ``least`` from the heads of the groups' lists.
 
-    One that waits behind a younger-looking one goes when that does.
+    One that is behind a larger one is removed when that is.
     """
     found = np.empty(most, np.int64)
     count = 0
@@ -149,7 +151,7 @@ def outdated(codes: Longs, least: Numbers, first: Longs, last: Longs, after: Lon
 
 
 class Partners:
-    """One side of a join: tuples with their hashes, chained by these, and listed by groups to forget them."""
+    """One side of a join: tuples chained by their hashes, and listed by groups to expire them."""
 
     def __init__(self, groups: Groups, name: str, columns: Mapping[str, str]) -> None:
         self._groups = groups
@@ -161,18 +163,18 @@ class Partners:
         self._heads = self._no_heads(_LEAST)
 
     @staticmethod
-    def _no_heads(count: int) -> Area:
-        heads = Area(np.dtype(np.int64), count)
+    def _no_heads(count: int) -> SharedArray:
+        heads = SharedArray(np.dtype(np.int64), count)
         heads.array[:] = NONE
         return heads
 
     @property
     def chains(self) -> Chains:
-        """The side as kernels see it."""
+        """The arrays of the side, for kernels."""
         return Chains(self._heads.array, *(self.table.values(name) for name in ("lower", "higher", ON, HASH, ORDINAL)))
 
     def add(self, codes: Longs, hashes: Longs, columns: Columns) -> Longs:
-        """Take tuples that will be put into chains as they arrive; gives their slots."""
+        """Add tuples, which are inserted into chains as they arrive; returns their slots."""
         count = codes.size
         if self.table.count + count > self._heads.array.size:
             self._rehash(self.table.count + count)
@@ -192,21 +194,23 @@ class Partners:
         put_all(self.chains, self._in_order()[0])
 
     def _in_order(self) -> tuple[Longs, Longs]:
-        """All tuples in the order in which they came, and their numbers in it."""
+        """All tuples in the order of their arrival, and their numbers."""
         slots = self.table.slots()
         ordinals = self.table.take(ORDINAL, slots)
         order = np.argsort(ordinals)
         return slots[order], ordinals[order]
 
     def expire(self, codes: Longs, least: Numbers) -> None:
-        """Forget the tuples of groups below what can still have a partner."""
+        """Remove the tuples of groups that can no longer have a partner."""
         first, last = (self._groups.table.values(end) for end in self._ends)
-        gone = outdated(codes, least, first, last, self.table.values("after"), self.table.values(ON), len(self.table))
+        gone = remove_outdated(
+            codes, least, first, last, self.table.values("after"), self.table.values(ON), len(self.table)
+        )
         take_out(self.chains, gone)
         self.table.remove(gone)
 
     def restore(self) -> None:
-        """Make the chains and lists for tuples that were loaded."""
+        """Rebuild the chains and lists of tuples that were loaded."""
         slots, ordinals = self._in_order()
         self._next = int(ordinals[-1]) + 1 if slots.size else 0
         self._list(self.table.take(GROUP, slots), slots)
@@ -216,7 +220,7 @@ class Partners:
 def pair_all(
     left: Partners, right: Partners, lefts: tuple[Longs, Longs], rights: tuple[Longs, Longs], size: float
 ) -> tuple[Longs, Longs, Longs]:
-    """Put new tuples, given by arrival and slot, into both sides: the pairs they make, and when each was made."""
-    found = meet(left.chains, right.chains, lefts[1], lefts[0], rights[1], rights[0], size)
+    """Insert new tuples, given by arrival and slot, into both sides; returns the pairs, and the arrival of each."""
+    found = pair_new(left.chains, right.chains, lefts[1], lefts[0], rights[1], rights[0], size)
     one, two, trigger = (np.ascontiguousarray(column) for column in found.T)
     return one, two, trigger

@@ -1,7 +1,7 @@
-"""Stored tables where the tuples are: columns as files that all workers of a machine map into memory.
+"""Stored tables: columns as files that all workers of a machine map into memory.
 
-A stage travels to its worker with every batch. A table that travelled with it would be sent, unpacked and indexed every
-time; as files it is opened once in a process, and pages that nobody looks at are never read.
+A stage is sent to its worker with every batch. A table that was part of it would be sent, unpacked and indexed every
+time; as files it is opened once per process, and pages that are not needed are never read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyarrow import feather
 
 Array = npt.NDArray[Any]
 
-#: the folder of a run in which its tables lie
+#: the folder of a run's tables
 TABLES = "tables"
 
 
@@ -32,12 +32,12 @@ class StoredTable(Mapping[str, Array]):
         self._folder = Path(folder)
         self._names: list[str] = json.loads(self._folder.joinpath("columns").read_text(encoding="utf-8"))
         self._columns: dict[str, Array] = {}
-        #: what look-ups made of it, for the next batch
+        #: indexes that look-ups have built, for the next batch
         self.indexes: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """A table travels as the place where it lies."""
-        return opened, (str(self._folder),)
+        """Pickle a table as its folder."""
+        return open_table, (str(self._folder),)
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
@@ -54,23 +54,23 @@ class StoredTable(Mapping[str, Array]):
 
 
 @cache
-def opened(folder: str) -> StoredTable:
-    """The table at a place, opened once in a process."""
+def open_table(folder: str) -> StoredTable:
+    """Open the table in a folder, once per process."""
     return StoredTable(folder)
 
 
-def store(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
-    """Write the tables of a run; what an earlier start of it wrote goes."""
+def store_tables(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
+    """Write the tables of a run, replacing those of an earlier start."""
     shutil.rmtree(folder / TABLES, ignore_errors=True)
     found = {}
     for name, columns in tables.items():
-        # a name of its own, so that no process takes it for one that it has opened before
+        # a unique name, so that no process confuses it with one that it has opened before
         place = folder / TABLES / f"{name}-{uuid4().hex[:8]}"
         place.mkdir(parents=True)
         for number, values in enumerate(columns.values()):  # names of columns need not be names of files
             _write(place / str(number), values)
         place.joinpath("columns").write_text(json.dumps(list(columns)), encoding="utf-8")
-        found[name] = opened(str(place))
+        found[name] = open_table(str(place))
     return found
 
 

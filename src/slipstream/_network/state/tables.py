@@ -1,13 +1,13 @@
-"""Tables that know what changed: how boxes keep their state in memory, and how it rests in a store.
+"""Tables that track changes: the state of boxes in memory, and its log in a store.
 
-A table has rows in numbered slots, in memory that all Python workers of a machine see. Slots that were written or
-emptied are noted, and ``Log`` writes just these to a store, as numbered deltas. With every delta it also writes some
-rows that did not change, as many bytes as did; when it has been round all tables, the deltas from before the round are
-not needed any more. So what is written is at most twice what changed, the log holds what two rounds wrote, and no
-batch reads or rewrites the whole.
+A table has rows in numbered slots, in memory that all Python workers of a machine share. Slots that were written or
+emptied are recorded, and ``Log`` writes only these to a store, as numbered deltas. With every delta it also writes some
+unchanged rows, as many bytes as changed; when it has been through all tables, the deltas from before that round are no
+longer needed. So it writes at most twice what changed, the log has what two rounds wrote, and no batch reads or
+rewrites everything.
 
-A cuboid's fragment and its log (``cuboid.log``) do the same for rows of fixed width that are found by one integer key
-and expire all at once. Rows of boxes have no key, may hold texts, and each goes when its window has passed.
+A cuboid's fragment and its log (``_cuboid.log``) do the same for rows of fixed width that are found by one integer key
+and expire together. Rows of boxes have no key, may have texts, and expire one by one when their window has passed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream._cuboid.log import LARGE, expanded, squeezed
+from slipstream._cuboid.log import LARGE, compress_rows, decompress_rows
 from slipstream._errors import BadInput
-from slipstream._network.tasks.packing import pack, turned
+from slipstream._network.tasks.packing import pack, transpose
 from slipstream._network.tasks.packing import unpack as unpack_columns
-from slipstream._runtime.shared_arrays import Area
+from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Longs, compiled
 
 Array: TypeAlias = npt.NDArray[Any]
 
 INTEGER, FLOAT, TEXT = "integer", "float", "text"
-#: what the first word of a row says: whether the slot is taken, was changed, and is in the log
+#: flags in the first word of a row: the slot is taken, was changed, and is in the log
 LIVE, CHANGED, STORED = 1, 2, 4
 NONE = -1
 _LEAST = 64
@@ -39,7 +39,7 @@ _LONG: np.dtype[Any] = np.dtype(np.int64)
 _BYTE: np.dtype[Any] = np.dtype(np.uint8)
 #: table, bytes of its rows, of the slots that were emptied, of the rows' texts
 _SECTION = struct.Struct("<iqqq")
-#: where the round began, and the table and the slot at which it goes on
+#: where the round began, and the table and the slot at which it continues
 _HEADER = struct.Struct("<qqq")
 #: rows of a section, so that no section is much larger than an entry should be
 _ROWS = 1 << 18
@@ -52,7 +52,7 @@ _NOTHING: Longs = np.empty(0, np.int64)
 
 @compiled
 def copy_in(heap: Bytes, size: int, data: Bytes, offsets: Longs) -> Longs:
-    """Put texts behind each other, each after its length in four bytes; gives where they begin."""
+    """Append texts, each after its length in four bytes; returns where they begin."""
     places = np.empty(offsets.size - 1, np.int64)
     for i in range(offsets.size - 1):
         length = offsets[i + 1] - offsets[i]
@@ -75,7 +75,7 @@ def length_at(heap: Bytes, place: int) -> int:
 
 @compiled
 def copy_out(heap: Bytes, places: Longs) -> tuple[Longs, Bytes]:
-    """Texts as Arrow has them: where each begins, and all bytes; a place of -1 is an empty one."""
+    """Convert texts to Arrow's form: where each begins, and all bytes; a position of -1 is an empty text."""
     offsets = np.zeros(places.size + 1, np.int64)
     for i in range(places.size):
         offsets[i + 1] = offsets[i] + (length_at(heap, places[i]) if places[i] >= 0 else 0)
@@ -89,7 +89,7 @@ def copy_out(heap: Bytes, places: Longs) -> tuple[Longs, Bytes]:
 
 @compiled
 def bytes_at(heap: Bytes, places: Longs) -> int:
-    """The memory that texts take."""
+    """The memory that texts occupy."""
     total = 4 * places.size
     for place in places:
         if place >= 0:
@@ -98,7 +98,7 @@ def bytes_at(heap: Bytes, places: Longs) -> int:
 
 
 class Texts:
-    """Texts behind each other in shared memory, known by where they begin; null is ``NONE``.
+    """Concatenated texts in shared memory, identified by their positions; null is ``NONE``.
 
     >>> texts = Texts()
     >>> places = texts.add(np.array(["one", None, "three"], object))
@@ -107,7 +107,7 @@ class Texts:
     """
 
     def __init__(self) -> None:
-        self._heap = Area(_BYTE, _LEAST)
+        self._heap = SharedArray(_BYTE, _LEAST)
         self.size = 0
 
     @property
@@ -116,17 +116,17 @@ class Texts:
         return self._heap.array
 
     def make_room(self, more: int) -> None:
-        """Be ready for so many bytes."""
+        """Make room for this many bytes."""
         if self.size + more > self.heap.size:
             self._heap.grow(2 * (self.size + more))
 
     def add(self, values: Array) -> Longs:
-        """Where the texts are now."""
+        """Add texts; returns their positions."""
         data, offsets, null = arrow_texts(values)
         return self._put(data, offsets, null)
 
     def add_from(self, heap: Bytes, places: Longs) -> Longs:
-        """Take over texts from another's bytes; gives where they are here."""
+        """Copy texts from another heap; returns their positions here."""
         offsets, data = copy_out(heap, places)
         return self._put(data, offsets, places == NONE)
 
@@ -138,7 +138,7 @@ class Texts:
         return places
 
     def add_raw(self, raw: bytes) -> int:
-        """Take over bytes as they lie in another; gives where they begin."""
+        """Append the bytes of another heap; returns where they begin."""
         self.make_room(len(raw))
         begin = self.size
         self.heap[begin : begin + len(raw)] = np.frombuffer(raw, np.uint8)
@@ -146,7 +146,7 @@ class Texts:
         return begin
 
     def take(self, places: Longs) -> Array:
-        """The texts at places."""
+        """The texts at positions."""
         offsets, data = copy_out(self.heap, np.ascontiguousarray(places))
         texts = pa.LargeStringArray.from_buffers(places.size, pa.py_buffer(offsets), pa.py_buffer(data))
         found = texts.to_numpy(zero_copy_only=False)
@@ -154,12 +154,12 @@ class Texts:
         return np.asarray(found, object)
 
     def drop(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._heap.drop()
 
 
 def arrow_texts(values: Array) -> tuple[Bytes, Longs, Bools]:
-    """A column of texts as bytes, where each begins in them, and which are null."""
+    """The bytes of a column of texts, where each begins, and which are null."""
     array = pa.array(values, pa.large_string(), from_pandas=True)
     _, offsets, data = array.buffers()
     starts = np.frombuffer(offsets, np.int64, len(array) + 1) if offsets else np.zeros(1, np.int64)
@@ -172,7 +172,7 @@ def arrow_texts(values: Array) -> tuple[Bytes, Longs, Bools]:
 
 @compiled
 def reuse(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> tuple[int, int]:
-    """Take slots from those that are free, as far as there are any: the next free one, and how many were taken."""
+    """Reuse free slots, as far as there are any; returns the next free one, and how many were reused."""
     taken = 0
     while taken < slots.size and free != NONE:
         slots[taken] = free
@@ -182,15 +182,15 @@ def reuse(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> tuple[int, in
 
 
 @compiled
-def begin(rows: npt.NDArray[np.int64], slots: Longs) -> None:
-    """Mark slots as taken; whether the log has something at them stays as it is."""
+def mark_taken(rows: npt.NDArray[np.int64], slots: Longs) -> None:
+    """Mark slots as taken, without changing whether the log has them."""
     for slot in slots:
         rows[slot, 0] = (rows[slot, 0] & STORED) | LIVE
 
 
 @compiled
-def empty(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> int:
-    """Free slots; the first word of a free row says which one is free after it."""
+def free_slots(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> int:
+    """Free slots; a free row has the number of the next free one."""
     for slot in slots:
         rows[slot, 0] &= ~LIVE
         rows[slot, 1] = free
@@ -199,8 +199,8 @@ def empty(rows: npt.NDArray[np.int64], free: int, slots: Longs) -> int:
 
 
 @compiled
-def mark(rows: npt.NDArray[np.int64], slots: Longs, marked: Longs, count: int) -> int:
-    """Note those of ``slots`` that are not noted yet; gives how many there are now."""
+def record_changes(rows: npt.NDArray[np.int64], slots: Longs, marked: Longs, count: int) -> int:
+    """Record those of ``slots`` that are not recorded yet; returns the new count."""
     for slot in slots:
         if not rows[slot, 0] & CHANGED:
             rows[slot, 0] |= CHANGED
@@ -211,7 +211,7 @@ def mark(rows: npt.NDArray[np.int64], slots: Longs, marked: Longs, count: int) -
 
 @compiled
 def settle(rows: npt.NDArray[np.int64], marked: Longs) -> tuple[Longs, Longs]:
-    """Of the slots that were noted, those to write, and those that the log must forget; none is noted after it."""
+    """Split the recorded slots into those to write and those to remove from the log; clears the record."""
     put, gone = np.empty_like(marked), np.empty_like(marked)
     puts = gones = 0
     for slot in marked:
@@ -241,9 +241,9 @@ def live_between(rows: npt.NDArray[np.int64], first: int, last: int) -> Longs:
 
 
 class Table:
-    """Rows in slots: integers, floats and texts that are stored, and words for whoever finds rows by links.
+    """Rows in slots: integers, floats and texts that are stored, and links.
 
-    ``links`` are integers that follow from the rest, so they are not stored: whoever keeps them makes them again.
+    ``links`` are integers that are derived from the rest, so they are not stored, but rebuilt.
 
     >>> cars = Table({"vid": INTEGER, "plate": TEXT})
     >>> slots = cars.add({"vid": np.array([7, 8]), "plate": np.array(["B-X", None], object)}, 2)
@@ -257,9 +257,9 @@ class Table:
         self._place = {name: place for place, name in enumerate((*columns, *links), 1)}
         self._width = 1 + max(len(self._place), 1)
         self._stored = 1 + len(columns)
-        self._area = Area(_LONG, _LEAST * self._width)
-        self.size = 0  # slots that have ever been taken
-        self.count = 0  # that are now
+        self._area = SharedArray(_LONG, _LEAST * self._width)
+        self.size = 0  # slots that were ever taken
+        self.count = 0  # slots that are taken now
         self._free = NONE
         self._changed: list[Longs] = []
         self.texts = Texts() if TEXT in columns.values() else None  # of all its columns
@@ -271,35 +271,35 @@ class Table:
 
     @property
     def room(self) -> int:
-        """The slots that there is memory for."""
+        """The number of slots in the allocated memory."""
         return int(self._area.array.size // self._width)
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row that are stored, texts not counted."""
+        """The stored bytes of a row, without texts."""
         return 8 * self._stored
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """All memory as a matrix; floats lie in it bit by bit, texts by their places."""
+        """All memory as a matrix, with the bits of floats and the positions of texts."""
         return self._area.array.reshape(-1, self._width)
 
     def place(self, name: str) -> int:
-        """The column of the matrix in which a column or a link lies."""
+        """The column of the matrix with a column or a link."""
         return self._place[name]
 
     def make_room(self, more: int) -> None:
-        """Be ready for so many rows."""
+        """Make room for this many rows."""
         if self.size + more > self.room:
             self._area.grow(2 * (self.size + more) * self._width)
 
     def block(self, first: str, count: int, kind: str) -> Array:
-        """A few neighbouring columns of one kind, as a matrix to read and write."""
+        """Adjacent columns of one kind, as a matrix to read and write."""
         rows = self.rows if kind == INTEGER else self.rows.view(np.float64)
         return rows[:, self._place[first] : self._place[first] + count]
 
     def values(self, name: str) -> Array:
-        """A column that is no text, or a link, as an array over all slots to read and write."""
+        """A column that is not text, or a link, as an array over all slots to read and write."""
         return self.block(name, 1, self.columns.get(name, INTEGER))[:, 0]
 
     def take(self, name: str, slots: Longs) -> Array:
@@ -314,12 +314,12 @@ class Table:
         return live_between(self.rows, 0, self.size)
 
     def touch(self, slots: Longs) -> None:
-        """Note that rows changed."""
+        """Record that rows changed."""
         if slots.size:
             self._changed.append(slots)
 
     def add(self, columns: Mapping[str, Array], count: int) -> Longs:
-        """Add rows; gives their slots."""
+        """Add rows; returns their slots."""
         slots = np.empty(count, np.int64)
         if not slots.size:
             return slots
@@ -328,7 +328,7 @@ class Table:
         slots[reused:] = np.arange(self.size, self.size + slots.size - reused)
         self.size += slots.size - reused
         self.count += slots.size
-        begin(self.rows, slots)
+        mark_taken(self.rows, slots)
         self.touch(slots)
         where = slots if reused else slice(self.size - slots.size, self.size)
         for name, kind in self.columns.items():
@@ -340,7 +340,7 @@ class Table:
         return slots
 
     def put(self, name: str, slots: Longs, values: Array) -> None:
-        """Change a column of some rows, each once; ``touch`` them as well."""
+        """Change a column of distinct rows; ``touch`` them as well."""
         if self.columns[name] != TEXT:
             self.values(name)[slots] = values
             return
@@ -351,12 +351,12 @@ class Table:
             self._collect()
 
     def remove(self, slots: Longs) -> None:
-        """Forget rows; their slots will be used again."""
+        """Remove rows; their slots will be reused."""
         if not slots.size:
             return
         if self.texts is not None:
             self._garbage += sum(bytes_at(self.texts.heap, self._text_places(name, slots)) for name in self._textual)
-        self._free = empty(self.rows, self._free, slots)
+        self._free = free_slots(self.rows, self._free, slots)
         self.count -= slots.size
         self.touch(slots)
         if self.texts is not None and 2 * self._garbage > self.texts.size:
@@ -366,7 +366,7 @@ class Table:
         return np.ascontiguousarray(self.rows[slots, self._place[name]])
 
     def _collect(self) -> None:
-        """Leave the texts behind that nobody needs."""
+        """Discard texts that are no longer needed."""
         slots = self.slots()
         old, self.texts = self.texts, Texts()
         assert old is not None
@@ -383,30 +383,30 @@ class Table:
         marked = np.empty(min(sum(part.size for part in parts), self.size), np.int64)
         count = 0
         for part in parts:
-            count = mark(self.rows, part, marked, count)
+            count = record_changes(self.rows, part, marked, count)
         return marked[:count]
 
     def more(self, first: int, last: int) -> Longs:
-        """The taken slots of a range that have not changed; they are to be written as well."""
+        """The taken slots of a range that have not changed, to be written as well."""
         slots = live_between(self.rows, first, last)
         marked = np.empty(slots.size, np.int64)
-        return marked[: mark(self.rows, slots, marked, 0)]
+        return marked[: record_changes(self.rows, slots, marked, 0)]
 
-    def encoded(self, number: int, put: Longs, gone: Longs) -> Iterator[bytes]:
-        """Rows, and slots that were emptied, as sections of a delta of the table with this number."""
+    def encode(self, number: int, put: Longs, gone: Longs) -> Iterator[bytes]:
+        """Encode rows and emptied slots as sections of a delta, for the table with this number."""
         for start in range(0, max(put.size, 1), _ROWS):
             slots = put[start : start + _ROWS]
-            columns = turned(self.rows, slots, 1, self._stored)
-            texts = self._taken_out(columns)
+            columns = transpose(self.rows, slots, 1, self._stored)
+            texts = self._extract_texts(columns)
             parts = (
                 pack(columns),
                 pack(gone[None, :]) if not start else b"",
-                squeezed(texts, 1) if texts else b"",
+                compress_rows(texts, 1) if texts else b"",
             )
             yield _SECTION.pack(number, *map(len, parts)) + b"".join(parts)
 
-    def _taken_out(self, columns: npt.NDArray[np.int64]) -> bytes:
-        """The bytes of the rows' texts; their columns say where they lie in these bytes."""
+    def _extract_texts(self, columns: npt.NDArray[np.int64]) -> bytes:
+        """The bytes of the rows' texts; their columns get the positions in these bytes."""
         if self.texts is None:
             return b""
         out = b""
@@ -420,11 +420,11 @@ class Table:
         return out
 
     def apply(self, rows: bytes, gone: bytes, texts: bytes) -> None:
-        """Take over what the parts of a section say; ``finish`` when all is taken over."""
+        """Apply the parts of a section; call ``finish`` after the last one."""
         columns = unpack_columns(rows, self._stored)
         slots = columns[0]
         if self.texts is not None and slots.size:
-            base = self.texts.add_raw(expanded(texts, 1) if texts else b"")
+            base = self.texts.add_raw(decompress_rows(texts, 1) if texts else b"")
             for name in self._textual:
                 column = columns[self._place[name]]
                 column[column != NONE] += base
@@ -434,16 +434,16 @@ class Table:
             self.rows[slots, 1 : self._stored] = columns[1:].T
             self.rows[slots, 0] = LIVE | STORED
         (emptied,) = unpack_columns(gone, 1)
-        # what was there may have left the log before
+        # the emptied rows may have left the log before
         self.rows[emptied[emptied < self.size], 0] = 0
 
     def finish(self) -> None:
-        """Find the free slots after a log has been taken over."""
+        """Find the free slots after a log has been applied."""
         live = self.slots()
         taken = np.zeros(self.size, np.bool_)
         taken[live] = True
         self.count = live.size
-        self._free = empty(self.rows, NONE, np.flatnonzero(~taken)[::-1].copy())
+        self._free = free_slots(self.rows, NONE, np.flatnonzero(~taken)[::-1].copy())
         if self.texts is not None:
             self._collect()
 
@@ -459,17 +459,17 @@ class _Change(NamedTuple):
 
 
 class Log:
-    """Some tables in a store, as deltas with growing numbers."""
+    """The log of some tables in a store, as deltas with increasing numbers."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self._tables = tuple(tables)
         self._next = 0  # the number of the next delta
         self._oldest = 0
         self._round = 0  # the delta with which this round began
-        self._hand = (0, 0)  # the table and the slot with which it goes on
+        self._hand = (0, 0)  # the table and the slot with which it continues
 
     def save(self, store: Store) -> None:
-        """Write what changed since the last time."""
+        """Write what changed since the last save."""
         changes = [_Change(table.changed()) for table in self._tables]
         credit = sum(change.changed.size * t.row_bytes for change, t in zip(changes, self._tables, strict=True))
         if not credit:
@@ -479,7 +479,7 @@ class Log:
         for number, (table, change) in enumerate(zip(self._tables, changes, strict=True)):
             if change.changed.size or change.due.size:
                 marked = np.concatenate([change.changed, change.due])
-                sections.extend(table.encoded(number, *settle(table.rows, np.sort(marked))))
+                sections.extend(table.encode(number, *settle(table.rows, np.sort(marked))))
         header = _HEADER.pack(self._round, *self._hand)
         for entry in _entries(sections):
             store.put(self._next, header + entry)
@@ -490,7 +490,7 @@ class Log:
             self._oldest, self._round = self._round, self._next
 
     def _go_on(self, changes: list[_Change], credit: int) -> bool:
-        """Add rows that did not change, as many bytes as did; whether that completes a round."""
+        """Add unchanged rows, as many bytes as changed; returns whether that completes a round."""
         number, slot = self._hand
         while number < len(self._tables) and credit > 0:
             table = self._tables[number]
@@ -504,10 +504,10 @@ class Log:
         return is_round
 
     def load(self, store: Store) -> None:
-        """Bring empty tables to what the log says."""
+        """Load empty tables from the log."""
         entries = sorted(store.items())
         for _, blob in entries:
-            take_over(self._tables, blob[_HEADER.size :])
+            apply_delta(self._tables, blob[_HEADER.size :])
         if entries:
             self._oldest, self._next = entries[0][0], entries[-1][0] + 1
             self._round, *hand = _HEADER.unpack_from(entries[-1][1])
@@ -519,7 +519,7 @@ class Log:
 
 
 def _entries(sections: Sequence[bytes]) -> Iterator[bytes]:
-    """Sections put together, as many as an entry should have."""
+    """Combine sections into entries of limited size."""
     parts: list[bytes] = []
     for section in sections:
         if parts and sum(map(len, parts)) + len(section) > LARGE:
@@ -529,7 +529,7 @@ def _entries(sections: Sequence[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def take_over(tables: Sequence[Table], blob: bytes) -> None:
+def apply_delta(tables: Sequence[Table], blob: bytes) -> None:
     """Apply the sections of a delta."""
     begin = 0
     while begin < len(blob):

@@ -1,1 +1,1 @@
-"""What Spark's tasks run: tuples in, the boxes of a stage, tuples on to the next stage or to an output."""
+"""What Spark's tasks run: reading tuples, the boxes of a stage, and writing to the next stage or to outputs."""

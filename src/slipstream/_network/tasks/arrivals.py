@@ -1,8 +1,8 @@
-"""Arrival numbers for the tuples of any DataFrame, streaming or not, that brings none of its own.
+"""Arrival numbers for the tuples of any DataFrame, streaming or not, that has none of its own.
 
-A stream has no row numbers, but Spark numbers its batches, the tasks of a batch, and gives a task its rows in order.
-A batch that is repeated after a failure has the same number and the same rows in each task, so the numbers are the same
-again.
+A stream has no row numbers, but Spark numbers its batches and the tasks of a batch, and gives a task its rows in order.
+A batch that is repeated after a failure has the same number and the same rows in each task, so the arrival numbers are
+the same too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A streaming DataFrame as the feed of a network: whatever Spark can stream, a network can read.
+"""A streaming DataFrame as the feed of a network: a network can read whatever Spark can stream.
 
-Its offsets are the stream's own. So it has neither openings nor an end that the job knows of, and it cannot be paused.
+Its offsets are the stream's own. So it has no openings, its end is unknown, and it cannot be paused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream._io.sources import Feed
-from slipstream._network.tasks.intake import chunks_of
+from slipstream._network.tasks.intake import to_chunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,16 +28,16 @@ class FrameFeed(Feed):
 
     @property
     def is_frame(self) -> bool:
-        """It is."""
+        """Always True."""
         return True
 
     @property
     def has_no_end(self) -> bool:
-        """None that is known."""
+        """Always True: its end is unknown."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON, for people: the DataFrame is given again when the job is resumed."""
+        """Convert to JSON, for information: the DataFrame is given again when the job is resumed."""
         return Feed(self.where, self.encoding, follow=True).to_dict()
 
     def check(self) -> None:
@@ -55,7 +55,7 @@ class FrameFeed(Feed):
     ) -> DataFrame:
         """A stream of chunks."""
         assert self.frame is not None
-        return chunks_of(self.frame, self.where, dict(self.types))
+        return to_chunks(self.frame, self.where, dict(self.types))
 
     def connect(self, folder: Path) -> None:
-        """It comes by itself."""
+        """Nothing to connect."""

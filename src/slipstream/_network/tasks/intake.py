@@ -1,8 +1,8 @@
-"""How tuples get into a network: each row carries a train, and a batch's rows become the trains of its sources.
+"""How tuples enter a network: each row has a train, and a batch's rows become the trains of its sources.
 
-Rows are the expensive part of Spark, so tuples travel packed, as an Arrow stream with everything that one task read
-together. A train may bring arrival numbers and times with its tuples; one of a feed does not: its tuples arrived when
-the row says, and are numbered by the batch, in the order of their arrival.
+Rows are the expensive part of Spark, so tuples are packed as an Arrow stream of everything that one task read together.
+A train may include arrival numbers and times; a feed's does not: its tuples have the arrival time of the row, and are
+numbered within the batch, in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadInput
 from slipstream._io import chunks
-from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, as_stream, from_stream
+from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, from_arrow_stream, to_arrow_stream
 from slipstream._io.outputs import REJECTS
 from slipstream._network.algebra import TYPES, Arc, Schema
-from slipstream._network.boxes.window_functions import encoded
+from slipstream._network.boxes.window_functions import encode_column
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
@@ -34,7 +34,7 @@ from slipstream._network.tasks.superbox import Parcel
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: the columns of what is rejected
+#: the columns of rejects
 REJECT_TYPES = {"source": "text", "reason": "text", "line": "text"}
 #: bits for the number of a tuple in its batch
 _TUPLE = 40
@@ -42,69 +42,69 @@ _TUPLE = 40
 
 @dataclass(frozen=True)
 class Arrived:
-    """What a batch brought: a train for each source or parcels, and what was rejected, if anything was."""
+    """The input of a batch: a train per source or parcels, and the rejects, if there are any."""
 
     trains: dict[str, Train] = field(default_factory=dict)
     parcels: list[Parcel] = field(default_factory=list)
     rejects: Tuples | None = None
     is_opening: bool = False
-    taken: dict[str, int] = field(default_factory=dict)  # how many tuples each source brought
-    dropped: dict[str, dict[str, int]] = field(default_factory=dict)  # of each source: how many go, by places
-    ended: list[int] = field(default_factory=list)  # the numbers of the sources that have no more
+    taken: dict[str, int] = field(default_factory=dict)  # the number of tuples per source
+    dropped: dict[str, dict[str, int]] = field(default_factory=dict)  # tuples to drop, per source and place
+    ended: list[int] = field(default_factory=list)  # the numbers of the sources that have ended
 
     @property
     def counts(self) -> dict[str, Any]:
-        """How many tuples each source brought, how many lines were rejected, and how many tuples are dropped where."""
+        """The number of tuples per source, of rejected lines, and of tuples to drop at each place."""
         rejected = {} if self.rejects is None else {REJECTS: len(self.rejects.ts)}
         return {"taken": self.taken | rejected, "dropped": self.dropped}
 
 
-def numbered(feed: DataFrame, source: int) -> DataFrame:
-    """A stream of chunks, decoded, as the rows of a source."""
+def with_source(feed: DataFrame, source: int) -> DataFrame:
+    """Add the number of the source to a stream of decoded chunks."""
     from pyspark.sql import functions as sf
 
     return feed.withColumn("source", sf.lit(source)).select(*Row._fields)
 
 
-def packed(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
-    """Any DataFrame with the columns of a source as the rows of that source."""
-    return numbered(chunks_of(frame, name, schema), source)
+def pack_frame(frame: DataFrame, name: str, schema: Schema, source: int) -> DataFrame:
+    """Convert any DataFrame with the columns of a source to the rows of that source."""
+    return with_source(to_chunks(frame, name, schema), source)
 
 
-def chunks_of(frame: DataFrame, name: str, schema: Schema) -> DataFrame:
-    """Any DataFrame with the columns of a source as chunks, each a train."""
+def to_chunks(frame: DataFrame, name: str, schema: Schema) -> DataFrame:
+    """Convert any DataFrame with the columns of a source to chunks, each a train."""
     missing = [column for column in schema if column not in frame.columns]
     if missing:
         raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
     hidden = [column for column in (SEQ, SHED) if column in frame.columns]
-    # Spark's time of a batch, not the worker's: a repeated batch has the same
+    # Spark's time of the batch, not the worker's: it is the same when the batch is repeated
     arrival = TS if TS in frame.columns else f"unix_micros(current_timestamp()) AS {TS}"
     typed = [f"cast(`{column}` AS {TYPES[type_]}) AS `{column}`" for column, type_ in schema.items()]
     return frame.selectExpr(*hidden, arrival, *typed).mapInArrow(_pack, chunks.COLUMNS)
 
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The tuples of one task as trains; those without numbers are numbered."""
+    """Pack the tuples of one task into trains; number those without numbers."""
     first = first_number(TaskContext.get())
     for batch in batches:
         if batch.num_rows:
             table = pa.Table.from_batches([batch])
             if SEQ not in table.column_names:
                 table = table.add_column(0, SEQ, pa.array(np.arange(first, first + batch.num_rows)))
-            yield chunks.row(first, CHUNK, 0, as_stream(table))
+            yield chunks.row_batch(first, CHUNK, 0, to_arrow_stream(table))
             first += batch.num_rows
 
 
-def take(plan: Plan, rows: Iterable[Row], batch: int, marker: Marker | None = None) -> Arrived:
-    """What the rows of a batch bring to the first stage; tuples of feeds are numbered in the order of their arrival."""
-    found = _Taking(plan, batch, marker)
+def read_batch(plan: Plan, rows: Iterable[Row], batch: int, marker: Marker | None = None) -> Arrived:
+    """Read the rows of a batch for the first stage; number the tuples of feeds in the order of their arrival."""
+    found = _BatchReader(plan, batch, marker)
     for row in sorted(rows, key=lambda row: (row.arrived, row.source, row.seq)):
         found.take(row)
     return found.arrived()
 
 
-class _Taking:
-    """Takes the rows of a batch in their order."""
+class _BatchReader:
+    """Reads the rows of a batch in order."""
 
     def __init__(self, plan: Plan, batch: int, marker: Marker | None) -> None:
         self._plan = plan
@@ -123,13 +123,13 @@ class _Taking:
         self._row: tuple[int, int, int] | None = None  # which that is
 
     def take(self, row: Row) -> None:
-        """Take one row."""
+        """Read one row."""
         if row.what == CHUNK:
             self._take_tuples(row)
         elif row.what == PARCELS:
             self._take_parcels(row)
         elif row.what == REJECTED:
-            table, name = from_stream(row.chunk), self._sources[row.source].name
+            table, name = from_arrow_stream(row.chunk), self._sources[row.source].name
             named = table.add_column(0, "source", pa.array([name] * table.num_rows))
             self._rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, row.arrived * 1000))))
         elif row.what == OPENING:
@@ -138,11 +138,11 @@ class _Taking:
             self._ended.append(row.source)
 
     def _take_tuples(self, row: Row) -> None:
-        name, tuples = self._sources[row.source].name, from_stream(row.chunk)
+        name, tuples = self._sources[row.source].name, from_arrow_stream(row.chunk)
         if SEQ not in tuples.column_names:
-            tuples, lost = marked(_arrived(tuples, row.arrived, self._next), self._marker)
+            tuples, lost = mark_dropped(_with_arrivals(tuples, row.arrived, self._next), self._marker)
             self._dropped[name].update(lost)
-        self._trains[name].append(train_of(self._plan, name, row.source, tuples))
+        self._trains[name].append(to_train(self._plan, name, row.source, tuples))
         self._next += tuples.num_rows
         self._taken[name] += tuples.num_rows
 
@@ -159,61 +159,61 @@ class _Taking:
             self._parcels.append(parcel)
 
     def arrived(self) -> Arrived:
-        """Everything that was taken."""
+        """Everything that was read."""
         trains = {name: Train.concat(found) for name, found in self._trains.items() if found}
         taken = {name: count for name, count in self._taken.items() if count or name in trains}
-        rejects = _rejected(self._plan, self._rejects, self._batch) if self._rejects else None
+        rejects = _convert_rejects(self._plan, self._rejects, self._batch) if self._rejects else None
         dropped = {name: dict(counts) for name, counts in self._dropped.items() if counts}
         return Arrived(trains, self._parcels, rejects, self._is_opening, taken, dropped, self._ended)
 
 
-def marked(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str, int]]:
-    """Numbered tuples with the marks of those that are to be dropped, and how many go at each place."""
+def mark_dropped(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dict[str, int]]:
+    """Mark the tuples to drop; also returns how many are dropped at each place."""
     return (tuples, {}) if marker is None else marker.mark(tuples)
 
 
-def load_of(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
-    """The tuples in the row of a source, and what is to be said of the row; tuples of feeds get their numbers later."""
-    tuples, name = from_stream(row.chunk), plan.checked.network.sources[row.source].name
+def read_row(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
+    """The tuples in the row of a source, and the facts about the row; tuples of feeds are numbered later."""
+    tuples, name = from_arrow_stream(row.chunk), plan.checked.network.sources[row.source].name
     if SEQ in tuples.column_names:
-        return train_of(plan, name, row.source, tuples), Load([], tuples.num_rows)
-    tuples, lost = marked(_arrived(tuples, row.arrived, _lot(row)), marker)
-    train = train_of(plan, name, row.source, tuples)
+        return to_train(plan, name, row.source, tuples), Load([], tuples.num_rows)
+    tuples, lost = mark_dropped(_with_arrivals(tuples, row.arrived, _row_seed(row)), marker)
+    train = to_train(plan, name, row.source, tuples)
     train.order[:, 0] = np.arange(len(train))
     return train, Load([], len(train), False, lost)
 
 
-def _lot(row: Row) -> int:
-    """A number by which tuples of a row are told from those of other rows, where load is shed by lot."""
+def _row_seed(row: Row) -> int:
+    """A number that distinguishes the tuples of a row from those of other rows, for random load shedding."""
     return (row.arrived * 1_000_003 + row.source * 8_191 + row.seq) * (1 << 20) % (1 << 62)
 
 
-def _arrived(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
-    """Tuples of a feed with their arrival numbers and times."""
+def _with_arrivals(tuples: pa.Table, arrived: int, first: int) -> pa.Table:
+    """Add arrival numbers and times to the tuples of a feed."""
     numbers, times = np.arange(first, first + tuples.num_rows), np.full(tuples.num_rows, arrived * 1000)
     return tuples.add_column(0, SEQ, pa.array(numbers)).add_column(1, TS, pa.array(times))
 
 
-def train_of(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
-    """The tuples of a source as they travel between boxes."""
+def to_train(plan: Plan, source: str, place: int, tuples: pa.Table) -> Train:
+    """Convert the tuples of a source to a train."""
     layout, count = plan.origins[Arc(source)], tuples.num_rows
     order = np.zeros((count, len(plan.keys)), np.int64)
     order[:, 0], order[:, -1] = tuples[SEQ].to_numpy(), place
     marked = SHED in tuples.column_names
     shed = tuples[SHED].fill_null(0).to_numpy() if marked else np.zeros(count, np.int64)
-    columns = {name: encoded(tuples[name], layout.types[name]) for name in layout.columns}
+    columns = {name: encode_column(tuples[name], layout.types[name]) for name in layout.columns}
     return Train(tuples[TS].to_numpy(), shed, order, columns)
 
 
-def _rejected(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:
+def _convert_rejects(plan: Plan, tables: list[pa.Table], batch: int) -> Tuples:
     table = pa.concat_tables(tables)
     keys = {key: np.zeros(table.num_rows, np.int64) for key in plan.keys}
     keys[plan.keys[0]] = (batch << _TUPLE) + np.arange(table.num_rows)
-    columns = {name: encoded(table[name], type_) for name, type_ in REJECT_TYPES.items()}
+    columns = {name: encode_column(table[name], type_) for name, type_ in REJECT_TYPES.items()}
     return Tuples(table[TS].to_numpy(), keys, columns, REJECT_TYPES)
 
 
-def all_rows(parts: Mapping[int, DataFrame]) -> DataFrame:
+def union_rows(parts: Mapping[int, DataFrame]) -> DataFrame:
     """The rows of all sources."""
     rest = iter(parts.values())
     rows = next(rest)

@@ -1,7 +1,7 @@
-"""Boxes as stateful operators of Structured Streaming, and what tasks do before the first of them.
+"""Boxes as stateful operators of Structured Streaming, and the work of tasks before the first of them.
 
-An operator is keyed by partition, not by group: a call takes all tuples of a partition's groups in one batch, so its
-cost is spread over many tuples. The boxes in it write what changed in their tables.
+An operator is keyed by partition, not by group: a call processes all tuples of a partition's groups in one batch, so
+its cost is spread over many tuples. The boxes in it write what changed in their tables.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from slipstream._network.tasks.intake import Arrived
 from slipstream._network.tasks.parcels import (
     DELIVERED,
     PARCELS,
-    WORD,
+    REPORT,
     Load,
     Row,
     Sorter,
-    frame,
+    read_rows,
     record_batch,
-    rows_in,
+    to_frame,
 )
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Cargo, Parcel, Released, Superbox
@@ -50,20 +50,20 @@ from slipstream._runtime.store import Store
 
 @dataclass(frozen=True)
 class Carrier:
-    """Takes tuples to the first stage: what needs no state is done where they were read, before they are exchanged."""
+    """Carries tuples to the first stage: does the work that needs no state where they are read, before the exchange."""
 
     superbox: Superbox
     marker: Marker | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        return (record_batch(self._carried(row)) for row in rows_in(batches))
+        return (record_batch(self._carried(row)) for row in read_rows(batches))
 
     def _carried(self, row: Row) -> Iterator[Row]:
-        """Every partition hears of every row, so that all number tuples alike."""
+        """Send something of every row to every partition, so that all number tuples alike."""
         keys = labels(self.superbox.parallel)
         if row.what == CHUNK:
-            train, load = intake.load_of(self.superbox.plan, row, self.marker)
+            train, load = intake.read_row(self.superbox.plan, row, self.marker)
             source = self.superbox.plan.checked.network.sources[row.source].name
             parcels = self.superbox.carry(1, Cargo(sources={source: train}))
             sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
@@ -78,11 +78,11 @@ class Carrier:
 
 @dataclass
 class Boxes:
-    """What the boxes of a stage keep, and the log in which it rests."""
+    """The state of the boxes of a stage, and its log."""
 
     states: dict[str, State | OperatorState]
     log: Log
-    ended: KeyedTable  # the sources that have no more
+    ended: KeyedTable  # the sources that have ended
 
     @classmethod
     def fresh(cls, superbox: Superbox, stage: int = 1) -> Boxes:
@@ -111,7 +111,7 @@ class Boxes:
                 kept.publish(snapshot, number, batch)
 
     def end(self, sources: Sequence[int], of: int) -> bool:
-        """Note that sources have ended; whether they are the last ``of`` all."""
+        """Record that sources have ended; returns whether they are the last ``of`` all."""
         if not sources:
             return False
         self.ended.rows({"source": np.array(sources, np.int64)})
@@ -119,7 +119,7 @@ class Boxes:
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """The names of the stores: one for all tables, and those of state with a form of its own."""
+        """The names of the stores: one for all tables, and those of state with its own representation."""
         return ("boxes", *(f"{name}__{store}" for name, kept in stores_of(self.states) for store in kept.stores))
 
     def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
@@ -154,9 +154,9 @@ class SuperboxStage(FrameStage[Boxes]):
         state.save(stores, batch_number(), self._snapshot, self._keys.index(self.key))
 
     def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Tuples in; what outputs get is passed on, or written, and then a word of it passed on."""
+        """Process tuples; the results for outputs are emitted, or written and reported."""
         came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
-        passing = [row for row in came if row.what in (WORD, DELIVERED)]
+        passing = [row for row in came if row.what in (REPORT, DELIVERED)]
         arrived = self._arrived(came)
         if arrived.is_opening:
             passing += [row for row in came if row.what == OPENING]
@@ -171,7 +171,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def _arrived(self, rows: list[Row]) -> Arrived:
         if self._number == 1:
-            return intake.take(self._superbox.plan, rows, batch_number(), self._marker)
+            return intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
         keys = len(self._superbox.plan.keys)
         parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]
@@ -184,7 +184,7 @@ class SuperboxStage(FrameStage[Boxes]):
             if parcel.stage == self._number:
                 inboxes.setdefault(parcel.address, []).append(parcel.train)
         if self._number == 1:
-            # of one feed they come in their order, so that nothing need be merged
+            # the parcels of a feed are in order, so nothing needs to be merged
             inboxes = {address: [Train.concat(trains)] for address, trains in inboxes.items()}
         last = state.end(arrived.ended, len(self._superbox.plan.checked.network.sources))
         released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
@@ -193,10 +193,10 @@ class SuperboxStage(FrameStage[Boxes]):
         yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
 
     def _parcels(self, parcels: list[Parcel]) -> Iterator[Row]:
-        """What goes to later stages."""
+        """The rows for later stages."""
         here = self._keys.index(self.key)
         sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel)
-        # what was on its way to a later stage is in its partition already
+        # parcels for later stages are in their partition already
         for key, mine in zip(self._keys, sorter.sort(parcels, here), strict=True):
             if mine:
                 yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
@@ -207,39 +207,39 @@ class SuperboxStage(FrameStage[Boxes]):
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
 
     def _written(self, released: Released, arrived: Arrived, sink: Sink) -> Iterator[Row]:
-        """Write what outputs get; the first partition also says what the batch took."""
+        """Write the results for outputs; the first partition also reports the input of the batch."""
         batch = batch_number()
         written = [self._write(name, train, sink, batch) for name, train in released.outputs]
         if arrived.rejects is not None:
             written.append(sink.write(REJECTS, arrived.rejects, batch))
         if self._number == 1 and self.key == self._keys[0]:
             written.append(outputs.note(arrived.counts))
-        yield from (Row(self.key, 0, 0, WORD, 0, json.dumps(one.row).encode()) for one in written)
+        yield from (Row(self.key, 0, 0, REPORT, 0, json.dumps(one.row).encode()) for one in written)
 
     def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:
         plan = self._superbox.plan
-        if rejects.are(name):
-            return sink.write(REJECTS, rejects.of_box(name, train, plan), batch)
+        if rejects.is_rejects(name):
+            return sink.write(REJECTS, rejects.convert_rejects(name, train, plan), batch)
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
 
     def _out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
         if self._number < self._superbox.stages.count or self._sink is None:
-            yield frame(rows)
-        elif words := [json.loads(row.chunk) for row in rows if row.what == WORD]:
-            yield pd.DataFrame(words, columns=list(outputs.Row._fields))
+            yield to_frame(rows)
+        elif words := [json.loads(row.chunk) for row in rows if row.what == REPORT]:
+            yield pd.DataFrame(words, columns=list(outputs.WrittenRow._fields))
 
 
 @dataclass(frozen=True)
 class Unpacker:
-    """Makes rows of tuples from what the stages deliver."""
+    """Converts what the stages deliver to one row per tuple."""
 
     plan: Plan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         names = {delivery.layout.id: name for name, delivery in self.plan.outputs.items()}
-        for row in rows_in(batches):
+        for row in read_rows(batches):
             if row.what == DELIVERED:
                 for parcel in Load.from_bytes(row.chunk, len(self.plan.keys)).parcels:
                     yield self._tuples(names[parcel.address], parcel.train)

@@ -1,7 +1,7 @@
-"""Rows of integers made small: each column as wide as its values need, byte by byte, compressed.
+"""Compact encoding of integer rows: each column as wide as its values need, byte by byte, compressed.
 
-Identifiers, times and places need two or three of the eight bytes that a word of a row has. What is not written need
-not be compressed, stored and read again.
+Identifiers, times and positions need two or three of the eight bytes of a word. What is not written need not be
+compressed, stored and read again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Matrix: TypeAlias = npt.NDArray[np.int64]
 _CODEC = pa.Codec("zstd", compression_level=1)
 #: rows, and bytes before compression
 _HEADER = struct.Struct("<qq")
-#: rows that are turned into columns at a time: they stay in the nearest cache
+#: rows that are transposed at a time: they stay in the L1 cache
 _BLOCK = 256
 
 
 @compiled
-def turned(rows: Matrix, slots: Longs, first: int, last: int) -> Matrix:
-    """Columns ``first`` to ``last`` - 1 of some rows, a column after the other; the slots themselves come first."""
+def transpose(rows: Matrix, slots: Longs, first: int, last: int) -> Matrix:
+    """Transpose columns ``first`` to ``last`` - 1 of some rows; the first row of the result is the slots."""
     found = np.empty((last - first + 1, slots.size), np.int64)
     found[0] = slots
     for begin in range(0, slots.size, _BLOCK):
@@ -56,7 +56,7 @@ def lows_and_widths(columns: Matrix) -> tuple[Longs, Longs]:
 
 
 @compiled
-def split(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
+def split_planes(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
     """All lowest bytes of the first column, all second ones, and so on."""
     found = np.empty(columns.shape[1] * widths.sum(), np.uint8)
     place = 0
@@ -70,8 +70,8 @@ def split(columns: Matrix, lows: Longs, widths: Longs) -> Bytes:
 
 
 @compiled
-def put_together(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matrix:
-    """What ``split`` took apart."""
+def join_planes(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matrix:
+    """Reverse ``split_planes``."""
     found = np.empty((lows.size, count), np.int64)
     place = 0
     for c in range(lows.size):
@@ -84,7 +84,7 @@ def put_together(planes: Bytes, lows: Longs, widths: Longs, count: int) -> Matri
 
 
 def pack(columns: Matrix) -> bytes:
-    """Columns of integers, of the same length, as bytes.
+    """Encode columns of integers, all of the same length.
 
     >>> unpack(pack(np.array([[1, 2], [-5, 2**62]])), 2).tolist()
     [[1, 2], [-5, 4611686018427387904]]
@@ -92,14 +92,14 @@ def pack(columns: Matrix) -> bytes:
     if not columns.shape[1]:
         return b""
     lows, widths = lows_and_widths(columns)
-    planes = split(columns, lows, widths)
+    planes = split_planes(columns, lows, widths)
     small: Any = _CODEC.compress(planes, asbytes=True)
     head = _HEADER.pack(columns.shape[1], planes.size)
     return head + lows.tobytes() + widths.astype(np.uint8).tobytes() + bytes(small)
 
 
 def unpack(blob: bytes, width: int) -> Matrix:
-    """The ``width`` columns that were packed."""
+    """Decode ``width`` columns."""
     if not blob:
         return np.empty((width, 0), np.int64)
     try:
@@ -109,6 +109,6 @@ def unpack(blob: bytes, width: int) -> Matrix:
         if size != count * widths.sum():
             raise ValueError("its parts do not fit together")
         planes = np.frombuffer(_CODEC.decompress(blob[_HEADER.size + 9 * width :], size), np.uint8)
-        return put_together(planes, lows, widths, count)
+        return join_planes(planes, lows, widths, count)
     except (struct.error, OSError, MemoryError, *MALFORMED) as error:
         raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error

@@ -1,7 +1,7 @@
-"""Tuples between stages: a Spark row carries all parcels that one task has for one partition.
+"""Tuples between stages: a Spark row has all parcels that one task sends to one partition.
 
-A row that stems from a feed also says how many tuples the feed's own row had, whether or not they are in it: every
-partition hears of all rows of a batch, so that all number its tuples alike.
+A row that originates from a feed also has the number of tuples of the feed's own row, whether or not they are in it:
+every partition gets something of all rows of a batch, so that all number its tuples alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._io.chunks import as_stream, from_stream
+from slipstream._io.chunks import from_arrow_stream, to_arrow_stream
 from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
 from slipstream._network.flow import LIST, Array, Train
 from slipstream._network.planning.stages import Home
@@ -23,9 +23,9 @@ from slipstream._network.state.groups import hashes
 from slipstream._network.tasks.superbox import SPARK, Parcel
 from slipstream._tools.numba_tools import Longs
 
-#: what a row is, besides what a source gives (``io.chunks``): parcels, the word of a file that was written, an output's
-#: tuples, one tuple on its way through Spark's projection
-PARCELS, WORD, DELIVERED, TUPLE_ROW = range(100, 104)
+#: the kind of a row, in addition to those of a source (``_io.chunks``): parcels, a report of a written file, an
+#: output's tuples, one tuple for Spark's projection
+PARCELS, REPORT, DELIVERED, TUPLE_ROW = range(100, 104)
 #: the Spark columns of a row
 COLUMNS = "key int, source int, seq long, what int, arrived long, chunk binary"
 ARROW = pa.schema(
@@ -54,19 +54,19 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Load:
-    """What a row of parcels carries, and what it says of the row of a feed that it stems from."""
+    """The contents of a row of parcels, and facts about the row of a feed that it originates from."""
 
     parcels: list[Parcel]
     count: int = 0  # the tuples of that row
     is_numbered: bool = True  # whether tuples have their arrival numbers already
-    dropped: dict[str, int] = field(default_factory=dict)  # how many of them are to be dropped where
+    dropped: dict[str, int] = field(default_factory=dict)  # how many of them to drop at each place
 
     def with_parcels(self, parcels: list[Parcel], dropped: Mapping[str, int] | None = None) -> Load:
-        """Other parcels that stem from the same row; one of them says what is dropped."""
+        """Other parcels from the same row; only one of them reports what is dropped."""
         return Load(parcels, self.count, self.is_numbered, dict(dropped or {}))
 
     def to_bytes(self) -> bytes:
-        """As a row carries it."""
+        """Convert to bytes."""
         streams = [_stream(parcel.train) for parcel in self.parcels]
         parts = [(p.stage, p.address, len(s)) for p, s in zip(self.parcels, streams, strict=True)]
         head = json.dumps([parts, self.count, self.is_numbered, self.dropped]).encode()
@@ -74,7 +74,7 @@ class Load:
 
     @classmethod
     def from_bytes(cls, data: bytes, keys: int) -> Load:
-        """Read what ``to_bytes`` wrote; an order key has so many places."""
+        """Convert from bytes; ``keys`` is the width of an order key."""
         begin = 4 + int.from_bytes(data[:4], "little")
         parts, *said = json.loads(data[4:begin])
         parcels = []
@@ -85,7 +85,7 @@ class Load:
 
 
 def _stream(train: Train) -> bytes:
-    """A train as an Arrow stream; of order keys and marks just what is not zero."""
+    """Convert a train to an Arrow stream, without order keys and marks that are all zero."""
     columns: dict[str, Any] = {_TS: train.ts}
     if train.shed.any():
         columns[_SHED] = train.shed
@@ -94,7 +94,7 @@ def _stream(train: Train) -> bytes:
         if key.any():
             columns[f"{_ORDER}{place}"] = np.ascontiguousarray(key)
     columns |= {f"{_COLUMN}{name}": _arrow(values) for name, values in train.columns.items()}
-    return as_stream(pa.table(columns))
+    return to_arrow_stream(pa.table(columns))
 
 
 def _arrow(values: Array) -> Any:
@@ -104,7 +104,7 @@ def _arrow(values: Array) -> Any:
 
 
 def _train(data: bytes, keys: int) -> Train:
-    table = from_stream(data)
+    table = from_arrow_stream(data)
     columns = {name: _numpy(table[name]) for name in table.column_names}
     ts = columns[_TS]
     order = np.zeros((ts.size, keys), np.int64)
@@ -126,13 +126,13 @@ def _numpy(column: pa.ChunkedArray) -> Array:
 
 @dataclass(frozen=True)
 class Sorter:
-    """Puts parcels into rows for the partitions of the next stages."""
+    """Sorts parcels by the partitions of the next stages."""
 
     homes: Mapping[int, Home]
     parallel: int
 
     def sort(self, parcels: Iterable[Parcel], here: int = 0) -> list[list[Parcel]]:
-        """The parcels for each partition; what can be taken anywhere stays in the partition ``here``."""
+        """The parcels for each partition; those that can go anywhere stay in the partition ``here``."""
         found: list[list[Parcel]] = [[] for _ in range(self.parallel)]
         for parcel in parcels:
             for part, train in self._parts(parcel, here):
@@ -152,7 +152,7 @@ class Sorter:
             part = (
                 np.searchsorted(home.bounds, columns[0], side="right") % self.parallel
                 if home.bounds
-                else partitions(columns, len(parcel.train), self.parallel)
+                else assign_partitions(columns, len(parcel.train), self.parallel)
             )
             for number in range(self.parallel):
                 mine = np.flatnonzero(part == number)
@@ -160,10 +160,10 @@ class Sorter:
                     yield number, parcel.train.take(mine)
 
 
-def partitions(keys: Sequence[Array], count: int, parallel: int) -> Longs:
-    """The partition of each tuple: equal keys have the same, be they integers or floats.
+def assign_partitions(keys: Sequence[Array], count: int, parallel: int) -> Longs:
+    """The partition of each tuple: equal keys have the same, whether integers or floats.
 
-    >>> ones = [partitions([np.array([7, 7], dtype)], 2, 4) for dtype in (np.int64, np.float64)]
+    >>> ones = [assign_partitions([np.array([7, 7], dtype)], 2, 4) for dtype in (np.int64, np.float64)]
     >>> np.unique(ones).size
     1
     """
@@ -172,17 +172,17 @@ def partitions(keys: Sequence[Array], count: int, parallel: int) -> Longs:
 
 
 def record_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Rows as Spark takes them from a task."""
+    """Convert rows to the output of a Spark task."""
     columns = list(zip(*rows, strict=True)) or [()] * len(Row._fields)
     return pa.record_batch([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], ARROW)
 
 
-def frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """Rows as Spark takes them from a stateful operator."""
+def to_frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Convert rows to the output of a stateful operator."""
     return pd.DataFrame(list(rows), columns=list(Row._fields))
 
 
-def rows_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+def read_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """The rows of a task."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in Row._fields)

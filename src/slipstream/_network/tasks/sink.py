@@ -1,11 +1,11 @@
-"""Where a network's tuples go: outputs and taps into tables, what connection points and views remember into trains.
+"""Writing a network's results: outputs and taps to tables, the histories of connection points and views to trains.
 
-    OUT/outputs/NAME/                   the table of an output, a tap, or the rejects (``io.outputs``)
-    OUT/points/NAME/                    what a connection point or a view remembers (``points``)
-    OUT/points/NAME/.aside-*.parquet    what a task wrote for it and no batch has committed yet
+    OUT/outputs/NAME/                   the table of an output, a tap, or the rejects (``_io.outputs``)
+    OUT/points/NAME/                    the history of a connection point or a view (``connection_points``)
+    OUT/points/NAME/.aside-*.parquet    what a task wrote for it that is not committed yet
 
-An output's columns are those of its schema, and before them three kinds that begin with an underscore or are the
-batch: ``batch``, ``_ts`` (when the tuple arrived, in microseconds), and the order key ``_q0``, ``_q1``...
+An output's columns are those of its schema, preceded by ``batch``, ``_ts`` (the arrival of the tuple, in microseconds),
+and the order key ``_q0``, ``_q1``...
 """
 
 from __future__ import annotations
@@ -25,24 +25,33 @@ import pyarrow.parquet as pq
 from slipstream._io import outputs
 from slipstream._io.outputs import COLUMNS, Written
 from slipstream._network.algebra import ConnectionPoint, Network, Schema
-from slipstream._network.boxes.archive import archives, trips_of
+from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
 from slipstream._network.quality.monitor import Measured
 from slipstream._network.running.connection_points import History
 from slipstream._network.running.trains import SEQ, TS
 
-__all__ = ["COLUMNS", "Sink", "Tuples", "discard", "key_columns", "measured", "remember", "stored_schema"]
+__all__ = [
+    "COLUMNS",
+    "Sink",
+    "Tuples",
+    "discard_uncommitted",
+    "key_columns",
+    "merge_measured",
+    "stored_schema",
+    "update_histories",
+]
 
 Array = npt.NDArray[Any]
 
 _POINTS, _ASIDE = "points", ".aside-"
-#: in the note about what a point gets: the file
+#: in the note about a point's tuples: the file
 _TRAIN = "train"
 
 
 @dataclass(frozen=True)
 class Tuples:
-    """What an output gets in a batch: arrival times, order keys by their names, columns and their types."""
+    """The tuples of an output in a batch: arrival times, order keys by name, columns and their types."""
 
     ts: Array
     keys: Mapping[str, Array]
@@ -64,35 +73,35 @@ def key_columns(keys: Iterable[str]) -> list[str]:
 
 
 def stored_schema(schema: Schema, keys: Iterable[str]) -> pa.Schema:
-    """Return how the tuples of an output are stored, without the batch."""
+    """Return the stored schema of an output, without the batch."""
     hidden = [(TS, pa.int64()), *((name, pa.int64()) for name in key_columns(keys))]
     return pa.schema(hidden + [(name, ARROW_TYPES[type_]) for name, type_ in schema.items()])
 
 
 @dataclass(frozen=True)
 class Sink:
-    """The folder that a network delivers into, as its tasks see it."""
+    """Writes results into the folder of a network, on its tasks."""
 
     folder: str
     network: Network
 
     def write(self, output: str, tuples: Tuples, batch: int) -> Written:
-        """Write what an output, a point or a tap gets in a batch."""
+        """Write the tuples of an output, a point or a tap in a batch."""
         points = {point.name: point for point in self.network.kept}
         values = {o.name: o.quality.value_column for o in self.network.outputs if o.quality.value}
         arrays = tuples.arrays()
-        measured = asdict(Measured.of(tuples.ts, arrays[values[output]] if output in values else None))
+        measured = asdict(Measured.measure(tuples.ts, arrays[values[output]] if output in values else None))
         if output in points:
-            file = _write_aside(Path(self.folder), points[output], _kept(tuples, arrays, points[output], batch))
+            file = _write_aside(Path(self.folder), points[output], _to_train(tuples, arrays, points[output], batch))
             return outputs.note({_TRAIN: file, **measured}, about=output)
-        if output in (boxes := archives(self.network)):
-            return outputs.write(Path(self.folder), output, trips_of(boxes[output], arrays), batch, measured)
+        if output in (boxes := archive_boxes(self.network)):
+            return outputs.write(Path(self.folder), output, to_trips(boxes[output], arrays), batch, measured)
         keys = dict(zip(key_columns(tuples.keys), tuples.keys.values(), strict=True))
         return outputs.write(Path(self.folder), output, pa.table({TS: tuples.ts, **keys, **arrays}), batch, measured)
 
 
-def _kept(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint, batch: int) -> pa.Table:
-    """Tuples as a train, with their arrival numbers at the point; sorted by its key, if it has one."""
+def _to_train(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint, batch: int) -> pa.Table:
+    """Convert tuples to a train, with their arrival numbers at the point; sorted by its key, if it has one."""
     number = np.empty(tuples.ts.size, np.int64)
     number[np.lexsort([*tuples.keys.values()][::-1])] = (batch << 32) + 1 + np.arange(tuples.ts.size)
     table = pa.table({SEQ: number, TS: tuples.ts, **arrays}).sort_by(SEQ)
@@ -106,30 +115,30 @@ def _write_aside(folder: Path, point: ConnectionPoint, train: pa.Table) -> str:
     return place.name
 
 
-def measured(written: Iterable[Written]) -> dict[str, Measured]:
-    """Return what is to be said of each output, point and tap that got something."""
+def merge_measured(written: Iterable[Written]) -> dict[str, Measured]:
+    """Return the measurements of each output, point and tap that got tuples."""
     found: dict[str, list[Measured]] = {}
     for one in written:
         if one.output:
             facts = {name: value for name, value in one.note.items() if name != _TRAIN}
             found.setdefault(one.output, []).append(Measured(**facts))
-    return {name: Measured.together(parts) for name, parts in found.items()}
+    return {name: Measured.merge(parts) for name, parts in found.items()}
 
 
-def remember(histories: Mapping[str, History], written: Iterable[Written], batch: int) -> None:
-    """Let points and views remember what they got in a batch; a batch that they remember already is passed over."""
+def update_histories(histories: Mapping[str, History], written: Iterable[Written], batch: int) -> None:
+    """Add the tuples of a batch to the histories of points and views; a batch that they already have is skipped."""
     trains: dict[str, list[Path]] = {name: [] for name in histories}
     for one in written:
         if _TRAIN in one.note:
             trains[one.output].append(histories[one.output].folder / one.note[_TRAIN])
     for name, parts in trains.items():
-        histories[name].add(batch, partial(_put, parts, batch))
+        histories[name].add(batch, partial(_merge_trains, parts, batch))
         for part in parts:
             part.unlink(missing_ok=True)
 
 
-def _put(parts: list[Path], batch: int, target: Path) -> int:
-    """Make one train of what the tasks of a batch wrote; returns its tuples."""
+def _merge_trains(parts: list[Path], batch: int, target: Path) -> int:
+    """Merge what the tasks of a batch wrote into one train; returns the number of its tuples."""
     if not parts:
         return 0
     if len(parts) == 1:
@@ -141,7 +150,7 @@ def _put(parts: list[Path], batch: int, target: Path) -> int:
     return int(table.num_rows)
 
 
-def discard(folder: Path) -> None:
-    """Delete what tasks wrote for points in batches that did not come to be."""
+def discard_uncommitted(folder: Path) -> None:
+    """Delete what tasks wrote for points in batches that were never committed."""
     for file in (folder / _POINTS).glob(f"*/{_ASIDE}*"):
         file.unlink(missing_ok=True)

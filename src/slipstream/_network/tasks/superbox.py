@@ -1,7 +1,7 @@
-"""A whole network, or a part of it, as one function of trains: what is in its boxes now, and what leaves it.
+"""A network, or a part of it, as one function of trains.
 
 Aurora's superbox: all boxes run where the tuples are, one after the other, each on everything that arrived together.
-Tuples carry an order key, the arrival that caused them and their places under it, so that a box sees its input in
+Tuples have an order key, the arrival that caused them and their positions under it, so that a box sees its input in
 the order of arrivals however many ways the tuples took, and however the stream is cut into trains.
 """
 
@@ -19,10 +19,10 @@ from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
 from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
-from slipstream._network.flow import Train, merging, no_tuples, ordinals, sorted_train
+from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
 from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Way
-from slipstream._network.planning.stages import stages_of
-from slipstream._network.schemas import joined
+from slipstream._network.planning.stages import plan_stages
+from slipstream._network.schemas import join_columns
 from slipstream._network.sql import expressions
 from slipstream._network.sql.translation import Prefix, Translations, answer_to, asked_by
 from slipstream._network.state.groups import hashes
@@ -37,21 +37,21 @@ States: TypeAlias = Mapping[str, State | OperatorState]
 PATHS = PLACES
 #: the address of tuples of which Spark computes something
 SPARK = 0
-#: of pairs of an outer look-up that Spark is still to check: which tuple it was, and which row, -1 for none
+#: for pairs of an outer look-up that Spark has yet to check: the tuple, and the row (-1 for none)
 _TUPLE, _ROW = answer_to("tuple of the pair"), answer_to("row of the pair")
 
 
 class Parcel(NamedTuple):
-    """Tuples on their way to another stage, or to Spark, which computes something of them and gives them back."""
+    """Tuples for another stage, or for Spark, which computes something for them and returns them."""
 
     stage: int  # SPARK, or the number of a stage
-    address: int  # of the delivery that takes them, or of the prefix at the end of which they are
+    address: int  # of the delivery that receives them, or of the prefix at the end of which they are
     train: Train
 
 
 @dataclass
 class Cargo:
-    """Tuples that came to a stage: from sources, for sides of boxes and outputs, or back from Spark."""
+    """The input of a stage: tuples from sources, for sides of boxes and outputs, or back from Spark."""
 
     sources: dict[str, Train] = field(default_factory=dict)
     inboxes: dict[int, list[Train]] = field(default_factory=dict)
@@ -60,10 +60,10 @@ class Cargo:
 
 @dataclass
 class _Passage:
-    """What is known of one pass through a stage."""
+    """The state of one pass through a stage."""
 
     number: int  # of the stage
-    between: bool  # whether it is the way to it, where no box keeps anything
+    between: bool  # whether it is the way to the stage, where boxes have no state
     inboxes: dict[int, list[Train]]
     computed: Mapping[Prefix, Train]
     trains: dict[Arc, Train]  # released in this pass
@@ -73,7 +73,7 @@ class _Passage:
 
 
 class Released(NamedTuple):
-    """What leaves a stage: tuples that outputs get, and those that go elsewhere."""
+    """The output of a stage: tuples of outputs, and parcels."""
 
     outputs: list[tuple[str, Train]]
     parcels: list[Parcel]
@@ -81,9 +81,9 @@ class Released(NamedTuple):
 
 @dataclass(repr=False)
 class Superbox:
-    """A network that was translated: ``step`` takes trains of its sources through all of its boxes.
+    """A translated network: ``step`` runs the trains of its sources through all of its boxes.
 
-    Laid out in several stages, ``visit`` takes what came to one of them through its boxes.
+    With several stages, ``visit`` runs the input of one of them through its boxes.
     """
 
     plan: Plan
@@ -95,13 +95,13 @@ class Superbox:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
         self._look_ups: dict[Any, LookUp] = {}
         self.translations = Translations(self.plan, self.tables)
-        self.stages = stages_of(self.plan, self.translations, self.parallel)
+        self.stages = plan_stages(self.plan, self.translations, self.parallel)
         self._numbers = {prefix: number for number, prefix in enumerate(self.translations.prefixes)}
 
     # --- a batch
 
     def fresh(self, stage: int = 1) -> dict[str, State | OperatorState]:
-        """What the order-sensitive boxes of a stage keep before anything has come, by their names."""
+        """The initial state of the order-sensitive boxes of a stage, by name."""
         states: dict[str, State | OperatorState] = {}
         for runner in self.plan.runners:
             box = runner.node.box
@@ -121,24 +121,24 @@ class Superbox:
         return state
 
     def step(self, states: States, sources: Mapping[str, Train], *, last: bool = False) -> Iterator[tuple[str, Train]]:
-        """Take what arrived through a network of one stage; yields what each output and tap gets.
+        """Run trains through a network of one stage; yields the tuples of each output and tap.
 
-        ``states`` is what the order-sensitive boxes keep: it is brought up to date. After the ``last`` trains nothing
-        more will come, and operators let go what they held back.
+        ``states`` is the state of the order-sensitive boxes, which is updated. With ``last``, the input ends, and
+        operators emit what they have held back.
         """
         return iter(self.visit(1, states, Cargo(sources=dict(sources)), last=last).outputs)
 
     def carry(self, number: int, cargo: Cargo) -> list[Parcel]:
-        """Take tuples on the way to a stage as far as they get without boxes that keep something."""
-        return self._passed(number, {}, cargo, between=True).parcels
+        """Carry tuples towards a stage, as far as they get without stateful boxes."""
+        return self._run_pass(number, {}, cargo, between=True).parcels
 
     def visit(self, number: int, states: States, cargo: Cargo, *, last: bool = False) -> Released:
-        """Take what came to a stage through its boxes, level by level; ``states`` is brought up to date."""
-        done = self._passed(number, states, cargo, last=last)
+        """Run the input of a stage through its boxes, level by level; updates ``states``."""
+        done = self._run_pass(number, states, cargo, last=last)
         found = ((name, done.inboxes.get(delivery.layout.id)) for name, delivery in self.plan.outputs.items())
         return Released([(name, Train.concat(trains)) for name, trains in found if trains], done.parcels)
 
-    def _passed(
+    def _run_pass(
         self, number: int, states: States, cargo: Cargo, *, between: bool = False, last: bool = False
     ) -> _Passage:
         trains = {Arc(name): train for name, train in cargo.sources.items() if len(train)}
@@ -158,7 +158,7 @@ class Superbox:
         return now
 
     def _send(self, train: Train, delivery: Delivery, now: _Passage) -> None:
-        """Put tuples where they are taken: here, or into a parcel."""
+        """Put tuples into an inbox of this stage, or into a parcel."""
         address = delivery.layout.id
         home = self.stages.homes.get(address)
         if home is None or (not now.between and (home.anywhere or home.stage == now.number)):
@@ -175,7 +175,7 @@ class Superbox:
 
     @cached_property
     def _deliveries(self) -> list[list[tuple[Delivery, int, Way]]]:
-        """Which paths begin at the origins of each level, and where they lead."""
+        """The paths that begin at the origins of each level, and their deliveries."""
         found: list[list[tuple[Delivery, int, Way]]] = [[] for _ in range(self.plan.depth + 1)]
         for delivery in self.plan.deliveries:
             for place, way in enumerate(delivery.paths):
@@ -185,7 +185,7 @@ class Superbox:
     # --- order-agnostic boxes
 
     def _before(self, prefix: Prefix, target: Arc | Delivery, now: _Passage) -> Train | None:
-        """The tuples at the end of a prefix as the next box or a delivery wants them; Spark may have to see them."""
+        """The tuples at the end of a prefix, for the next box or a delivery; they may have to pass through Spark."""
         found = self._follow(prefix, now)
         if (prefix, target.layout.id if isinstance(target, Delivery) else target) not in self._spark:
             return found
@@ -195,7 +195,7 @@ class Superbox:
 
     @cached_property
     def _spark(self) -> set[tuple[Prefix, Arc | int]]:
-        """The steps of ways before which tuples pass Spark: where they are, and the next arc or the delivery."""
+        """The steps of ways before which tuples pass through Spark: the prefix, and the next arc or the delivery."""
         return {
             (prefix, way.arcs[len(prefix)] if len(prefix) < len(way.arcs) else delivery.layout.id)
             for delivery in self.plan.deliveries
@@ -204,7 +204,7 @@ class Superbox:
         }
 
     def _follow(self, arcs: Prefix, now: _Passage) -> Train | None:
-        """The tuples that come along a way; what ways have in common is computed once."""
+        """The tuples at the end of a way; what ways have in common is computed once."""
         if len(arcs) == 1:
             return now.trains.get(arcs[0])
         if arcs not in now.ways:
@@ -213,19 +213,19 @@ class Superbox:
         return now.ways[arcs]
 
     def _matched(self, computed: Mapping[Prefix, Train]) -> dict[Prefix, Train]:
-        """Tuples back from Spark; of pairs that a join found, those that it lets through."""
+        """Tuples back from Spark; of the pairs of a join, only those that satisfy it."""
         found = dict(computed)
         for prefix, train in computed.items():
             if len(prefix) == 1 and self.translations.is_filtered(prefix[0]):
                 box = self._nodes[prefix[0].origin].box
                 assert isinstance(box, Join)
-                found[prefix] = train.take(_met(train, box))
+                found[prefix] = train.take(_satisfied(train, box))
         return found
 
     def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
-        """Tuples through one box to one of its outputs."""
+        """Pass tuples through one box to one of its outputs."""
         node = self._nodes[arc.origin]
-        train = self._left(train, (node.name, node.inputs.index(before), False))
+        train = self._shed(train, (node.name, node.inputs.index(before), False))
         if isinstance(node.box, Filter):
             return self._filter(train, node, before, arc.port)
         if isinstance(node.box, Map):
@@ -248,7 +248,7 @@ class Superbox:
                 return train.columns[name]
         return self.translations.expression(text, arc).over(train.columns, len(train))
 
-    def _left(self, train: Train, place: tuple[str, int, bool]) -> Train:
+    def _shed(self, train: Train, place: tuple[str, int, bool]) -> Train:
         """What load shedding leaves of a train at a place."""
         bit = self.drops.get(place)
         if bit is None or not train.shed.any():
@@ -256,8 +256,8 @@ class Superbox:
         return train.take((train.shed >> bit) & 1 == 0)
 
     def _delivered(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
-        """Tuples as a side of a box or an output wants them."""
-        train = self._left(train, (delivery.name, delivery.side, delivery.is_output))
+        """Convert tuples to the layout of a side of a box or an output."""
+        train = self._shed(train, (delivery.name, delivery.side, delivery.is_output))
         columns = {name: self._column(train, text, way.arcs[-1]) for name, text in delivery.layout.columns.items()}
         order = train.order
         if place:
@@ -268,7 +268,7 @@ class Superbox:
     # --- order-sensitive boxes
 
     def _run(self, runner: Runner, states: States, inboxes: Mapping[int, list[Train]], *, last: bool) -> list[Train]:
-        """One box on everything that came to its sides, in the order of arrival: what leaves by each of its outputs."""
+        """Run one box on everything in its inboxes, in the order of arrival; returns the train of each output."""
         sides = [inboxes.get(side.layout.id, []) for side in runner.sides]
         if isinstance(runner.node.box, Operator) and (last or any(sides)):
             return self._operate(runner, runner.node.box, states, sides, last=last)
@@ -281,11 +281,11 @@ class Superbox:
     def _operate(
         self, runner: Runner, box: Operator, states: States, sides: Sequence[Sequence[Train]], *, last: bool
     ) -> list[Train]:
-        """An operator on everything that came; one that borrows works on the state of the box it takes from."""
+        """Run an operator; one that borrows uses the state of the box before it."""
         node, checked = runner.node, self.plan.checked
         width = len(self.plan.keys)
         inputs = [
-            sorted_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
+            sort_train(Train.concat(trains)) if trains else Train.nothing(side.layout.types, width)
             for side, trains in zip(runner.sides, sides, strict=True)
         ]
         lender = self._nodes[node.inputs[0].origin] if box.borrows else node
@@ -300,12 +300,12 @@ class Superbox:
             return run(box, state.parts, inputs, schemas, level, lender.box, last=last)
 
     def _release(self, runner: Runner, state: Any, sides: Sequence[Sequence[Train]]) -> Train:
-        """A box with a kernel."""
+        """Run a box with a kernel."""
         assert runner.kernel is not None
-        order, shed, inputs = _merged(runner, sides) if runner.leading is None else _led(runner, sides)
+        order, shed, inputs = _merge_sides(runner, sides) if runner.leading is None else _sort_sides(runner, sides)
         released = runner.kernel.step(state, inputs)
         trigger = released[TRIGGER]
-        # a box that gives one tuple for each that it takes says so by giving the arrivals back
+        # a box that emits one tuple per input tuple returns the arrivals themselves
         if not any(trigger is side[ARRIVAL] for side in inputs):
             order, shed = order[trigger], shed[trigger]
             place = released[PLACE] if PLACE in released else ordinals(trigger)
@@ -315,12 +315,12 @@ class Superbox:
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
 
     def _matching(self, runner: Runner, train: Train) -> Train:
-        """What a join asks beyond the window and the equalities that its kernel has seen to."""
+        """Apply the predicate of a join; its kernel has checked only the window and the equalities."""
         predicate = self.translations.predicate(runner)
         if predicate is None:
-            return train  # Spark says it
+            return train  # Spark evaluates it
         sides = ("left.", "right.")
-        names = joined(*self.plan.checked.inputs(runner.node))
+        names = join_columns(*self.plan.checked.inputs(runner.node))
         columns = {sides[side] + column: train.columns[out] for out, (side, column) in names.items()}
         return train.take(predicate.over(columns, len(train)) == 1)
 
@@ -333,7 +333,7 @@ class Superbox:
         schema = self.plan.checked.inputs(node)[side]
         wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
         if wanted not in known:
-            known[wanted] = LookUp.of(node.box, side, schema, table)
+            known[wanted] = LookUp.build(node.box, side, schema, table)
         one, two = known[wanted].pairs(train)
         sides = ("left.", "right.")
         columns = {sides[side] + name: values[one] for name, values in train.columns.items()}
@@ -346,21 +346,21 @@ class Superbox:
             return self._with_all(runner, train, table, (one[met], two[met]), alone)
         order = train.order[one[met]]
         order[:, self.plan.levels[node.name]] += two[met]
-        names = joined(*self.plan.checked.inputs(node))
+        names = join_columns(*self.plan.checked.inputs(node))
         found = {out: columns[sides[where] + column][met] for out, (where, column) in names.items()}
         return Train(train.ts[one[met]], train.shed[one[met]], order, found)
 
     def _with_all(
         self, runner: Runner, train: Train, table: Mapping[str, Array], pairs: tuple[Longs, Longs], alone: Longs
     ) -> Train:
-        """Tuples beside their rows of a table, and those that are ``alone`` beside nulls."""
+        """Join tuples with their rows of a table, and those that are ``alone`` with nulls."""
         node, side = runner.node, runner.sides[0].side
         one, two = np.r_[pairs[0], alone], np.r_[pairs[1], np.full(alone.size, -1)]
         order = np.argsort(one, kind="stable")
         one, two = one[order], two[order]
         keys = train.order[one]
         keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
-        names = joined(*self.plan.checked.inputs(node))
+        names = join_columns(*self.plan.checked.inputs(node))
         found = {
             out: train.columns[column][one] if where == side else _or_null(table[column], two)
             for out, (where, column) in names.items()
@@ -370,8 +370,8 @@ class Superbox:
         return Train(train.ts[one], train.shed[one], keys, found)
 
 
-def _met(train: Train, box: Join) -> Bools:
-    """Which pairs a join lets through, now that Spark has checked its predicate."""
+def _satisfied(train: Train, box: Join) -> Bools:
+    """Which pairs satisfy a join, now that Spark has evaluated its predicate."""
     met = np.asarray(train.columns[answer_to(box.predicate)] == 1)
     if not box.outer:
         return met
@@ -387,10 +387,10 @@ def _or_null(values: Array, places: Longs) -> Array:
     return np.asarray(padded[places])
 
 
-def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
-    """The sides of a box in one order of arrival: the keys, the marks, and each side's tuples with their places."""
+def _merge_sides(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+    """Merge the sides of a box in the order of arrival: the keys, the marks, and each side's tuples with positions."""
     parts = [train for side in sides for train in side]
-    sorted_ = merging([train.order for train in parts])
+    sorted_ = merge_order([train.order for train in parts])
     inputs, begin = [], 0
     if sorted_ is None:
         order, shed = parts[0].order, parts[0].shed
@@ -410,10 +410,10 @@ def _merged(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Lo
     return order, shed, inputs
 
 
-def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
-    """The sides of a box, each in its own order of arrival: the keys and the marks of the one that leads."""
+def _sort_sides(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs, list[dict[str, Array]]]:
+    """Sort each side of a box by arrival; also returns the keys and the marks of the leading one."""
     assert runner.leading is not None
-    trains = [_sorted(side) for side in sides]
+    trains = [_merge_trains(side) for side in sides]
     inputs = []
     for side, train in zip(runner.sides, trains, strict=True):
         if train is None:
@@ -428,11 +428,11 @@ def _led(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs, Longs
     return leading.order, leading.shed, inputs
 
 
-def _sorted(trains: Sequence[Train]) -> Train | None:
-    """Trains as one, in the order of arrival."""
+def _merge_trains(trains: Sequence[Train]) -> Train | None:
+    """Merge trains in the order of arrival."""
     if not trains:
         return None
-    places = merging([train.order for train in trains])
+    places = merge_order([train.order for train in trains])
     train = Train.concat(trains)
     return train if places is None else train.take(places)
 
@@ -450,7 +450,7 @@ def _nothing(layout: Layout) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class LookUp:
-    """A stored table, found by hashes of the columns that a predicate equates with the stream's."""
+    """An index of a stored table, by hashes of the columns that a predicate equates with the stream's."""
 
     columns: tuple[str, ...]  # of the stream
     floats: tuple[bool, ...]  # columns to compare as floats: an integer can equal one
@@ -458,25 +458,25 @@ class LookUp:
     rows: Longs
 
     @classmethod
-    def of(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
-        """For a stream on one side of a join."""
+    def build(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
+        """Build the index for a stream on one side of a join."""
         equal = expressions.equalities(box.predicate)
         mine, theirs = [pair[side] for pair in equal], [table[pair[1 - side]] for pair in equal]
         floats = [
             values.dtype != object and (values.dtype.kind == "f" or schema[name] == "float")
             for name, values in zip(mine, theirs, strict=True)
         ]
-        found = hashes(_compared(theirs, floats), len(next(iter(table.values()))))
+        found = hashes(_to_comparable(theirs, floats), len(next(iter(table.values()))))
         rows = np.argsort(found, kind="stable")
         return cls(tuple(mine), tuple(floats), found[rows], rows)
 
     def pairs(self, train: Train) -> tuple[Longs, Longs]:
         """All (tuple, row) pairs that may match, in the order of both."""
-        wanted = hashes(_compared([train.columns[name] for name in self.columns], self.floats), len(train))
+        wanted = hashes(_to_comparable([train.columns[name] for name in self.columns], self.floats), len(train))
         first, last = (np.searchsorted(self.hashes, wanted, side) for side in ("left", "right"))
         one, place = expand(first, last)
         return one, self.rows[place]
 
 
-def _compared(columns: Sequence[Array], floats: Sequence[bool]) -> list[Array]:
+def _to_comparable(columns: Sequence[Array], floats: Sequence[bool]) -> list[Array]:
     return [values.astype(np.float64) if is_float else values for values, is_float in zip(columns, floats, strict=True)]

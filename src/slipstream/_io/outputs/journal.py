@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._tools.logs import Follower, add_lines, last_line, whole_lines
-from slipstream._tools.strict_json import fitted
+from slipstream._tools.logs import Follower, append_lines, read_last_line, read_lines
+from slipstream._tools.strict_json import decode_as
 
 JOURNAL = "batches.jsonl"
-#: Spark's own folder, in that of a job
+#: Spark's own folder in the folder of a job
 CHECKPOINT = "checkpoint"
-#: what to do about a damaged file in the folder of a job
+#: the hint for a damaged file in the folder of a job
 RESCUE = "Restore it from a backup, or start again in another --out folder."
 
 
@@ -25,24 +25,24 @@ class Batch:
 
     batch: int
     committed_ms: int  # wall clock, milliseconds since 1970
-    outputs: dict[str, int] = field(default_factory=dict)  # the rows that each output got
-    rejects: int = 0  # input that was refused
-    tuples: int = 0  # input that was accepted
+    outputs: dict[str, int] = field(default_factory=dict)  # rows added to each output
+    rejects: int = 0  # rejected input
+    tuples: int = 0  # accepted input
     detail: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """A batch whose commit a crash cut short: what it sends elsewhere may have been sent, not before ``since_ms``."""
+class InDoubt:
+    """A batch whose commit a crash interrupted: its rows may have been sent elsewhere, but not before ``since_ms``."""
 
     batch: int
     since_ms: int
 
 
-def journal(folder: Path) -> list[Batch]:
-    """Return the committed batches in order; a last line that was cut short does not count."""
+def read_journal(folder: Path) -> list[Batch]:
+    """Return the committed batches in order; a truncated last line is ignored."""
     with _readable(folder / JOURNAL) as file:
-        batches = [fitted(Batch, line) for line in whole_lines(file)]
+        batches = [decode_as(Batch, line) for line in read_lines(file)]
         for number, batch in enumerate(batches):
             if batch.batch != number:
                 raise ValueError(f"line {number + 1} is batch {batch.batch}, not {number}")
@@ -52,26 +52,26 @@ def journal(folder: Path) -> list[Batch]:
 def last_batch(folder: Path) -> Batch | None:
     """Return the last committed batch, without reading the rest of the journal."""
     with _readable(folder / JOURNAL) as file:
-        last = last_line(file)
-        return None if last is None else fitted(Batch, last)
+        last = read_last_line(file)
+        return None if last is None else decode_as(Batch, last)
 
 
 class Tail:
-    """The journal of a job, read as it grows: all of it, or what is committed from now on."""
+    """Reads the journal of a job as it grows, from its beginning or from now on."""
 
     def __init__(self, folder: Path, *, from_now_on: bool = False) -> None:
         self._file = folder / JOURNAL
         self._lines = Follower(self._file, from_now_on=from_now_on)
 
     def batches(self) -> list[Batch]:
-        """Return what was committed since the last call; an unfinished last line waits."""
+        """Return what was committed since the last call; an unfinished last line is left for the next one."""
         with _readable(self._file):
-            return [fitted(Batch, line) for line in self._lines.fresh()]
+            return [decode_as(Batch, line) for line in self._lines.read_new()]
 
 
 def append(folder: Path, batch: Batch) -> None:
     """Append a line; the batch is committed when this returns."""
-    add_lines(folder / JOURNAL, [asdict(batch)], durable=True)
+    append_lines(folder / JOURNAL, [asdict(batch)], durable=True)
 
 
 @contextmanager
@@ -89,12 +89,12 @@ def last_in_checkpoint(checkpoint: Path) -> int:
 
 
 def check_journal(folder: Path) -> None:
-    """Refuse the journal of a job that is damaged, or that lacks batches which Spark has committed."""
-    check_complete(folder / JOURNAL, len(journal(folder)), folder / CHECKPOINT)
+    """Refuse a journal that is damaged, or that lacks batches which Spark has committed."""
+    check_complete(folder / JOURNAL, len(read_journal(folder)), folder / CHECKPOINT)
 
 
 def check_complete(file: Path, known: int, checkpoint: Path) -> None:
     """Refuse a journal of ``known`` batches if Spark has committed more."""
     committed = last_in_checkpoint(checkpoint) + 1
     if known < committed:
-        raise BadInput(f"{file}: damaged ({known} batches, {committed} were committed).", hint=RESCUE)
+        raise BadInput(f"{file}: damaged ({known} batches, but {committed} were committed).", hint=RESCUE)
