@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from slipstream._cuboid import declare
 from slipstream._cuboid.query.access import Reference
-from slipstream._cuboid.query.one_off import ask
+from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import files, publish
@@ -25,7 +25,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.names import parts_of
 from slipstream._network.boxes.cuboids import KeptCuboid
 from slipstream._runtime.store import MemoryStore
-from slipstream._tools.logs import as_line
+from slipstream._tools.logs import encode_line
 
 DEPTH, PARTS = 3, 2
 TEXT = "CREATE CUBOID car (vin STRING KEY, speed INT AST(3), lane INT)"
@@ -74,7 +74,7 @@ class Job:
 
     def commit(self) -> None:
         with (self.out / "batches.jsonl").open("ab") as journal:
-            journal.write(as_line({"batch": self.batch}))
+            journal.write(encode_line({"batch": self.batch}))
         self.batch += 1
 
     def restart(self, stored: list[list[dict[int, bytes]]]) -> None:
@@ -136,15 +136,17 @@ def check_snapshot(snapshot: Snapshot, plain: Plain) -> None:
         assert read["lane"][wanted.index(name)] == lane
         quoted = name.replace("'", "''")
         assert Reference.parse(f"CAR['{quoted}'].speed[0]").of(cars[name]) == past[0]
-        assert ask(snapshot, f"SELECT lane FROM car WHERE vin = '{name}'" if "'" not in name else "SELECT 1 FROM car")
+        assert run_query(
+            snapshot, f"SELECT lane FROM car WHERE vin = '{name}'" if "'" not in name else "SELECT 1 FROM car"
+        )
     assert cars.get("nobody") is None
     assert {row["vin"]: row["lane"] for row in cars.newest(100)} == {name: lane for name, (_, lane) in plain.items()}
-    in_order = ask(snapshot, "SELECT vin, speed[0] AS s FROM car ORDER BY vin DESC")
+    in_order = run_query(snapshot, "SELECT vin, speed[0] AS s FROM car ORDER BY vin DESC")
     assert in_order["vin"].tolist() == sorted(plain, reverse=True)
     assert in_order["s"].tolist() == [plain[name][0][0] for name in sorted(plain, reverse=True)]
-    some = ask(snapshot, "SELECT key FROM car WHERE vin IN ('a', 'b', 'x') OR vin > 'WVW 1'")
+    some = run_query(snapshot, "SELECT key FROM car WHERE vin IN ('a', 'b', 'x') OR vin > 'WVW 1'")
     assert sorted(some["key"].tolist()) == sorted(n for n in plain if n in ("a", "b") or n > "WVW 1")
-    grouped = ask(snapshot, "SELECT vin, count(*) AS n, count(vin) AS m, max(lane) AS l FROM car GROUP BY vin")
+    grouped = run_query(snapshot, "SELECT vin, count(*) AS n, count(vin) AS m, max(lane) AS l FROM car GROUP BY vin")
     assert dict(zip(grouped["vin"], grouped["l"], strict=True)) == {name: lane for name, (_, lane) in plain.items()}
     assert set(grouped["n"].tolist()) | set(grouped["m"].tolist()) <= {1}
 

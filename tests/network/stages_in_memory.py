@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 
 from oracles.network_engines import Feed, plain
-from slipstream._io.chunks import CHUNK, as_stream
+from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
-from slipstream._network.boxes.window_functions import arrow_array, encoded
+from slipstream._network.boxes.window_functions import arrow_array, encode_column
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.running.trains import SEQ, TS, arrow_schema
@@ -21,7 +21,7 @@ from slipstream._network.sql.projection import _Answer, _Ask
 from slipstream._network.sql.translation import TUPLE, Program
 from slipstream._network.sql.vector import translate
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage
-from slipstream._network.tasks.parcels import DELIVERED, Load, Row, frame, record_batch, rows_in
+from slipstream._network.tasks.parcels import DELIVERED, Load, Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime.memory import Host
 from slipstream._runtime.stage import FrameStage
@@ -53,7 +53,7 @@ class Projection(FrameStage[None]):
         """The rows of a task."""
         given = iter([record_batch(in_rows(rows))])
         for batch in self._answer(self._computed(batch) for batch in self._ask(given)):
-            yield frame(rows_in([batch]))
+            yield to_frame(read_rows([batch]))
 
     def _computed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = {name: batch[name] for name in Row._fields}
@@ -67,7 +67,9 @@ def computed(program: Program, tuples: pa.StructArray) -> pa.StructArray:
     fields = pa.struct([(f"r{place}", TYPES[type_]) for place, (_, _, type_) in enumerate(program.texts)])
     if tuples.null_count:
         return pa.nulls(len(tuples), fields)
-    columns = {name: encoded(pa.chunked_array([tuples.field(name)]), type_) for name, type_ in program.columns.items()}
+    columns = {
+        name: encode_column(pa.chunked_array([tuples.field(name)]), type_) for name, type_ in program.columns.items()
+    }
     found = [
         arrow_array(translate(sql.replace(f"{TUPLE}.", ""), program.columns).over(columns, len(tuples)), type_)
         for _, sql, type_ in program.texts
@@ -85,7 +87,7 @@ def in_rows(frames: Iterable[pd.DataFrame]) -> list[Row]:
 def by_partition(frames: Iterable[pd.DataFrame]) -> dict[int, list[pd.DataFrame]]:
     """The exchange before a stage."""
     rows = in_rows(frames)
-    return {key: [frame(row for row in rows if row.key == key)] for key in sorted({row.key for row in rows})}
+    return {key: [to_frame(row for row in rows if row.key == key)] for key in sorted({row.key for row in rows})}
 
 
 class Stages:
@@ -108,8 +110,8 @@ class Stages:
         """The next tuples, the first of which has this number; what leaves with them."""
         rows = list(rows_of(self._superbox.plan, feed, first))
         if self._carrier is not None:
-            rows = list(rows_in(self._carrier(iter([record_batch(rows)]))))
-        for row in in_rows(self._host.run([frame(rows)], crash=crash)):
+            rows = list(read_rows(self._carrier(iter([record_batch(rows)]))))
+        for row in in_rows(self._host.run([to_frame(rows)], crash=crash)):
             if row.what == DELIVERED:
                 for parcel in Load.from_bytes(row.chunk, len(self._superbox.plan.keys)).parcels:
                     yield self._names[parcel.address], parcel.train
@@ -123,7 +125,9 @@ def rows_of(made: Plan, feed: Feed, first: int) -> Iterator[Row]:
             for number, (name, ts, values) in enumerate(feed)
             if name == source.name
         ]
-        yield Row(0, place, first, CHUNK, 0, as_stream(pa.Table.from_pylist(mine, schema=arrow_schema(source.schema))))
+        yield Row(
+            0, place, first, CHUNK, 0, to_arrow_stream(pa.Table.from_pylist(mine, schema=arrow_schema(source.schema)))
+        )
 
 
 def run(superbox: Superbox, feed: Feed, cuts: list[int], restarts: set[int], crashes: Iterable[int] = ()) -> Found:
