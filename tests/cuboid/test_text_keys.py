@@ -42,7 +42,7 @@ Plain = dict[str, tuple[deque[int], int]]
 
 def test_a_declaration_says_that_a_key_is_text() -> None:
     assert CAR.text_key
-    assert declare.parse(declare.as_text("car", CAR, {})).cuboids["car"] == CAR
+    assert declare.parse(declare.format_declarations("car", CAR, {})).cuboids["car"] == CAR
     assert Schema.from_json(json.loads(json.dumps(CAR.to_json()))) == CAR
     assert not declare.parse("CREATE CUBOID car (vin INT KEY)").cuboids["car"].text_key
     with pytest.raises(BadArgument, match="only the key can be"):
