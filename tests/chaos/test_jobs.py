@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,38 @@ def test_a_failed_commit_does_no_harm_and_a_broken_one_is_caught(
     with broken(monkeypatch):
         doubled = interrupted(subject, tmp_path / "broken", slipstream, monkeypatch)
     assert "too many" in difference(expected, doubled, whole=True)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("kind", ["network", pytest.param("cuboid", marks=pytest.mark.long)])
+def test_a_journal_that_was_cut_short_is_mended_and_one_that_lost_batches_refused(
+    kind: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash may leave half a line; what Spark has committed is never done again without a word."""
+    subject, slipstream, out = SUBJECTS[kind](run, tmp_path, BATCHES), Slipstream(capsys), tmp_path / "out"
+    expected = carried_out(subject, tmp_path / "undisturbed", slipstream)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "append", failing(journal.append))
+        assert slipstream(*subject.arguments(out)).code != 0
+    lines = out / "batches.jsonl"
+    with lines.open("ab") as file:
+        file.write(b'{"batch": 1, "comm')
+    found = carried_out(subject, out, slipstream)
+    assert difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
+    whole = lines.read_bytes().splitlines(keepends=True)
+    lines.write_bytes(whole[0])
+    (out / "status.json").unlink()
+    refused = slipstream(*subject.arguments(out))
+    assert refused.code == 3
+    assert f"1 batches, {len(whole)} were committed" in " ".join(refused.err.split())
+    assert "Traceback" not in refused.err
+
+
+def test_rows_in_another_order_are_noticed() -> None:
+    right = Committed({"out": Counter(["a", "b"])}, {"out": ["a", "b"]}, journal={"out": 2})
+    verify_comparator(right)
+    wrong = replace(right, orders={"out": ["b", "a"]})
+    assert "row 1: b is out of order" in difference(right, wrong, whole=True)
+    assert difference(right, wrong, whole=True, repeatable=False) == "", "of several feeds each run has its own"
+    early = Committed({"out": Counter(["a"])}, {"out": ["a"]}, journal={"out": 1})
+    assert difference(right, early, whole=False) == ""

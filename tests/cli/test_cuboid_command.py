@@ -99,8 +99,8 @@ def test_questions_are_answered_and_mistakes_pointed_at(slipstream: Slipstream, 
 def test_results_and_figures_are_of_committed_batches(slipstream: Slipstream, out: Path, tmp_path: Path) -> None:
     lines = slipstream("cuboid", "results", out, "rising").out.splitlines()
     assert [json.loads(line) for line in lines] == [
-        {"stock_id": 1, "tick": 3.0, "batch": 1},
-        {"stock_id": 1, "tick": 4.0, "batch": 1},
+        {"_batch": 1, "stock_id": 1, "tick": 3.0},
+        {"_batch": 1, "stock_id": 1, "tick": 4.0},
     ]
     assert "queries: rising" in slipstream("cuboid", "results", out, "falling").err
     measured = slipstream("cuboid", "metrics", out, "--png", tmp_path / "qos.png", "--json").json
@@ -165,7 +165,12 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
         ("empty", STOCK, "new", "empty: no file there"),
         ("ticks.txt", STOCK, "new", "unknown format .txt"),
         ("bad.csv", STOCK, "new", "no column 'stock_id'"),
-        ("text.parquet", STOCK, "new", "column 'stock_id' is string; a cuboid holds numbers"),
+        (
+            "text.parquet",
+            STOCK,
+            "new",
+            "column 'stock_id' is string; the cuboid declares a number. Declare the key as text",
+        ),
         ("good.csv", STOCK, "bad.csv", "bad.csv: not a folder"),
         ("good.csv", STOCK, out, "has another cuboid"),
         ("good.csv", f"{STOCK}; CREATE QUERY q AS SELECT prise FROM stock", "new", "no attribute 'prise'"),
@@ -220,6 +225,31 @@ def test_a_single_file_fills_a_cuboid_and_rejects_decide(spark, slipstream: Slip
     rows = outputs.read(tmp_path / "text", "rejects").to_pylist()
     assert {row["reason"] for row in rows} == {"integer:stock_id"}
     assert sorted(row["line"] for row in rows) == ["a,2.5", "b,3.5"]
+
+
+def test_keys_that_are_texts_are_kept_and_looked_up(spark, slipstream: Slipstream, tmp_path: Path) -> None:
+    """Two files, two fragments, a restart between them; 007 is not 7."""
+    schema = "CREATE CUBOID car (vin STRING KEY, speed INT AST(3)); CREATE QUERY slow AS SELECT vin, speed[0] AS s "
+    schema += "FROM car WHERE speed[0] < 20 AND vin <> 'slow but known'"
+    (tmp_path / "in").mkdir()
+    command = ("cuboid", "run", "--input", tmp_path / "in", "--schema", schema, "--out", tmp_path / "out",
+               "--fragments", 2, "--json")  # fmt: skip
+    (tmp_path / "in" / "1.csv").write_text("vin,speed\nWVW 1,5\n007,50\nslow but known,3\nWVW 1,60\n")
+    assert slipstream(*command).json["keys"] == 3
+    (tmp_path / "in" / "2.csv").write_text("vin,speed\n7,9\nWVW 1,7\n,1\n")
+    os.utime(tmp_path / "in" / "1.csv", (1, 1))
+    told = slipstream(*command, "--max-rejects", "50%")
+    assert {name: told.json[name] for name in ("rows", "rejected", "keys")} == {"rows": 7, "rejected": 1, "keys": 4}
+    assert slipstream("cuboid", "get", tmp_path / "out", "car", "WVW 1").json == {"vin": "WVW 1", "speed": [7, 60, 5]}
+    assert slipstream("cuboid", "get", tmp_path / "out", "CAR['007'].speed[0]").json == 50
+    assert slipstream("cuboid", "get", tmp_path / "out", "car", "7").json["speed"] == [9]
+    assert "No vin WVW in cuboid CAR" in slipstream("cuboid", "get", tmp_path / "out", "car", "WVW").err
+    asked = slipstream(
+        "cuboid", "query", tmp_path / "out", "SELECT vin FROM car WHERE speed[0] < 50 ORDER BY 1", "--json"
+    )
+    assert [row["vin"] for row in asked.json["rows"]] == ["7", "WVW 1", "slow but known"]
+    found = [json.loads(line) for line in slipstream("cuboid", "results", tmp_path / "out", "slow").out.splitlines()]
+    assert sorted((row["vin"], row["s"]) for row in found) == [("7", 9.0), ("WVW 1", 5.0), ("WVW 1", 7.0)]
 
 
 def test_after_a_failure_the_hint_is_true(

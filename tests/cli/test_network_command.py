@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_stages_are_described_with_their_keys(spark, slipstream: Slipstream) -> 
     command = ("network", "describe", network, "--functions", network.with_suffix(".py"), "--parallel", 2)
     described = slipstream(*command, "--json").json
     first, second = described["stages"][:2]
-    assert (first["keys"], first["partitions"]) == ([["vid", "qid"], ["vid", "xway"]], 2)
+    assert (first["keys"], first["partitions"]) == ([["vid", "qid"], ["vid", "xway"], ["xway", "dir", "seg"]], 2)
     assert (second["keys"], second["partitions"]) == ([], 1)
     assert {box["stage"] for box in described["boxes"]} == {0, *(stage["stage"] for stage in described["stages"])}
     assert "2 partitions by" in slipstream(*command).err
@@ -146,6 +147,54 @@ def test_a_network_that_has_begun_keeps_its_partitions(slipstream: Slipstream, t
     Execution.lay_out(tmp_path / "run", files.load(BORDER))
     refused = slipstream("network", "run", BORDER, "--out", tmp_path / "run", "--parallel", 3)
     assert (refused.code, "was started with 1" in " ".join(refused.err.split())) == (2, True)
+
+
+SPEEDS = """
+network: speeds
+version: 1
+sources:
+  cars: {id: text, speed: integer}
+boxes:
+  named: {map: {id: id, mph: speed * 5 / 8}, from: cars}
+  late: {filter: [mph > 10], from: named}
+  ours: {filter: [id <> 'x'], from: late}
+outputs:
+  fast: {from: ours}
+"""
+
+
+def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
+    spark, slipstream: Slipstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails with the first batch and resumes with the network that was chosen."""
+    (tmp_path / "net.yaml").write_text(SPEEDS)
+    (tmp_path / "in").mkdir()
+    rows = [{"id": "abx"[number % 3], "speed": number % 40} for number in range(200)]
+    (tmp_path / "in" / "1.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out")
+    monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.before-journal:{tmp_path / 'failed'}:ENOSPC")
+    failed = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise")
+    assert failed.code == 4
+    told = " ".join(failed.err.split())
+    assert "measuring by the tuples that are there: 200 of cars (at most 100,000, or 3 s of reading)" in told
+    assert "optimised: " in told, failed.err
+    chosen = files.load(tmp_path / "out" / "network.yaml")
+    assert chosen != files.load(tmp_path / "net.yaml")
+    assert "--optimise needs --input" in slipstream(*command, "--optimise").err
+    done = slipstream(*command, "--json")
+    expected = [row for row in rows if row["id"] != "x" and row["speed"] * 5 / 8 > 10]
+    assert (done.code, done.json) == (0, {"fast": len(expected)})
+    assert files.load(tmp_path / "out" / "network.yaml") == chosen
+
+
+def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstream: Slipstream, tmp_path: Path) -> None:
+    (tmp_path / "net.yaml").write_text(SPEEDS)
+    (tmp_path / "in").mkdir()
+    told = slipstream("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out", "--optimise", "--format",
+                      "json", "--input", f"cars={tmp_path / 'in'}")  # fmt: skip
+    assert told.code == 0, told.err
+    assert "nothing of cars is there to measure by; the network runs as it is written" in " ".join(told.err.split())
+    assert files.load(tmp_path / "out" / "network.yaml") == files.load(tmp_path / "net.yaml")
 
 
 TWO = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from slipstream._console.live.notices import read_batch_answers
 from slipstream._feeds.run import Run
 from slipstream._linear_road.answers import BALANCE, LIMITS
 from slipstream._linear_road.job.journal import read_journal
+from slipstream._runtime import status
 
 
 def look(page: TestClient, second: int) -> dict[str, Any]:
@@ -174,3 +176,23 @@ def test_the_page_outlives_what_it_cannot_read(page: TestClient, monkeypatch: py
     assert "cannot read tolled" in city.state.error
     while city.state.error:
         time.sleep(0.05)
+
+
+def test_an_engine_of_another_process_is_shown_at_work(
+    page: TestClient, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = workspace / "tolled" / status.FILE
+    before = file.read_bytes() if file.exists() else None
+
+    def shown(state: str, pid: int) -> Any:
+        file.write_text(json.dumps({"state": state, "why": "", "pid": pid}))
+        return page.post("/api/city/look", json={"follow": True}).json()["status"]
+
+    try:
+        assert shown(status.STARTING, os.getpid()) == "starting"
+        assert shown(status.RUNNING, os.getpid()) == "running"
+        refused = page.post("/api/city/resume", json={"speed": 1})
+        assert "Another process is at work" in refused.text
+        assert shown(status.RUNNING, 2**22 + 1) == "finished", "it is gone"
+    finally:
+        file.unlink() if before is None else file.write_bytes(before)

@@ -18,7 +18,9 @@ from slipstream._archive.files import mark_linear_city
 from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_manifest
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
+from slipstream._io import outputs
 from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._runtime.job import Job
 
 HERE = "http://127.0.0.1:8321"
 DAY = datetime(2007, 5, 28, tzinfo=UTC)
@@ -58,6 +60,14 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trips_.mkdir(parents=True)
         pq.write_table(archived, trips_ / "a.parquet")
     mark_linear_city(folder / "archive")
+    # archive outputs of networks, whatever their names are
+    named = pa.table({"vin": ["WVW 1", "WVW 2"], "Trip": to_arrow([CROSSES, ELSEWHERE])})
+    other = pa.table({"id": [1]})
+    for job, tables in (("fleet", {"journeys": named, "alerts": other}), ("two", {"cars": named, "vans": named[:1]})):
+        out = folder / job
+        Job("network", 1, {}).write(out)
+        committed = outputs.Outputs(out, "id", {name: table.schema for name, table in tables.items()})
+        committed.commit(0, [outputs.write(out, name, table, 0) for name, table in tables.items()])
     return folder
 
 
@@ -85,7 +95,9 @@ def unpacked(content: bytes, *kinds: str) -> list[Any]:
 
 
 def test_data_sets_and_archives_are_found_and_described(page: TestClient) -> None:
-    assert ask(page, "")["data_sets"] == ["archive", "own", "town"]
+    assert ask(page, "")["data_sets"] == ["archive", "fleet", "own", "town", "two/cars", "two/vans"]
+    assert [vehicle["licence"] for vehicle in ask(page, "/data", data="fleet")["vehicles"]] == ["WVW 1", "WVW 2"]
+    assert [vehicle["licence"] for vehicle in ask(page, "/data", data="two/vans")["vehicles"]] == ["WVW 1"]
     town = ask(page, "/data", data="town")
     assert (town["begin"], town["end"], town["trips"], town["units"]) == (START, START + 1000, 3, 3)
     assert town["box"] == [-100, 50, 500, 800]

@@ -203,7 +203,7 @@ class Engine:
 
     def with_delta(self, data: bytes) -> str:
         """What a batch changed."""
-        rows, gone = files.read_delta(self._written("0.delta", data))
+        rows, gone, *_ = files.read_delta(self._written("0.delta", data))
         fragment = Fragment(CAR)
         fragment.apply(rows)
         fragment.remove(gone)

@@ -210,9 +210,9 @@ def test_a_reader_sees_all_outputs_as_of_one_batch_while_a_commit_is_half_done(t
     deliver(tmp_path, 0, {"tolls": [1], "rejects": [2]}, opened)
     with failing(point, tmp_path / "scratch"), pytest.raises(OSError, match="reached"):
         deliver(tmp_path, 1, {"tolls": [3], "rejects": [4]}, opened)
-    seen = {max(outputs.read(tmp_path, name)["batch"].to_pylist()) for name in ("tolls", "rejects")}
+    seen = {max(outputs.read(tmp_path, name)["_batch"].to_pylist()) for name in ("tolls", "rejects")}
     assert seen == {len(outputs.read_journal(tmp_path)) - 1}
-    newest = {outputs.read_newest(tmp_path, name, 1)["batch"].to_pylist()[0] for name in ("tolls", "rejects")}
+    newest = {outputs.read_newest(tmp_path, name, 1)["_batch"].to_pylist()[0] for name in ("tolls", "rejects")}
     assert newest == seen
 
 
@@ -228,7 +228,7 @@ def test_a_repeated_batch_is_not_committed_twice_and_leaves_no_files(tmp_path: P
 def test_declared_outputs_are_tables_before_the_first_batch(tmp_path: Path, spark: SparkSession) -> None:
     sound(tmp_path)
     assert outputs.output_names(tmp_path) == ["rejects", "tolls"]
-    assert outputs.read(tmp_path, "tolls").schema == pa.schema([("batch", pa.int64()), *SCHEMAS["tolls"]])
+    assert outputs.read(tmp_path, "tolls").schema == pa.schema([("_batch", pa.int64()), *SCHEMAS["tolls"]])
     assert outputs.to_frame(spark, tmp_path, "tolls").count() == 0
     assert DeltaTable(str(tmp_path / "outputs" / "tolls")).version() == 0
 
@@ -247,12 +247,15 @@ def test_types_that_delta_lake_lacks_are_widened(tmp_path: Path) -> None:
     opened = Outputs(tmp_path, JOB, {"out": table.schema})
     opened.commit(0, [outputs.write(tmp_path, "out", table, 0)])
     assert Outputs(tmp_path, JOB, {"out": table.schema}).last_batch == 0
-    assert outputs.read(tmp_path, "out").to_pylist() == [{"batch": 0, "small": 255, "list": [1, 2]}]
+    assert outputs.read(tmp_path, "out").to_pylist() == [{"_batch": 0, "small": 255, "list": [1, 2]}]
 
 
-def test_an_output_cannot_have_a_column_called_batch(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="Batch"):
-        Outputs(tmp_path, JOB, {"out": pa.schema([("Batch", pa.int64())])})
+def test_an_output_may_have_a_column_called_batch_but_not_ours(tmp_path: Path) -> None:
+    table = pa.table({"batch": [7, 8]})
+    Outputs(tmp_path, JOB, {"out": table.schema}).commit(0, [outputs.write(tmp_path, "out", table, 0)])
+    assert outputs.read(tmp_path, "out").to_pylist() == [{"_batch": 0, "batch": 7}, {"_batch": 0, "batch": 8}]
+    with pytest.raises(BadArgument, match="_Batch"):
+        Outputs(tmp_path / "other", JOB, {"out": pa.schema([("_Batch", pa.int64())])})
 
 
 def test_notes_reach_the_driver_through_spark_rows(tmp_path: Path) -> None:
@@ -331,12 +334,12 @@ def _committed(folder: Path) -> None:
 
 
 def _foreign_append(folder: Path) -> None:
-    rows = pa.table({"batch": [1], "vid": pa.array([9], pa.int32()), "toll": [1.0]})
+    rows = pa.table({"_batch": [1], "vid": pa.array([9], pa.int32()), "toll": [1.0]})
     write_deltalake(str(folder / "outputs" / "tolls"), rows, mode="append")
 
 
 def _foreign_append_without_a_batch(folder: Path) -> None:
-    rows = pa.table({"batch": pa.array([None], pa.int64()), "vid": pa.array([9], pa.int32()), "toll": [1.0]})
+    rows = pa.table({"_batch": pa.array([None], pa.int64()), "vid": pa.array([9], pa.int32()), "toll": [1.0]})
     write_deltalake(str(folder / "outputs" / "tolls"), rows, mode="append")
 
 

@@ -85,6 +85,22 @@ def test_messages_with_keys_go_to_all_partitions_once_and_in_order(
             assert mine in ([], [line for line in keyed(0) + keyed(1) if line.startswith(key)])
 
 
+def test_messages_without_keys_are_spread_once(topic: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message goes to the same partition whenever it is sent, so those of a partition are in order."""
+    make_topic(topic, 3)
+    first, second = ([b"%d %d" % (batch, number) for number in range(60)] for batch in range(2))
+    Publisher(topic, "one").publish(0, first)
+    monkeypatch.setenv(VARIABLE, f"topic.before-commit:{tmp_path / 'reached'}:EIO")
+    with pytest.raises(OSError, match="Input/output error"):
+        Publisher(topic, "one").publish(1, second)
+    Publisher(topic, "one", InDoubt(1, 0)).publish(1, second)
+    found = by_partition(topic, 121)
+    assert len(found) == 3
+    assert sorted(line for lines in found.values() for line in lines) == sorted(first + second)
+    for lines in found.values():
+        assert lines == [line for line in first + second if line in lines]
+
+
 def make_topic(topic: Topic, partitions: int) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 

@@ -88,12 +88,12 @@ def test_every_kind_has_a_table_with_plain_names(out: Path) -> None:
     for table in tables.ANSWER_TABLES:
         mine = expected()[expected()["kind"] == table.kind]
         found = outputs.read(out, table.name)
-        assert found.column_names == ["batch", *table.columns, "delay_ms"]
+        assert found.column_names == ["_batch", *table.columns, "delay_ms"]
         for column, field in table.columns.items():
             assert sorted(found[column].to_pylist()) == sorted(mine[field].tolist())
     rejects = outputs.read(out, "rejects").to_pylist()
-    assert {"batch": 0, "reason": "late", "line": "0 of 0"} in rejects
-    assert {"batch": 3, "reason": "fields", "line": "caf\\xe9"} in rejects
+    assert {"_batch": 0, "reason": "late", "line": "0 of 0"} in rejects
+    assert {"_batch": 3, "reason": "fields", "line": "caf\\xe9"} in rejects
     assert len(rejects) == 4 * BATCHES
 
 
@@ -102,7 +102,7 @@ def test_the_answers_come_back_with_emit_and_the_same_for_spark(out: Path, spark
     emitted = {batch.batch: batch.detail.emitted_ms for batch in read_journal(out)}
     assert emitted == {0: 3000, 1: 13000, 2: 13000, 3: 33000}  # no clock: the end of the newest second
     wanted = [
-        {**{name: int(row[name]) for name in ("kind", "time", "vid", "qid", "a", "b")}, "batch": batch}
+        {**{name: int(row[name]) for name in ("kind", "time", "vid", "qid", "a", "b")}, "_batch": batch}
         | {"emit_ms": emitted[batch] + 1000 * int(row["time"]) - int(row["arrived"])}
         for batch in range(BATCHES)
         for task in range(2)

@@ -18,8 +18,12 @@ from linear_road.test_kafka import received
 from services import service
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
-from slipstream._network import Builder
+from slipstream._network import Builder, Keep, Order
+from slipstream._network.planning.plan import plan
+from slipstream._network.planning.stages import output_keys
 from slipstream._network.running.run_folder import Execution, destinations_of, newest_tuples
+from slipstream._network.schemas import check
+from slipstream._network.sql.translation import Translations
 from slipstream._runtime.job import Job
 from slipstream._tools.failpoints import VARIABLE
 
@@ -105,6 +109,32 @@ def test_a_network_that_has_begun_keeps_to_its_destinations(
     done = Slipstream(capsys)(*given, "--to", "all=text:elsewhere.csv")
     assert done.code != 0
     assert "was started with all=console" in " ".join(done.err.split())
+
+
+def test_the_key_of_messages_is_what_the_network_groups_an_output_by() -> None:
+    net = Builder("n")
+    cars = net.source("cars", id="text", road="integer", time="integer", speed="integer")
+    cars.filter("speed > 3").to("plain")
+    by_car = cars.aggregate({"mean": "avg(speed)"}, Order("time", 0, ("id", "road")), size=60)
+    by_car.to("grouped")
+    by_car.filter("mean > 3").map({"vin": "id", "road": "road + 1", "mean": "mean"}).to("renamed")
+    by_car.map({"mean": "mean"}).to("lost")
+    by_car.union(by_car.filter("mean > 3")).to("twice")
+    one, two = by_car.map({"id": "id"}), cars.map({"id": "id"})
+    one.union(two).to("mixed")
+    cars.through(Keep("CREATE CUBOID car (id STRING KEY, speed INT AST(3))"), name="kept").to("kept")
+    cars.running({"n": "count(*)"}, "road").to("so_far")
+    made = plan(check(net.build(), None))
+    assert output_keys(made, Translations(made)) == {
+        "plain": (),
+        "grouped": ("id", "road"),
+        "renamed": ("vin",),
+        "lost": (),
+        "twice": ("id", "road"),
+        "mixed": (),
+        "kept": ("id",),
+        "so_far": ("road",),
+    }
 
 
 def test_only_outputs_with_tables_go_elsewhere() -> None:

@@ -15,8 +15,8 @@ from pyarrow import csv
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from network.stages_in_memory import run
 from network.test_streaming import SCHEMA, bag, random_feed
-from network.test_superbox import run
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import stream
 from slipstream._cli.common.functions import load_functions as execute

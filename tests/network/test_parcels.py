@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from network.stages_in_memory import sorted_rows
 from network.test_streaming import SCHEMA, everything, random_feed
-from network.test_superbox import NAMES, TABLE, in_rows, sorted_rows
+from network.test_superbox import NAMES, TABLE, in_rows
 from oracles.network_engines import Feed, array_of
 from slipstream._io.chunks import CHUNK, LAST, OPENING, to_arrow_stream
 from slipstream._network.flow import Train

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from network.test_superbox import run
+from network.stages_in_memory import run
 from oracles.network_engines import Feed
 from slipstream._network import Builder, Keep, Network
 from slipstream._network.flow import Train

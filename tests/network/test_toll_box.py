@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from cuboid.test_published import accepted, check_cars
 from linear_road.engine_in_memory import Engine
 from linear_road.test_exactness import worlds
-from network.test_superbox import run
+from network.stages_in_memory import run
 from oracles.linear_road import answers
 from oracles.network_engines import Feed
 from oracles.streams import busy_stream
@@ -44,10 +44,10 @@ ANSWERS = {
 }
 
 
-def tolled(**parameters: Any) -> Network:
+def tolled(ids: str = "integer", **parameters: Any) -> Network:
     """All answers, and those above a price: one more box behind the toll box."""
     net = Builder("tolled")
-    box = net.source("cars", **COLUMNS).through(Toll(**parameters), name="tolls")
+    box = net.source("cars", **COLUMNS | {"vid": ids}).through(Toll(**parameters), name="tolls")
     for output in (*ANSWERS, "rejects"):
         box[output].to(output)
     box.filter("toll > 0").map({"vid": "vid", "cents": "toll * 100"}).to("charged")
@@ -116,6 +116,36 @@ def test_any_feed_cut_anywhere_gives_the_answers_of_the_oracle_and_the_engine(
     engine = Engine(lateness=lateness, rules=rules).run(batches)
     assert in_the_papers_order(got) == sorted(engine.outputs)
     assert [row["cents"] for row in got["charged"]] == [100 * r["toll"] for r in got["notifications"] if r["toll"] > 0]
+
+
+@settings(max_examples=30)
+@given(feed=worlds(), cuts=st.lists(st.integers(1, 400), max_size=6, unique=True), restart=st.booleans())
+def test_vehicles_may_be_known_by_text(feed: list[str], cuts: list[int], restart: bool) -> None:
+    """The answers are those to numbers, with the texts instead, in the order of these."""
+    _, rows = whole(feed, 5)
+    cuts = sorted(cut for cut in cuts if cut < len(rows))
+    # the last digit first, so that texts are in another order than numbers; a negative number is no id
+    named = [row | {"vid": str(row["vid"])[::-1] + " ü" if row["vid"] >= 0 else None} for row in rows]
+    tuples, numbers = ([("cars", 1000 + n, row) for n, row in enumerate(given)] for given in (named, rows))
+    superbox = Superbox(plan(check(tolled("text", lateness=5), None)))
+    got = run(superbox, tuples, cuts, set(cuts) if restart else set())
+    expected = run(Superbox(plan(check(tolled(lateness=5), None))), numbers, [], set())
+    for name, found in expected.items():
+        texts = [row | {"vid": str(row["vid"])[::-1] + " ü" if row["vid"] >= 0 else None} for row in found]
+        assert sorted(map(repr, got[name])) == sorted(map(repr, texts)), name
+    assert got == run(superbox, tuples, [], set())
+
+
+def test_ids_that_cannot_be_read_back_are_rejected() -> None:
+    _, rows = whole(busy_stream(3, vehicles=3, seconds=90), 0)
+    bad: list[str | None] = ["", "a\nb", None]
+    tuples: Feed = [("cars", n, rows[0] | {"vid": vid}) for n, vid in enumerate(bad)]
+    got = run(Superbox(plan(check(tolled("text"), None))), tuples, [], set())
+    assert [(row["vid"], row["reason"]) for row in got["rejects"]] == [
+        ("", "text:vid"), ("a\nb", "text:vid"), (None, "range:vid")
+    ]  # fmt: skip
+    with pytest.raises(BadInput, match="published by number"):
+        check(tolled("text", publish=True), None)
 
 
 def test_an_answer_has_the_arrival_time_of_its_question(superboxes: dict[tuple[str, int], Superbox]) -> None:

@@ -90,7 +90,7 @@ def by_output(network: Network, delivered: list[dict[str, Any]]) -> Results:
     results: Results = {output.name: [] for output in network.outputs}
     keys = [name for name in (delivered[0] if delivered else {}) if name.startswith("_q") and name[2:].isdigit()]
     for row in sorted(delivered, key=lambda r: [r[key] for key in sorted(keys, key=lambda k: int(k[2:]))]):
-        hidden = {"output", "batch", *keys}
+        hidden = {"output", "_batch", *keys}
         results[row["output"]].append({name: value for name, value in row.items() if name not in hidden})
     return results
 

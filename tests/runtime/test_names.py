@@ -73,5 +73,5 @@ def test_a_gap_in_what_is_learned_or_stored_is_found() -> None:
 
 def test_there_are_not_more_names_than_numbers() -> None:
     names = Names()
-    with pytest.raises(BadInput, match="More than 2 vehicles"):
+    with pytest.raises(BadInput, match="More than 2 ids"):
         names.number(pa.array(["a", "b", "c"]), 2)

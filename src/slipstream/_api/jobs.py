@@ -33,6 +33,7 @@ from slipstream._network.schemas import check
 from slipstream._runtime.status import has_finished
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
+from slipstream._tools.locations import local
 from slipstream._tools.progress import silent
 
 if TYPE_CHECKING:
@@ -64,10 +65,14 @@ class Job:
     ['slow', 'notifications', 'alerts', 'balances', 'expenditures', 'travel_times', 'toll_rejects']
     """
 
-    folder: str | Path
+    folder: str | Path  # a path, or file:///PATH
     _outputs: Mapping[str, Stream] = field(default_factory=dict, repr=False)
     _to: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     _own: Mapping[str, tuple[Destination, ...]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.folder, str):
+            object.__setattr__(self, "folder", local(self.folder))
 
     @property
     def outputs(self) -> list[str]:

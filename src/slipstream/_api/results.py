@@ -26,6 +26,7 @@ from slipstream._network.running.trains import TS
 from slipstream._runtime import job, status
 from slipstream._spark import session
 from slipstream._tools.html_table import table
+from slipstream._tools.locations import local
 from slipstream._tools.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def open(folder: str | Path) -> Results:
     slipstream._errors.BadArgument: nowhere: not the folder of a job.
     Give the --out folder of a job.
     """
-    place = Path(folder)
+    place = Path(local(folder) if isinstance(folder, str) else folder)
     job.Job.read(place)
     return Results(place)
 

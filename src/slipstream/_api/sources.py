@@ -28,6 +28,7 @@ from slipstream._network.running.recordings import read_table
 from slipstream._network.tasks.frames import FrameFeed
 from slipstream._network.types import spark_schema
 from slipstream._spark.shipping import ship
+from slipstream._tools.locations import local
 from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def read(
     """
     if isinstance(where, Source):
         return _of_source(where, name)
-    place = str(where)
+    place = local(where) if isinstance(where, str) else str(where)
     if is_run(place):
         return _of_run(place, columns or {}, name)
     format = format or encoding_of(place)

@@ -1,6 +1,7 @@
 """Read trips from the table of a job, or from a folder of Parquet files of any other origin.
 
-OUT/outputs/trips/      the ended trips of a job: each once, from the commit of the batch that ended it
+OUT/outputs/trips/      the ended trips of a job: each once, from the commit of the batch that ended it;
+                        an archive output of a network may have another name
 OUT/manifest.json       marks trips in the plane of Linear City
 OWN/trips/*.parquet     trips of another origin, with the same columns
 """
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._errors import MALFORMED, BadInput
+from slipstream._errors import MALFORMED, BadInput, SlipstreamError
 from slipstream._io import outputs
 from slipstream._tools.strict_json import parse_json
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: the name of the table, and of the folder of trips of another origin
 TRIPS, MANIFEST = "trips", "manifest.json"
+#: the column with the moving point
+TRIP = "Trip"
 FORMAT, VERSION = "slipstream-archive", 1
 #: the plane of Linear Road's expressways
 LINEAR_CITY = "linear city"
@@ -47,13 +50,26 @@ def is_linear_city(out: Path) -> bool:
 
 def is_archive(out: Path) -> bool:
     """Return whether a folder has trips."""
-    return _has_table(out) or any((out / TRIPS).glob("*.parquet"))
+    return bool(trip_outputs(out)) or any((out / TRIPS).glob("*.parquet"))
 
 
-def read_trips(out: Path, columns: Sequence[str]) -> pa.Table:
+def trip_outputs(out: Path) -> list[str]:
+    """Return the outputs of a job that have trips."""
+    return [name for name in outputs.output_names(out) if TRIP in _columns(out, name)]
+
+
+def _columns(out: Path, output: str) -> list[str]:
+    """Return the columns of an output; none if it cannot be read."""
+    try:
+        return list(outputs.visible_files(out, output).schema.names)
+    except (SlipstreamError, OSError, *MALFORMED):
+        return []
+
+
+def read_trips(out: Path, columns: Sequence[str], output: str = TRIPS) -> pa.Table:
     """Read columns of all trips in an archive, without Spark."""
-    if _has_table(out):
-        return outputs.read(out, TRIPS, columns)
+    if _has_table(out, output):
+        return outputs.read(out, output, columns)
     return pa.concat_tables([pq.read_table(file, columns=list(columns)) for file in _own_files(out)])
 
 

@@ -2,12 +2,13 @@
 
 Every kind of job has the same folder, so one comparison fits all. Tables grow batch by batch: the rows of a disturbed
 job must be among those of the undisturbed one, as many as its journal has, and as many as the undisturbed job had after
-the same input. Text grows in order: it must be a prefix. Snapshots and the histories of connection points change, and
-are compared at the end.
+the same input; where rows have order keys, in the same order. Text grows in order: it must be a prefix. Snapshots and
+the histories of connection points change, and are compared at the end.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ class Committed:
     """The committed output of a job."""
 
     tables: Mapping[str, Rows] = field(default_factory=dict)
+    orders: Mapping[str, list[str]] = field(default_factory=dict)  # the rows of tables with order keys, in order
     texts: Mapping[str, list[str]] = field(default_factory=dict)
     state: Mapping[str, Rows] = field(default_factory=dict)  # snapshots and histories
     journal: Mapping[str, int] = field(default_factory=dict)  # the rows of each table, by the journal
@@ -55,15 +57,16 @@ class Committed:
         if not batches:
             return cls()
         last = batches[-1]
-        names = outputs.output_names(out)
-        tables = {name: _rows(outputs.visible_files(out, name, until=last.batch).read()) for name in names}
+        found = {name: outputs.visible_files(out, name, until=last.batch).read() for name in outputs.output_names(out)}
+        tables = {name: _rows(table) for name, table in found.items()}
+        orders = {name: rows for name, table in found.items() if (rows := _in_order(name, table))}
         texts = {name: _lines(out / name, length) for name, length in text_lengths(last).items()}
         journal, tuples, steps = Counter[str](), 0, dict[int, list[Mapping[str, int]]]()
         for batch in batches:
             journal.update(batch.outputs)
             tuples += batch.tuples + batch.rejects
             steps.setdefault(tuples, []).append(dict(+journal))
-        return cls(tables, texts, dict(_read_state(out)) if state else {}, dict(+journal), tuples, steps)
+        return cls(tables, orders, texts, dict(_read_state(out)) if state else {}, dict(+journal), tuples, steps)
 
     @property
     def is_empty(self) -> bool:
@@ -79,9 +82,25 @@ def text_lengths(last: outputs.Batch | None) -> dict[str, int]:
 
 
 def _rows(table: pa.Table) -> Rows:
+    return Counter(_said(table))
+
+
+def _said(table: pa.Table) -> list[str]:
+    """What rows say, without when."""
     names = [name for name in table.column_names if name not in _WHEN and not name.startswith("_")]
     columns = table.select(names).to_pydict().values()
-    return Counter(map(repr, zip(*columns, strict=True)))
+    return list(map(repr, zip(*columns, strict=True)))
+
+
+def _in_order(name: str, table: pa.Table) -> list[str]:
+    """The rows of a table with order keys, in order; none of others.
+
+    Rejects are in no order: those of feeds and those of boxes are numbered apart.
+    """
+    keys = [column for column in table.column_names if re.fullmatch(r"_q\d+", column)]
+    if not keys or name == outputs.REJECTS:
+        return []
+    return _said(table.sort_by([(key, "ascending") for key in sorted(keys, key=lambda key: int(key[2:]))]))
 
 
 def _lines(file: Path, length: int) -> list[str]:
@@ -129,6 +148,7 @@ def difference(expected: Committed, found: Committed, *, whole: bool, repeatable
         *_wrong_texts(expected.texts, found.texts, whole=whole),
         *(_wrong_rows(expected.state, found.state, "", whole=True) if whole else ()),
         *(_wrong_step(expected, found) if repeatable else ()),
+        *(_wrong_orders(expected.orders, found.orders) if repeatable else ()),
     )
     return next(iter(problems), "")
 
@@ -148,6 +168,15 @@ def _wrong_rows(expected: Mapping[str, Rows], found: Mapping[str, Rows], folder:
         if whole and (missing := wanted - given):
             rows = f"{missing.total()} of {wanted.total()} rows missing"
             yield f"{folder}{name}: {rows}, such as {next(iter(missing))}"
+
+
+def _wrong_orders(expected: Mapping[str, list[str]], found: Mapping[str, list[str]]) -> Iterator[str]:
+    """Rows that are right, and not in the order of the undisturbed job."""
+    for name, given in found.items():
+        wanted = expected.get(name, [])
+        if given != wanted[: len(given)]:
+            at = next(n for n, row in enumerate(given) if n >= len(wanted) or row != wanted[n])
+            yield f"{outputs.FOLDER}/{name}, row {at + 1}: {given[at]} is out of order"
 
 
 def _wrong_texts(expected: Mapping[str, list[str]], found: Mapping[str, list[str]], *, whole: bool) -> Iterator[str]:
@@ -188,6 +217,9 @@ def _break_output(right: Committed) -> Iterator[Committed]:
                 tables={**right.tables, name: other},
                 journal={**right.journal, name: other.total()},
             )
+    for name, lines in right.orders.items():
+        if lines != lines[::-1]:
+            yield replace(right, orders={**right.orders, name: lines[::-1]})
     for name, rows in right.state.items():
         for other in _break_rows(rows):
             yield replace(right, state={**right.state, name: other})

@@ -25,6 +25,7 @@ from slipstream._cli.linear_road import bench, describe, exchange, history, rate
 from slipstream._cli.machine import doctor, examples, prepare
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import session
+from slipstream._tools import locations
 from slipstream._tools.progress import console
 
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP
@@ -102,7 +103,7 @@ def run() -> None:
 def _run() -> None:
     try:
         _check_working_folder()
-        code = app(standalone_mode=False, prog_name="slipstream")
+        code = app(locations.in_arguments(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
         # Ctrl-C comes out of Typer as this, without a word
         if code == STOPPED:
             console.print("slipstream: stopped. The same command resumes where it was, or starts again.")

@@ -177,19 +177,21 @@ def _bytes(source: str) -> int:
 def get(
     folder: Folder,
     reference: Annotated[
-        str, typer.Argument(help="A cuboid's name, or a full reference: 'CAR[100].speed[0]', [-5], [:].")
+        str,
+        typer.Argument(help="A cuboid's name, or a full reference: 'CAR[100].speed[0]', [-5], [:]; \"CAR['WVW123']\"."),
     ],
-    key: Annotated[int | None, typer.Argument(help="The key, if REFERENCE is a cuboid's name.")] = None,
+    key: Annotated[str | None, typer.Argument(help="The key, if REFERENCE is a cuboid's name.")] = None,
     as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
     """Look up a key as of the last committed batch, as JSON: all of it, the past of an attribute, or one element.
 
-    Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`
+    Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`,
+    `slipstream cuboid get fleet car WVW123`
     """
     from slipstream._cuboid.query.access import Reference
     from slipstream._cuboid.snapshots.snapshot import Snapshot
 
-    wanted = Reference.parse(reference if key is None else f"{reference}[{key}]")
+    wanted = Reference.parse(reference) if key is None else Reference(reference, key)
     cuboid = Snapshot.open(folder)[wanted.cuboid]
     print(json.dumps(_plain(wanted.of(cuboid[wanted.key]))))
 

@@ -221,6 +221,16 @@ def _status(folder: Path) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
+def state_of(folder: Path) -> State:
+    """What a job does, whichever process runs it."""
+    return _state(folder, _status(folder))
+
+
+def is_at_work(state: State) -> bool:
+    """Whether a process runs a job that is in this state."""
+    return state in _ACTIVE
+
+
 def _state(folder: Path, seen: dict[str, Any]) -> State:
     match seen.get("state"):
         case status.STOPPED:

@@ -5,7 +5,8 @@
     CREATE QUERY members AS SELECT stock_id, correlation(price, w) AS r FROM stock WHERE correlation(price, w) > 0.95;
 
 An attribute is ``name TYPE`` for one value, or ``name [TYPE] AST(n)`` for the latest n elements (DOUBLE if no type is
-said). A pattern has its oldest element first, as one would draw it. Errors point at the place.
+said). The key is an integer, or text: ``vin STRING KEY``. A pattern has its oldest element first, as one would draw it.
+Errors point at the place.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ TYPES = {
     "FLOAT": "f4",
     "DOUBLE": "f8",
 }
+#: of a key
+TEXTS = ("STRING", "TEXT", "VARCHAR")
+_TEXT = "text"
 
 
 def complain(text: str, start: int, end: int, message: str) -> NoReturn:
@@ -62,8 +66,10 @@ class Script:
 def parse(text: str) -> Script:
     """Parse declarations and queries.
 
-    >>> parse("CREATE CUBOID stock (stock_id INT KEY, price AST(10))").cuboids["stock"]
-    Schema(name='STOCK', attributes=(AST(name='price', dtype='f8', depth=10, ticks='i8'),), key='stock_id', newest='')
+    >>> parse("CREATE CUBOID stock (stock_id INT KEY, price AST(10))").cuboids["stock"].attributes
+    (AST(name='price', dtype='f8', depth=10, ticks='i8'),)
+    >>> parse("CREATE CUBOID car (vin STRING KEY, speed AST(6))").cuboids["car"].text_key
+    True
     >>> parse("CREATE PATTERN w AS (9, 3, -6.5)").patterns["w"].values
     (9.0, 3.0, -6.5)
     """
@@ -88,7 +94,7 @@ def format_declarations(name: str, schema: Schema, patterns: Mapping[str, Patter
     'CREATE CUBOID stock (id BIGINT KEY, price DOUBLE AST(10), at BIGINT); CREATE PATTERN w AS (9.0, -3.5)'
     """
     types = {dtype: word for word, dtype in TYPES.items() if word != "INTEGER"}
-    forms = [f"{schema.key} BIGINT KEY"]
+    forms = [f"{schema.key} {'STRING' if schema.text_key else 'BIGINT'} KEY"]
     for attribute in schema.attributes:
         past = f" AST({attribute.depth})" if isinstance(attribute, AST) else ""
         forms.append(f"{attribute.name} {types[attribute.dtype]}{past}")
@@ -134,7 +140,7 @@ class _Statement:
             self._complain(f"cannot create a {what}; there are CUBOID, PATTERN, QUERY", back=2)
 
     def _cuboid(self, name: str) -> Schema:
-        key, attributes = "", list[Plain | AST]()
+        key, attributes, text_key = "", list[Plain | AST](), False
         self._expect("(", "the attributes stand in parentheses")
         while True:
             attribute = self._name("an attribute's name")
@@ -142,7 +148,7 @@ class _Statement:
             if is_key and key:
                 self._complain(f"a second key in addition to {key}", back=1)
             if is_key:
-                key = attribute
+                key, text_key = attribute, dtype == _TEXT
             else:
                 attributes.append(AST(attribute, dtype or "f8", depth, "i8") if depth else Plain(attribute, dtype))
             if self._is(")"):
@@ -154,15 +160,15 @@ class _Statement:
             self._complain("no key; declare one: car_id INT KEY", back=1)
         if key != KEY and KEY in (attribute.name for attribute in attributes):
             self._complain(f"'{KEY}' is how every key can be called; give the attribute another name", back=1)
-        return Schema(name.upper(), tuple(attributes), key)
+        return Schema(name.upper(), tuple(attributes), key, text_key=text_key)
 
     def _form(self, attribute: str) -> tuple[str, int, bool]:
         """The type and depth of an attribute, and whether it is the key."""
         dtype, depth, is_key = "", 0, False
         while not self._is(",") and not self._is(")") and self._at < len(self._tokens):
             word = self._word("a type").upper()
-            if word in TYPES:
-                dtype = TYPES[word]
+            if word in TYPES or word in TEXTS:
+                dtype = TYPES.get(word, _TEXT)
             elif word == "KEY":
                 is_key = True
             elif word == "AST":
@@ -172,7 +178,9 @@ class _Statement:
             else:
                 self._complain(f"unknown type {word}; there are {', '.join(TYPES)}, AST(n), KEY", back=1)
         if is_key and (depth or dtype[:1] == "f"):
-            self._complain(f"the key {attribute} must be a whole number", back=1)
+            self._complain(f"the key {attribute} must be an integer or text", back=1)
+        if dtype == _TEXT and not is_key:
+            self._complain(f"{attribute} is text: only the key can be; attributes are numbers", back=1)
         if not (dtype or depth or is_key):
             self._complain(f"{attribute} has no type; there are {', '.join(TYPES)}, AST(n)", back=1)
         return dtype, depth, is_key

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._errors import BadInput
 from slipstream._runtime import shared_arrays
+from slipstream._runtime.names import Names
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 EMPTY = -1
@@ -202,6 +203,7 @@ class Changes:
     forgotten: list[Longs] = field(default_factory=list)
     tail: int = 0  # bytes, and files, published since the last whole image
     files: int = 0
+    named: int = 0  # names of keys that were published
 
 
 class Fragment:
@@ -211,10 +213,13 @@ class Fragment:
     >>> cars.append("speed", np.array([100, 100, 7]), np.array([55, 60, 30]))
     >>> cars.stream(100, "speed")
     array([60, 55], dtype=int32)
+
+    Where keys are texts, rows hold the numbers that ``names`` gives them.
     """
 
     def __init__(self, schema: Schema, room: int = _LEAST) -> None:
         self.schema = schema
+        self.names = Names() if schema.text_key else None
         self.changes: Changes | None = None
         self._next: NextIndex | None = None
         self._hand = 0  # the row that the next sweep begins with
@@ -224,7 +229,7 @@ class Fragment:
     def of(cls, schema: Schema, parts: Parts) -> Fragment:
         """A fragment over existing arrays, private to this process."""
         fragment = cls.__new__(cls)
-        fragment.schema, fragment.changes = schema, None
+        fragment.schema, fragment.names, fragment.changes = schema, Names() if schema.text_key else None, None
         fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.SharedArray.wrap, parts)), None, 0
         fragment._refresh_views()
         return fragment
@@ -252,10 +257,10 @@ class Fragment:
         self.parts = Parts(*(area.array for area in self._areas))
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.schema, self.changes, self._areas, self._next, self._hand
+        return self.schema, self.names, self.changes, self._areas, self._next, self._hand
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.schema, self.changes, self._areas, self._next, self._hand = state
+        self.schema, self.names, self.changes, self._areas, self._next, self._hand = state
         self._refresh_views()
 
     def __len__(self) -> int:

@@ -49,6 +49,11 @@ class FragmentState:
         keeper.log.load(keeper.fragment, store)
         return keeper
 
+    def number(self, texts: pa.StringArray) -> Longs:
+        """The numbers of keys that are texts; new ones get the next."""
+        assert self.fragment.names is not None
+        return self.fragment.names.number(texts)
+
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
         """Record how long the block takes."""
@@ -79,14 +84,20 @@ class FragmentState:
 
 def as_table(found: Part) -> pa.Table:
     """The rows of a result as Arrow columns; streams as lists, the latest first."""
-    columns = [pa.array(column.tolist()) if column.ndim > 1 else pa.array(column) for column in found.values()]
-    return pa.table(columns, names=list(found))
+    return pa.table([_as_arrow(column) for column in found.values()], names=list(found))
+
+
+def _as_arrow(column: npt.NDArray[Any]) -> pa.Array:
+    if column.ndim > 1:
+        return pa.array(column.tolist())
+    return pa.array(column, pa.string() if column.dtype == object else None)
 
 
 def no_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
     empty = FragmentState(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
-    empty.append(np.zeros(1, np.int64), blank, show=True)
+    keys = empty.number(pa.array([""])) if query.schema.text_key else np.zeros(1, np.int64)
+    empty.append(keys, blank, show=True)
     assert empty.arrivals is not None
     return as_table(query.rows(empty.arrivals)).slice(0, 0)

@@ -11,6 +11,8 @@ import numpy as np
 from slipstream._errors import BadArgument
 
 KEY = "key"
+#: the name of the key's text, where a key is declared as text; ``KEY`` is the number that stands for it in a fragment
+KEY_TEXT = "key text"
 #: NumPy's names of the types that attributes may have
 DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8")
 #: the most elements of an atomic stream
@@ -57,6 +59,7 @@ class Schema:
     attributes: tuple[Plain | AST, ...]
     key: str = KEY  # what people call the key
     newest: str = ""  # where two fragments hold one key, the row with the larger value of this attribute counts
+    text_key: bool = False  # whether keys are texts; rows then hold numbers that the fragment's names stand behind
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -105,7 +108,8 @@ class Schema:
         attributes = [
             [a.name, a.dtype, a.depth, a.ticks] if isinstance(a, AST) else [a.name, a.dtype] for a in self.attributes
         ]
-        return {"name": self.name, "key": self.key, "newest": self.newest, "attributes": attributes}
+        body = {"name": self.name, "key": self.key, "newest": self.newest, "attributes": attributes}
+        return {**body, "text_key": True} if self.text_key else body
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Schema:
@@ -116,7 +120,8 @@ class Schema:
         True
         """
         attributes = tuple(_attribute(*form) for form in body["attributes"])
-        return cls(str(body["name"]), attributes, str(body["key"]), str(body["newest"]))
+        text_key = bool(body.get("text_key", False))
+        return cls(str(body["name"]), attributes, str(body["key"]), str(body["newest"]), text_key)
 
 
 def _attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:

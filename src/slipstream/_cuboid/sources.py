@@ -16,8 +16,9 @@ from slipstream._io.sources import KAFKA, TCP, Definition, Feed, file_fields, ma
 
 def source_columns(schema: Schema) -> dict[str, str]:
     """The columns that a cuboid needs, as a feed is decoded to them."""
-    kinds = {schema.key: "i", **{name: schema.dtype[name].base.kind for name in schema.names}}
-    return {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
+    kinds = {name: schema.dtype[name].base.kind for name in schema.names}
+    numbers = {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
+    return {schema.key: "text" if schema.text_key else "integer", **numbers}
 
 
 def cuboid_feed(
@@ -84,13 +85,15 @@ def _map_by_name(
                 f"{where}: no column '{name}'; it has: {', '.join(named)}.",
                 hint=f"Say which one it is: --columns {name}=FIELD.",
             )
-        _check_number(where, field, types.get(field))
+        if wanted[name] != "text":
+            _check_number(where, field, types.get(field), is_key=name == next(iter(wanted)))
         found[name] = field
     return found
 
 
-def _check_number(where: str, field: str, type_: Any) -> None:
+def _check_number(where: str, field: str, type_: Any, *, is_key: bool) -> None:
     if type_ is not None and not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise BadArgument(
-            f"{where}: column '{field}' is {type_}; a cuboid holds numbers.", hint="Hash text first, as by xxhash64."
+            f"{where}: column '{field}' is {type_}; the cuboid declares a number.",
+            hint=f"Declare the key as text: {field} STRING KEY." if is_key else "Leave the attribute out.",
         )

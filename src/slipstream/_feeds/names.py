@@ -82,6 +82,29 @@ def decode(blob: bytes) -> pa.StringArray:
     return texts_of(np.frombuffer(blob, np.uint8, offset=4 + 4 * int(count)), np.frombuffer(blob, "<i4", count, 4))
 
 
+def decode_checked(blob: bytes) -> pa.StringArray:
+    """Texts from bytes that may be damaged; raises ``ValueError`` if they are."""
+    count = int(np.frombuffer(blob, "<i4", 1)[0])
+    if not 0 <= count <= len(blob) // 4 - 1:
+        raise ValueError(f"{count} texts in {len(blob)} bytes")
+    sizes = np.frombuffer(blob, "<i4", count, 4)
+    if (sizes < 0).any() or 4 + 4 * count + int(sizes.sum(dtype=np.int64)) != len(blob):
+        raise ValueError(f"texts of other lengths than the {len(blob)} bytes there are")
+    texts = decode(blob)
+    texts.validate(full=True)
+    return texts
+
+
+def ranks(texts: pa.StringArray | npt.NDArray[np.object_]) -> Longs:
+    """The place of each text in alphabetical order, by its bytes; equal texts have one place.
+
+    >>> ranks(np.array(["b", "a", "b"], object)).tolist()
+    [1, 0, 1]
+    """
+    found = pc.rank(pa.array(texts, pa.string()), sort_keys="ascending", tiebreaker="dense")
+    return np.asarray(found.to_numpy().astype(np.int64) - 1)
+
+
 def concat_texts(parts: Iterable[pa.StringArray]) -> pa.StringArray:
     """Concatenate texts."""
     return pa.concat_arrays([pa.array([], pa.string()), *parts])

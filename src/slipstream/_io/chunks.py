@@ -218,6 +218,10 @@ class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def next_offset(self, start: Offset) -> Offset:
         """The offset up to which a batch that starts at ``start`` can read now; ``ended`` if nothing will follow."""
 
+    def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:  # noqa: ARG002
+        """Where to stop instead of at ``end`` if about ``most`` tuples are enough."""
+        return end
+
     @abstractmethod
     def plan_tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Divide what lies between two offsets among tasks."""

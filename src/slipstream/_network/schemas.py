@@ -17,6 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from slipstream._errors import BadInput, SlipstreamError, locate
+from slipstream._io.outputs import BATCH
 from slipstream._network import functions
 from slipstream._network.algebra import (
     TUP,
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NUMBERS = ("integer", "float")
-#: hidden columns of tuples
-_RESERVED = {"_seq", "_ts", "_shed", "_tuple"}
-#: the code of an error about an unknown column
+#: columns that tuples have on their way
+_RESERVED = {"_seq", "_ts", "_shed", "_tuple", BATCH}
+#: the code of an error about a column that is not there
 UNKNOWN_COLUMN = "unknown-column"
 Read = TypeVar("Read")
 
@@ -345,7 +346,7 @@ class _Checker:
                 f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
                 hint=f"Fix {type(box).__name__}.outputs: it must return a schema for each of {', '.join(box.ports)}.",
             ) from error
-        for schema in inputs:
+        for schema in inputs[len(lender) :]:
             for column in box.key:
                 _check_known(f"{where}: key column", column, schema, code=UNKNOWN_COLUMN)
         return schemas

@@ -25,7 +25,8 @@ from slipstream._tools.numba_tools import Bytes, Ints, Longs, compiled
 #: numbers are those of vehicles: 31 bits
 MAX_NAMES = 1 << 31
 _LEAST = 1024
-_UNKNOWN = -1
+#: the number of a text that has none
+UNKNOWN = -1
 
 
 @compiled
@@ -50,7 +51,7 @@ def _find(text: Bytes, slots: Ints, heap: Bytes, ends: Longs) -> np.int64:
 
 @compiled
 def _numbers(given: Bytes, at: Longs, slots: Ints, heap: Bytes, ends: Longs, numbers: Longs) -> None:
-    """The number of each text, ``_UNKNOWN`` if it has none."""
+    """The number of each text, ``UNKNOWN`` if it has none."""
     for i in range(numbers.size):
         numbers[i] = slots[_find(given[at[i] : at[i + 1]], slots, heap, ends)] - 1
 
@@ -142,19 +143,24 @@ class Names:
         self._slots = SharedArray(np.dtype(np.int32), 2 * _LEAST)
 
     def number(self, texts: pa.StringArray, most: int = MAX_NAMES) -> Longs:
-        """The numbers of texts; new ones get the next numbers."""
-        numbers = self._known(texts)
-        if (numbers == _UNKNOWN).any():
-            new = texts.filter(pa.array(numbers == _UNKNOWN)).unique()
+        """The numbers of texts; those that have none get the next ones."""
+        numbers = self.find(texts)
+        if (numbers == UNKNOWN).any():
+            new = texts.filter(pa.array(numbers == UNKNOWN)).unique()
             if len(self.texts) + len(new) > most:
-                raise BadInput(f"More than {most:,} vehicles.", hint="Split the feed, one job for each part.")
-            before = len(self.texts)
-            self.texts.add(new.take(pc.sort_indices(new)))
-            self._index(before)
-            numbers = self._known(texts)
+                raise BadInput(f"More than {most:,} ids.", hint="Split the feed, and give each part its own job.")
+            self.add(new.take(pc.sort_indices(new)))
+            numbers = self.find(texts)
         return numbers
 
-    def _known(self, texts: pa.StringArray) -> Longs:
+    def add(self, texts: pa.StringArray) -> None:
+        """Give the next numbers to texts that have none."""
+        before = len(self.texts)
+        self.texts.add(texts)
+        self._index(before)
+
+    def find(self, texts: pa.StringArray) -> Longs:
+        """The numbers of texts, ``UNKNOWN`` for those that have none."""
         numbers = np.empty(len(texts), np.int64)
         _numbers(*bytes_of(texts), self._slots.array, *self.texts.arrays, numbers)
         return numbers

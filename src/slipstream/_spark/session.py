@@ -44,8 +44,10 @@ LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.File
 
 #: the time zone in which instants without one are read and written as text
 UTC = {"spark.sql.session.timeZone": "UTC"}
-#: what a stateful stream needs
+#: what a stateful stream needs; with format 2 a batch that is repeated after a crash reads the state that the last
+#: committed batch left, and never a snapshot that the crashed attempt uploaded
 STATE = {
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }

@@ -129,13 +129,13 @@ def _from_job(spark: SparkSession, path: Path) -> DataFrame:
         instants = [(batch.batch, int(batch.detail["emitted_ms"])) for batch in outputs.read_journal(path)]
     except MALFORMED as error:
         raise BadInput(f"{path / outputs.JOURNAL}: damaged ({error}).", hint="Run the job again.") from error
-    commits = sf.broadcast(spark.createDataFrame(instants, "batch long, emitted_ms long"))
+    commits = sf.broadcast(spark.createDataFrame(instants, "_batch long, emitted_ms long"))
     parts = []
     for name, (kind, id_, a, b) in TABLES.items():
-        columns = (f"{kind} as kind", "batch", "delay_ms", "cast(time as bigint) as time")
+        columns = (f"{kind} as kind", "_batch", "delay_ms", "cast(time as bigint) as time")
         values = (f"cast({column} as bigint) as {field}" for field, column in (("id", id_), ("a", a), ("b", b)))
         parts.append(outputs.to_frame(spark, path, name).selectExpr(*columns, *values))
-    rows = reduce(lambda left, right: left.unionByName(right), parts).join(commits, "batch", "left")
+    rows = reduce(lambda left, right: left.unionByName(right), parts).join(commits, "_batch", "left")
     line = "concat_ws(',', kind, time, id, a, b) as value"
     return rows.selectExpr("kind", "id", "time", "emitted_ms + delay_ms as emit_ms", "a", "b", "true as whole", line)
 

@@ -67,8 +67,9 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="OUTPUT=WHERE",
-        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; ?key=COLUMN spreads it over all "
-        "partitions), text:FILE (CSV) or console (JSON lines). Repeatable. A job that resumes keeps its destinations.",
+        help="Where an output goes besides its table: kafka:HOST:PORT/TOPIC (JSON; keyed by the columns that the "
+        "output is grouped by, or by ?key=COLUMN), text:FILE (CSV) or console (JSON lines). Repeatable. A job "
+        "that resumes keeps its destinations.",
     ),
 ]
 Parallel = Annotated[
@@ -89,8 +90,9 @@ Tables = Annotated[
 #: tuples per second; below this a recording would never end
 LEAST_RATE = 0.001
 
-#: tuples of each source that are looked at to measure the boxes
+#: tuples of each source that are looked at to measure the boxes, and seconds that looking at a feed may take
 SAMPLE = 100_000
+_SECONDS = 3.0
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:
@@ -270,6 +272,24 @@ def samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     if few < FEW:
         say(f"[yellow]note:[/] {few:,} tuples are few to measure costs by; give {FEW:,} or more of each source")
     return {name: table.slice(0, SAMPLE) for name, table in tables.items()}
+
+
+def sampled(found: Mapping[str, Feed], settings: tuple[tuple[str, str], ...]) -> dict[str, pa.Table]:
+    """What the feeds have at the start, to measure the boxes by; nothing if one of them has nothing, and says so."""
+    from slipstream._io.sampling import sample
+
+    tables = {name: sample(feed.with_settings(settings), SAMPLE, _SECONDS) for name, feed in found.items()}
+    empty = [name for name, table in tables.items() if not table.num_rows]
+    if empty:
+        say(
+            f"[yellow]note:[/] --optimise: nothing of {', '.join(empty)} is there to measure by; "
+            "the network runs as it is written"
+        )
+        return {}
+    counts = ", ".join(f"{table.num_rows:,} of {name}" for name, table in tables.items())
+    most = f"at most {SAMPLE:,}, or {_SECONDS:g} s of reading"
+    say(f"--optimise: measuring by the tuples that are there: {counts} ({most})")
+    return tables
 
 
 def measured(

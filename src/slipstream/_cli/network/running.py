@@ -46,6 +46,7 @@ from slipstream._cli.network.options import (
     parse_rates,
     rates_of,
     recordings,
+    sampled,
     stored_tables,
 )
 from slipstream._errors import BadArgument
@@ -91,7 +92,8 @@ def run_network(
         bool,
         typer.Option(
             "--optimise",
-            help="Measure the boxes first and run the cheapest equivalent network. Requires a recorded --input.",
+            help="Measure the boxes first and run the cheapest equivalent network. Requires --input; of a feed, the "
+            "tuples that are there at the start are measured.",
         ),
     ] = False,
     follow: Follow = False,
@@ -179,8 +181,8 @@ def run_network(
     small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
     spark = spark_session(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
-    if optimised:
-        checked = _better(spark, checked, recorded, stored)
+    if optimised and (known := sampled(found, settings) if live else recorded):
+        checked = _better(spark, checked, known, stored)
     controller = _controller(spark, checked, paces, recorded, stored) if shed else None
     partitions = parallel or _partitions(spark, found, recorded, paced=bool(paces))
     execution = before or _laid_out(checked, out, found, recorded, train or _train(paces), paces, partitions, wheres)
@@ -200,8 +202,8 @@ def _check_together(given: bool, *, live: bool, shed: bool, optimised: bool, pac
         raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
     if shed and not (paced or live):
         raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
-    if optimised and (live or not given):
-        raise BadArgument("--optimise needs a recorded --input.", hint="A network that has begun continues as it is.")
+    if optimised and not given:
+        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
     if live and paced:
         raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
 

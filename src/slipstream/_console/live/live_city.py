@@ -31,6 +31,7 @@ from slipstream._console.live.notices import MinuteNotices, Notices
 from slipstream._console.live.published_city import PublishedCity
 from slipstream._console.live.roads import Roads, SegmentTraffic
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
+from slipstream._console.overview import is_at_work, state_of
 from slipstream._console.workspace import Workspace
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.run import Run
@@ -162,6 +163,10 @@ class DisplayedResult:
         return self.published.traffic(second), self.published.notices()
 
 
+#: the state of a job of another process -> what the page shows; otherwise the job has ended
+_ELSEWHERE: dict[str, Status] = {"starting": "starting", "ready": "running", "running": "running", "paused": "paused"}
+
+
 class LiveCity:
     """The result on display, and the running engine, if the console started one."""
 
@@ -199,6 +204,8 @@ class LiveCity:
         with self._lock:
             self._refuse_if_busy()
             subject = self._displayed()
+            if is_at_work(state_of(subject.out)):
+                raise Conflict("Another process is running this job.", hint="Control it on the Jobs page.")
             if subject.run is None:
                 raise Conflict("Only runs of the workspace can be resumed here.", hint="Start a run.")
             if subject.rules not in RULES:
@@ -218,7 +225,10 @@ class LiveCity:
         """Stop the engine after its batch; ``after`` is the resulting status: paused or stopped."""
         with self._lock:
             if self._engine is None or not self._engine.runs:
-                raise Conflict("No engine of this console is running.", hint="Start a run first.")
+                raise Conflict(
+                    "No engine of this console is running.",
+                    hint="Start a run first; stop jobs of other processes on the Jobs page.",
+                )
             self._after = after
             self._engine.request_stop()
             return self.look()
@@ -358,7 +368,7 @@ class LiveCity:
         engine = self._engine
         newest, done = subject.journal.newest, subject.journal.newest >= subject.seconds - 1
         if engine is None:
-            return "finished" if done else "stopped"
+            return _ELSEWHERE.get(state_of(subject.out), "finished" if done else "stopped")
         if engine.runs:
             return "stopping" if engine.is_stopping else "running" if newest > self._since else "starting"
         if engine.failure:

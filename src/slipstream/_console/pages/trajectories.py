@@ -75,7 +75,7 @@ class Library:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cached: tuple[Path, Journeys] | None = None
+        self._cached: tuple[journeys.DataSet, Journeys] | None = None
 
     def open(self, workspace: Workspace, name: str) -> tuple[Path, Journeys]:
         """Open the data set with a name."""
@@ -89,7 +89,7 @@ class Library:
             if self._cached is None or self._cached[0] != found[name]:
                 self._cached = None
                 self._cached = found[name], Journeys.open(found[name])
-            return self._cached
+            return self._cached[0].folder, self._cached[1]
 
 
 def _workspace(request: Request) -> Workspace:

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._archive.files import TRIPS, is_archive, is_linear_city, read_trips
+from slipstream._archive.files import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
 from slipstream._archive.trajectories import APART
 from slipstream._berlinmod.dataset import FORMAT, Dataset
 from slipstream._berlinmod.roads.street_network import StreetNetwork
@@ -65,9 +65,20 @@ class Drive:
     fastest: float
 
 
-def data_sets(workspace: Workspace) -> dict[str, Path]:
-    """Return the data sets and archives of the workspace, by name."""
-    return workspace.find(lambda folder: _is_berlinmod(folder) or is_archive(folder))
+class DataSet(NamedTuple):
+    """The place of journeys: a folder and, for a job, its output."""
+
+    folder: Path
+    output: str = TRIPS
+
+
+def data_sets(workspace: Workspace) -> dict[str, DataSet]:
+    """Return the data sets and archives of the workspace, by name; a job has one for each archive output."""
+    found: dict[str, DataSet] = {}
+    for name, folder in workspace.find(lambda folder: _is_berlinmod(folder) or is_archive(folder)).items():
+        several = trip_outputs(folder) or [TRIPS]
+        found |= {name if len(several) == 1 else f"{name}/{one}": DataSet(folder, one) for one in several}
+    return found
 
 
 def _is_berlinmod(folder: Path) -> bool:
@@ -90,9 +101,9 @@ class Journeys:
         self._on_expressways = on_expressways
 
     @classmethod
-    def open(cls, folder: Path) -> Journeys:
+    def open(cls, data: DataSet) -> Journeys:
         """Read a data set."""
-        return cls._berlinmod(Dataset.open(folder)) if _is_berlinmod(folder) else cls._archive(folder)
+        return cls._berlinmod(Dataset.open(data.folder)) if _is_berlinmod(data.folder) else cls._archive(*data)
 
     @classmethod
     def _berlinmod(cls, data: Dataset) -> Journeys:
@@ -109,9 +120,9 @@ class Journeys:
         return cls(vehicles, owner, _movements(trips), data.network())
 
     @classmethod
-    def _archive(cls, folder: Path) -> Journeys:
+    def _archive(cls, folder: Path, output: str) -> Journeys:
         with _readable(folder):
-            trips = read_trips(folder, [_who(folder), "Trip"])
+            trips = read_trips(folder, [_who(folder, output), TRIP], output)
         if not trips.num_rows:
             raise BadInput(f"{folder.name}: no trip has ended yet.", hint="Try again later.")
         vids, owner = np.unique(trips[0].to_numpy(zero_copy_only=False), return_inverse=True)
@@ -227,12 +238,12 @@ def _table(folder: Path, columns: list[str]) -> pa.Table:
         return pq.read_table(folder, columns=columns)
 
 
-def _who(folder: Path) -> str:
+def _who(folder: Path, output: str) -> str:
     """Return the column that identifies vehicles, whose name depends on the archive output of a network."""
-    if TRIPS not in outputs.output_names(folder):
+    if output not in outputs.output_names(folder):
         return "vid"
-    names = outputs.visible_files(folder, TRIPS).schema.names
-    others = [name for name in names if name not in ("Trip", outputs.BATCH)]
+    names = outputs.visible_files(folder, output).schema.names
+    others = [name for name in names if name not in (TRIP, outputs.BATCH)]
     return "vid" if "vid" in names or not others else others[0]
 
 

@@ -13,9 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._cuboid.schema import AST, Schema
 from slipstream._errors import BadArgument
 from slipstream._tools.numba_tools import Ints, compiled
+
+#: cuboid, a number or a quoted text in brackets, an attribute, an element; a quote in a text is written twice
+_REFERENCE = (
+    r"""\s*(\w+)\s*\[\s*(?:(-?\d+)|('(?:[^']|'')*'|"(?:[^"]|"")*"))\s*\]"""
+    r"(?:\s*\.\s*(\w+)\s*(?:\[\s*(-?\d+|:)\s*\])?)?\s*"
+)
 
 
 class Ring(NamedTuple):
@@ -40,9 +46,10 @@ def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints)
 class Entity:
     """One key of a cuboid: its attributes by name."""
 
-    def __init__(self, schema: Schema, row: npt.NDArray[np.void]) -> None:
+    def __init__(self, schema: Schema, row: npt.NDArray[np.void], key: int | str) -> None:
         self._schema = schema
         self._row = row
+        self._key = key
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -56,7 +63,7 @@ class Entity:
 
     def values(self) -> dict[str, Any]:
         """All attributes as numbers, and lists with the latest first."""
-        found: dict[str, Any] = {self._schema.key: int(self._row[KEY][0])}
+        found: dict[str, Any] = {self._schema.key: self._key}
         for name in self._schema.names:
             value = getattr(self, name)
             found[name] = value[:] if isinstance(value, Past) else value
@@ -98,7 +105,7 @@ class Reference:
     """A parsed ``CAR[100].speed[0]``."""
 
     cuboid: str
-    key: int
+    key: int | str
     attribute: str = ""
     place: int | slice | None = None
 
@@ -110,13 +117,18 @@ class Reference:
         Reference(cuboid='CAR', key=100, attribute='speed', place=-5)
         >>> Reference.parse("CAR[100]")
         Reference(cuboid='CAR', key=100, attribute='', place=None)
+        >>> Reference.parse("CAR['WVW-1'].speed")
+        Reference(cuboid='CAR', key='WVW-1', attribute='speed', place=None)
         """
-        match = re.fullmatch(r"\s*(\w+)\s*\[\s*(-?\d+)\s*\](?:\s*\.\s*(\w+)\s*(?:\[\s*(-?\d+|:)\s*\])?)?\s*", text)
+        match = re.fullmatch(_REFERENCE, text)
         if not match:
-            raise BadArgument(f"{text!r}: not a reference.", hint="Write CAR[100], CAR[100].speed, [0], [-5] or [:].")
-        cuboid, key, attribute, place = match.groups()
+            raise BadArgument(
+                f"{text!r}: not a reference.", hint="Write CAR[100], CAR['WVW123'], CAR[100].speed, [0], [-5] or [:]."
+            )
+        cuboid, number, quoted, attribute, place = match.groups()
         index = slice(None) if place == ":" else int(place) if place else None
-        return cls(cuboid, int(key), attribute or "", index)
+        key: int | str = int(number) if number else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
+        return cls(cuboid, key, attribute or "", index)
 
     def of(self, entity: Entity) -> Any:
         """The values it refers to."""

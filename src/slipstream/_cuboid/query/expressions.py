@@ -1,7 +1,7 @@
 """Expressions of Streamonas-SQL, compiled into functions of columns, with mistakes shown at their place.
 
-Kinds are checked when a query is read: a number per key, an atomic stream, a pattern, a condition. NaN is SQL's NULL: a
-condition on it is unknown, and a condition knows what is surely true and what is surely false.
+Kinds are checked when a query is read: a number per key, the text of a key, an atomic stream, a pattern, a condition.
+NaN is SQL's NULL: a condition on it is unknown, and a condition knows what is surely true and what is surely false.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern, element
-from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._cuboid.schema import AST, KEY, KEY_TEXT, Schema
 from slipstream._sql.parsing import suggest
 from slipstream._tools.numba_tools import Bools
 
 Array = npt.NDArray[Any]
 NUMBER, STREAM, PATTERN, TRUTH = "a number", "an atomic stream", "a pattern", "a condition"
+TEXT = "text"
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
@@ -74,10 +75,21 @@ def as_number(values: Any) -> Array:
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
 
 
+def plain_column(values: Any) -> Array:
+    """A column of numbers or texts as it is calculated with and put out."""
+    return np.asarray(values, object) if np.asarray(values).dtype.kind in "OU" else as_number(values)
+
+
 def _compare(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
     true = compare(a, b)
     known = ~(np.isnan(a) | np.isnan(b))
     return Truth(true & known, ~true & known)
+
+
+def _compare_texts(compare: Callable[[Any, Any], Any], a: Array, b: Array) -> Truth:
+    """Texts compare by their code points; a key is never missing."""
+    true = np.asarray(compare(a, b), np.bool_)
+    return Truth(true, ~true)
 
 
 @dataclass
@@ -90,6 +102,7 @@ class Compiler:
     functions: Mapping[str, Callable[..., Any]]
     groups: list[str] = field(default_factory=list)  # as sqlglot writes them
     aggregates: list[Aggregate] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)  # of the groups
     slots: dict[str, int] = field(default_factory=dict)
 
     def complain(self, node: exp.Expr, message: str) -> NoReturn:
@@ -102,6 +115,11 @@ class Compiler:
     def number(self, node: exp.Expr) -> Value:
         """An expression that must be a number."""
         return self._expect(node, NUMBER)
+
+    def plain(self, node: exp.Expr) -> Value:
+        """An expression that must be a number or text."""
+        value = self.value(node)
+        return value if value.kind == TEXT else self._expect(node, NUMBER)
 
     def truth(self, node: exp.Expr) -> Value:
         """An expression that must be a condition."""
@@ -117,11 +135,14 @@ class Compiler:
         """Any expression."""
         slot = self.slots.get(node.sql("spark"))
         if slot is not None:
-            return Value(NUMBER, lambda view: view.plain(f"${slot}"))
+            return Value(self._kind_of(slot), lambda view: view.plain(f"${slot}"))
         for kind, compile_ in _BY_KIND:
             if isinstance(node, kind):
                 return compile_(self, node)
         return self.complain(node, f"{node.sql('spark')} is not part of Streamonas-SQL")
+
+    def _kind_of(self, slot: int) -> str:
+        return self.kinds[slot] if slot < len(self.kinds) else NUMBER
 
     def _inner(self, node: exp.Expr) -> Value:
         return self.value(node.this)
@@ -135,6 +156,8 @@ class Compiler:
         if node.table and node.table.lower() != self.schema.name.lower():
             self.complain(node, f"no cuboid '{node.table}' in this query; it is over {self.schema.name}")
         if name.lower() in (self.schema.key.lower(), KEY):
+            if self.schema.text_key:
+                return self._attribute(node, Value(TEXT, lambda view: view.plain(KEY_TEXT)))
             return self._attribute(node, Value(NUMBER, lambda view: view.plain(KEY)))
         if name.lower() in {known.lower() for known in self.schema.names}:
             attribute = self.schema.attribute(name)
@@ -155,7 +178,10 @@ class Compiler:
 
     def _literal(self, node: exp.Literal) -> Value:
         if node.is_string:
-            self.complain(node, f"text {node.sql('spark')}: cuboids hold numbers")
+            if not self.schema.text_key:
+                self.complain(node, f"text {node.sql('spark')}: {self.schema.name} holds numbers, and its key is one")
+            text = str(node.this)
+            return Value(TEXT, lambda _: np.asarray(text, object))
         is_whole = node.this.isdecimal() and len(node.this) <= 18  # what 64 bits hold
         try:
             given = int(node.this) if is_whole else float(node.this)
@@ -184,11 +210,16 @@ class Compiler:
         return Value(NUMBER, lambda view: _element(stream.of(view), number))
 
     def _binary(self, node: exp.Expr) -> Value:
-        a, b = self.number(node.this), self.number(node.expression)
         if type(node) in _COMPARISONS:
             compare = _COMPARISONS[type(node)]
+            a, b = self.plain(node.this), self.plain(node.expression)
+            if a.kind != b.kind:
+                self.complain(node, f"{node.sql('spark')} compares {a.kind} with {b.kind}")
+            if a.kind == TEXT:
+                return Value(TRUTH, lambda view: _compare_texts(compare, a.of(view), b.of(view)))
             return Value(TRUTH, lambda view: _compare(compare, as_number(a.of(view)), as_number(b.of(view))))
         operate = _ARITHMETIC[type(node)]
+        a, b = self.number(node.this), self.number(node.expression)
         return Value(NUMBER, lambda view: operate(as_number(a.of(view)), as_number(b.of(view))))
 
     def _logic(self, node: exp.Expr) -> Value:
@@ -200,7 +231,7 @@ class Compiler:
             return self._logic(exp.And(this=low, expression=exp.LTE(this=node.this, expression=high)))
         if isinstance(node, exp.In):
             if not node.expressions:
-                self.complain(node, "IN takes a list of numbers")
+                self.complain(node, "IN takes a list of values")
             tests = [self._binary(exp.EQ(this=node.this, expression=item)) for item in node.expressions]
             return Value(TRUTH, lambda view: _any([test.of(view) for test in tests]))
         if isinstance(node, exp.Is):
@@ -230,6 +261,9 @@ class Compiler:
             self.complain(node, f"{name}() needs an argument")
         if values[0].kind == NUMBER and name in AGGREGATES and len(values) == 1:
             return self._aggregate(node, Aggregate(name, values[0]))
+        if values[0].kind == TEXT and name == "count" and len(values) == 1:
+            # every row has a key
+            return self._aggregate(node, Aggregate(name, None))
         return self._atomic(node, name, values)
 
     def _atomic(self, node: exp.Func, name: str, values: list[Value]) -> Value:

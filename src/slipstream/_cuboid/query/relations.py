@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from slipstream._cuboid.fragment import Fragment, append_all
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.schema import AST, KEY, Schema
+from slipstream._cuboid.schema import AST, KEY, KEY_TEXT, Schema
+from slipstream._runtime.names import Names
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 
@@ -35,17 +36,23 @@ class View(Protocol):
         """Some of the rows."""
 
 
+def key_texts(names: Names, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The texts of keys by their numbers."""
+    return np.asarray(names.texts.take(numbers.astype(np.int64)).to_numpy(zero_copy_only=False))
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of a fragment, all or some."""
 
     schema: Schema
     rows: npt.NDArray[np.void]
+    names: Names | None = None
 
     @classmethod
     def of(cls, fragment: Fragment) -> Rows:
         """All rows of a fragment."""
-        return cls(fragment.schema, fragment.rows)
+        return cls(fragment.schema, fragment.rows, fragment.names)
 
     @property
     def size(self) -> int:
@@ -54,6 +61,8 @@ class Rows:
 
     def plain(self, name: str) -> npt.NDArray[Any]:
         """A plain attribute, or the key."""
+        if name == KEY_TEXT and self.names is not None:
+            return key_texts(self.names, self.rows[KEY])
         return np.asarray(self.rows[name])
 
     def ring(self, name: str) -> Ring:
@@ -63,7 +72,7 @@ class Rows:
 
     def take(self, rows: Longs) -> Rows:
         """Some of the rows."""
-        return Rows(self.schema, self.rows.take(rows))
+        return Rows(self.schema, self.rows.take(rows), self.names)
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class Arrivals:
 
     plains: dict[str, npt.NDArray[Any]]
     rings: dict[str, Ring]
+    names: Names | None = None
 
     @property
     def size(self) -> int:
@@ -80,6 +90,8 @@ class Arrivals:
 
     def plain(self, name: str) -> npt.NDArray[Any]:
         """A plain attribute as it arrived, or the key."""
+        if name == KEY_TEXT and self.names is not None:
+            return key_texts(self.names, self.plains[KEY])
         return self.plains[name]
 
     def ring(self, name: str) -> Ring:
@@ -89,7 +101,7 @@ class Arrivals:
     def take(self, rows: Longs) -> Arrivals:
         """Some of them."""
         rings = {name: Ring(ring.values[rows], ring.counts[rows]) for name, ring in self.rings.items()}
-        return Arrivals({name: column[rows] for name, column in self.plains.items()}, rings)
+        return Arrivals({name: column[rows] for name, column in self.plains.items()}, rings, self.names)
 
 
 @compiled
@@ -152,4 +164,4 @@ def append_rows(
         else:
             append_all(held, fragment.parts.rows[attribute.count], rows, values)
     plains = {a.name: columns[a.name] for a in fragment.schema.attributes if not isinstance(a, AST)}
-    return Arrivals({KEY: keys, **plains}, rings) if show else None
+    return Arrivals({KEY: keys, **plains}, rings, fragment.names) if show else None

@@ -5,7 +5,7 @@
 
 A function over an atomic stream (``avg(speed)``) gives a number per key; the same function over numbers
 (``avg(speed[0])``, ``avg(avg(speed))``) is an aggregate over keys. sqlglot parses; what is compiled here is a subset,
-and what is outside is refused with its place in the text: one cuboid, no joins, no subqueries, no text.
+and what is outside is refused with its place in the text: one cuboid, no joins, no subqueries, no text but keys.
 
 A query is evaluated on each fragment by itself (``part``), wherever that fragment is, and the parts are merged.
 """
@@ -26,11 +26,21 @@ from sqlglot.errors import ParseError
 from slipstream._cuboid.declare import complain, tokenise
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring, latest_first
-from slipstream._cuboid.query.expressions import NUMBER, STREAM, Aggregate, Array, Compiler, Value, as_number
+from slipstream._cuboid.query.expressions import (
+    NUMBER,
+    STREAM,
+    TEXT,
+    Aggregate,
+    Array,
+    Compiler,
+    Value,
+    plain_column,
+)
 from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.names import ranks
 from slipstream._sql.parsing import UNREADABLE, check_depth, check_size
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
@@ -190,20 +200,21 @@ class _Plan:
         keys = [
             _resolve(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
         ]
-        groups = [compiler.number(node) for node in keys]
+        groups = [compiler.plain(node) for node in keys]
         everywhere = [*items, tree.args.get("having"), tree.args.get("order")]
         grouped = bool(groups) or any(_aggregates(node, query.schema) for node in everywhere)
         if grouped:
             compiler.groups = [node.sql("spark") for node in keys]
+            compiler.kinds = [group.kind for group in groups]
             # a slot that nothing is called by: from here on, attributes must be grouped by
             compiler.slots = {"": -1} | {text: place for place, text in enumerate(compiler.groups)}
         values = [compiler.value(item) for item in items]
         for item, value in zip(items, values, strict=True):
-            if value.kind not in (NUMBER, STREAM):
+            if value.kind not in (NUMBER, TEXT, STREAM):
                 compiler.complain(item, f"{value.kind} cannot be selected")
         having = compiler.truth(tree.args["having"].this) if tree.args.get("having") else None
         order = [
-            (compiler.number(_resolve(node.this, items, named)), bool(node.args.get("desc")))
+            (compiler.plain(_resolve(node.this, items, named)), bool(node.args.get("desc")))
             for node in (tree.args["order"].expressions if tree.args.get("order") else [])
         ]
         names = [
@@ -248,7 +259,8 @@ class _Plan:
 
     def _cut(self, rows: Part) -> Part:
         """In order, and no more than asked for."""
-        keys = [-rows[f"o{p}"].astype(np.float64) if down else rows[f"o{p}"] for p, (_, down) in enumerate(self.order)]
+        columns = [_ranked(rows[f"o{p}"]) for p in range(len(self.order))]
+        keys = [-c.astype(np.float64) if down else c for c, (_, down) in zip(columns, self.order, strict=True)]
         if keys:
             order = np.lexsort(keys[::-1])
             rows = {name: column[order] for name, column in rows.items()}
@@ -328,11 +340,16 @@ def _evaluate(value: Value, view: View) -> Array:
     """Evaluate to a column as long as the view; streams to a table, latest first, NaN where there is no element."""
     given = value.of(view)
     if value.kind != STREAM:
-        return np.broadcast_to(as_number(given), view.size)
+        return np.broadcast_to(plain_column(given), view.size)
     everything: Ints = np.arange(view.size, dtype=np.int32)
     table = latest_first(given.values, given.counts, everything).astype(np.float64)
     table[np.arange(table.shape[1])[None, :] >= np.asarray(given.counts)[:, None]] = np.nan
     return table
+
+
+def _ranked(values: Array) -> Array:
+    """Numbers as they are; texts by their rank among those there are."""
+    return ranks(values) if values.dtype == object else values
 
 
 def _distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np.int64]]:
@@ -348,7 +365,7 @@ def _distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np
             place[there] = np.arange(there.size)
             return [there + low], place[keys[0] - low]
     # rows as bytes, so that NaN equals NaN; adding 0 makes -0 and 0 one
-    table = np.ascontiguousarray(np.stack([key.astype(np.float64) + 0.0 for key in keys], axis=1))
+    table = np.ascontiguousarray(np.stack([_ranked(key).astype(np.float64) + 0.0 for key in keys], axis=1))
     rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).reshape(-1)
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     return [key[first] for key in keys], inverse.reshape(-1)

@@ -3,6 +3,7 @@
     SNAPSHOT/cuboids.json                         the cuboids, and the journal that lists committed batches
     SNAPSHOT/car/fragment=3/000000000041.image    all rows after batch 41, with their hash index
     SNAPSHOT/car/fragment=3/000000000042.delta    the rows that batch 42 changed, and the keys it removed
+                                                  (both also have the texts of keys, where keys are texts)
     SNAPSHOT/car/fragment=3/000000000007.first    empty: the fragment begins with batch 7
     SNAPSHOT/metrics/fragment=3.jsonl             what each batch cost
 
@@ -19,14 +20,18 @@ import json
 import mmap
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from slipstream._cuboid.fragment import EMPTY, Fragment, Parts
+from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, decode
 from slipstream._cuboid.query.stream_functions import Pattern
-from slipstream._cuboid.schema import Schema
+from slipstream._cuboid.schema import KEY, Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
+from slipstream._feeds.names import decode_checked
 from slipstream._io.outputs.journal import RESCUE, last_in_checkpoint
+from slipstream._runtime.names import Names
 from slipstream._tools.logs import read_last_line
 from slipstream._tools.numba_tools import Longs
 from slipstream._tools.staging import atomic_write
@@ -35,6 +40,7 @@ from slipstream._tools.strict_json import parse_json
 FOLDER, FILE = "snapshot", "cuboids.json"
 IMAGE, DELTA, FIRST = "image", "delta", "first"
 VERSION = 1
+_ANEW = "The stream writes a new image when it starts again."
 #: an image's header fills a page, so that its rows begin on one
 _PAGE = 4096
 
@@ -117,10 +123,11 @@ def list_batches(folder: Path, kind: str) -> list[int]:
     return sorted(int(file.name[:12]) for file in folder.glob(f"[0-9]*.{kind}"))
 
 
-def write_image(place: Path, fragment: Fragment) -> int:
-    """Write a whole fragment with its index; returns the bytes written."""
+def write_image(place: Path, fragment: Fragment, names: bytes = b"") -> int:
+    """Write a whole fragment with its index, and the names of its keys; returns the bytes written."""
     rows, slots, size, _ = fragment.parts
     header = {"rows": int(size[0]), "room": rows.size, "places": slots.size, "itemsize": rows.itemsize}
+    header["names"] = len(names)
     with atomic_write(place) as file:
         file.write(json.dumps(header).encode().ljust(_PAGE - 1) + b"\n")
         file.flush()
@@ -128,7 +135,8 @@ def write_image(place: Path, fragment: Fragment) -> int:
         # the gap is a hole in the file, which takes no space
         file.seek(_slots_at(header))
         slots.tofile(file)
-    return int(size[0]) * rows.itemsize + slots.nbytes
+        file.write(names)
+    return int(size[0]) * rows.itemsize + slots.nbytes + len(names)
 
 
 def _slots_at(header: dict[str, int]) -> int:
@@ -150,36 +158,80 @@ def open_image(place: Path, schema: Schema) -> Fragment:
             raise ValueError("an index of another size")
         if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:
             raise ValueError("an index that leads nowhere")
+        size = np.array([header["rows"]], np.int32)
+        fragment = Fragment.of(schema, Parts(rows, slots, size, np.zeros(rows.size, np.bool_)))
+        if fragment.names is not None:
+            at = _slots_at(header) + slots.nbytes
+            fragment.names.add(decode_checked(mapped[at : at + header["names"]]))
+            _check_named(fragment, fragment.rows)
     except MALFORMED as error:
         raise _damaged(place, error) from error
-    size = np.array([header["rows"]], np.int32)
-    return Fragment.of(schema, Parts(rows, slots, size, np.zeros(rows.size, np.bool_)))
+    return fragment
 
 
-def write_delta(place: Path, rows: list[bytes], gone: Longs) -> int:
+def _check_named(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
+    """Refuse rows whose keys have no name: kernels look names up without asking whether they are there."""
+    if fragment.names is not None and rows.size:
+        keys = rows[KEY]
+        if keys.min() < 0 or keys.max() >= len(fragment.names.texts):
+            raise ValueError("keys without a name")
+
+
+class Delta(NamedTuple):
+    """What a batch changed: rows, keys that are gone, and the texts of new keys from number ``first`` on."""
+
+    rows: bytes
+    gone: Longs
+    first: int
+    names: bytes
+
+    def apply(self, fragment: Fragment) -> None:
+        """Take the changes over into a copy of the fragment."""
+        if fragment.names is not None:
+            try:
+                self._name(fragment.names)
+                _check_named(fragment, decode(fragment.schema, self.rows))
+            except MALFORMED as error:
+                raise BadInput(f"Snapshot of cuboid {fragment.schema.name}: damaged ({error}).", hint=_ANEW) from error
+        fragment.apply(self.rows)
+        fragment.remove(self.gone)
+
+    def _name(self, names: Names) -> None:
+        if not self.names:
+            return
+        if self.first != len(names.texts):
+            raise ValueError(f"{len(names.texts)} names, {self.first} expected")
+        names.add(decode_checked(self.names))
+
+
+def write_delta(place: Path, rows: list[bytes], gone: Longs, first: int = 0, names: bytes = b"") -> int:
     """Write what a batch changed; returns the bytes written."""
     size = sum(map(len, rows))
+    header = {"bytes": size, "gone": gone.size, "first": first, "names": len(names)}
     with atomic_write(place) as file:
-        file.write(json.dumps({"bytes": size, "gone": gone.size}).encode() + b"\n")
+        file.write(json.dumps(header).encode() + b"\n")
         for part in rows:
             file.write(part)
         file.write(gone.tobytes())
-    return size + gone.nbytes
+        file.write(names)
+    return size + gone.nbytes + len(names)
 
 
-def read_delta(place: Path) -> tuple[bytes, Longs]:
-    """Rows and forgotten keys."""
+def read_delta(place: Path) -> Delta:
+    """Read what a batch changed."""
     head, _, body = place.read_bytes().partition(b"\n")
     try:
         header = parse_json(head)
         rows = body[: header["bytes"]]
         gone = np.frombuffer(body, np.int64, header["gone"], header["bytes"])
-        if len(rows) + gone.nbytes != len(body):
-            raise ValueError(f"{len(body)} bytes, {len(rows) + gone.nbytes} expected")
+        named = len(rows) + gone.nbytes
+        size = int(header.get("names", 0))
+        if named + size != len(body):
+            raise ValueError(f"{len(body)} bytes, {named + size} expected")
+        return Delta(rows, gone, int(header.get("first", 0)), body[named:])
     except MALFORMED as error:
         raise _damaged(place, error) from error
-    return rows, gone
 
 
 def _damaged(place: Path, error: Exception) -> BadInput:
-    return BadInput(f"{place}: damaged ({error}).", hint="The stream writes a new image when it starts again.")
+    return BadInput(f"{place}: damaged ({error}).", hint=_ANEW)

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from slipstream._cuboid.fragment import EMPTY, Changes, Fragment, decode
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import files
+from slipstream._feeds.names import encode
+from slipstream._runtime.names import Names
 from slipstream._tools.logs import append_lines
 from slipstream._tools.numba_tools import Longs
 
@@ -38,25 +40,38 @@ class Shown(Protocol):
         """The keys that readers no longer see, given the keys of removed rows."""
 
 
-def publish(snapshot: Path, name: str, number: int, batch: int, fragment: Fragment, shown: Shown | None = None) -> None:
-    """Write the state of a fragment after ``batch``; it is visible when the batch is committed."""
+def publish(
+    snapshot: Path,
+    name: str,
+    number: int,
+    batch: int,
+    fragment: Fragment,
+    shown: Shown | None = None,
+    names: Names | None = None,
+) -> None:
+    """Write the state of a fragment after ``batch``; it is visible when the batch is committed.
+
+    ``names`` has the texts of its keys, if the fragment itself has not.
+    """
     folder = files.fragment_folder(snapshot, name, number)
     changes = fragment.changes
+    names = fragment.names if names is None else names
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
         files.note_first(folder, batch)
-        _publish_image(folder, batch, fragment, shown)
+        _publish_image(folder, batch, fragment, shown, names)
         return
     deltas, gone = _find_changes(fragment, changes, shown)
     whole = len(fragment) * fragment.schema.dtype.itemsize + fragment.parts.slots.nbytes
     if not any(deltas) and not gone.size:
         changes.deltas, changes.forgotten = [], []
     elif changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
-        _publish_image(folder, batch, fragment, shown)
+        _publish_image(folder, batch, fragment, shown, names)
     else:
-        changes.tail += files.write_delta(folder / files.file_name(batch, files.DELTA), deltas, gone)
+        place = folder / files.file_name(batch, files.DELTA)
+        changes.tail += files.write_delta(place, deltas, gone, changes.named, _texts(names, changes.named))
         changes.files += 1
-        changes.deltas, changes.forgotten = [], []
+        changes.deltas, changes.forgotten, changes.named = [], [], _count(names)
 
 
 def _find_changes(fragment: Fragment, changes: Changes, shown: Shown | None) -> tuple[list[bytes], Longs]:
@@ -68,11 +83,20 @@ def _find_changes(fragment: Fragment, changes: Changes, shown: Shown | None) -> 
     return [shown.rows(part).tobytes() for part in rows], shown.gone(forgotten)
 
 
-def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None) -> None:
+def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None, names: Names | None) -> None:
     seen = Fragment.with_rows(shown.schema, shown.rows(fragment.rows)) if shown else fragment
-    files.write_image(folder / files.file_name(batch, files.IMAGE), seen)
-    fragment.changes = Changes()
+    files.write_image(folder / files.file_name(batch, files.IMAGE), seen, _texts(names, 0))
+    fragment.changes = Changes(named=_count(names))
     _prune(folder, batch)
+
+
+def _count(names: Names | None) -> int:
+    return len(names.texts) if names is not None else 0
+
+
+def _texts(names: Names | None, first: int) -> bytes:
+    """The names from number ``first`` on, as they are stored."""
+    return encode(names.texts.since(first)) if names is not None else b""
 
 
 def publish_rows(

@@ -2,7 +2,7 @@
 
     snapshot = Snapshot.open("tolls")        # a job's folder, or the snapshot in it
     snapshot.refresh()                       # the last committed batch, in all cuboids and fragments
-    snapshot["car"][100].speed[0]            # as the thesis writes it
+    snapshot["car"][100].speed[0]            # as the thesis writes it; a key that is text: ["WVW123"]
     snapshot["car"].get(100)                 # all that is known of a key, as plain values
     snapshot["car"].read(vids, ["time"])     # many keys at once, as arrays
     snapshot["car"].scan(["xway", "speed"])  # every key
@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, locate
 from slipstream._cuboid.query.access import Entity, Ring, latest_first
+from slipstream._cuboid.query.relations import key_texts
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots import files
@@ -50,7 +51,7 @@ class _Copy:
     fragment: Fragment | None = None
     batch: int = -1
 
-    def fetch(self, batch: int) -> tuple[Fragment | None, list[tuple[bytes, Longs]]]:
+    def fetch(self, batch: int) -> tuple[Fragment | None, list[files.Delta]]:
         """What is needed to get to ``batch``: a newer image if there is one, else the fragment as it is; and deltas."""
         start, since = self.fragment, self.batch
         newer = [image for image in files.list_batches(self.folder, files.IMAGE) if since < image <= batch]
@@ -73,13 +74,12 @@ class _Copy:
         images, first = files.list_batches(self.folder, files.IMAGE), files.list_batches(self.folder, files.FIRST)
         return images[0] if images and (not first or images[0] > first[0]) else -1
 
-    def advance(self, batch: int, fetched: tuple[Fragment | None, list[tuple[bytes, Longs]]]) -> None:
+    def advance(self, batch: int, fetched: tuple[Fragment | None, list[files.Delta]]) -> None:
         """Become the fragment as of ``batch``."""
         self.fragment, deltas = fetched
-        for rows, gone in deltas:
+        for delta in deltas:
             assert self.fragment is not None
-            self.fragment.apply(rows)
-            self.fragment.remove(gone)
+            delta.apply(self.fragment)
         self.batch = batch
 
 
@@ -103,30 +103,46 @@ class Cuboid:
     def __len__(self) -> int:
         return sum(map(len, self.fragments))
 
-    def __contains__(self, key: int) -> bool:
-        return self._row(key) is not None
+    def __contains__(self, key: int | str) -> bool:
+        return self._row(self._key(key)) is not None
 
-    def __getitem__(self, key: int) -> Entity:
+    def __getitem__(self, key: int | str) -> Entity:
         """A key, for access as the thesis writes it: ``CAR[100].speed[0]``."""
+        key = self._key(key)
         row = self._row(key)
         if row is None:
             raise BadArgument(
                 f"No {self.schema.key} {key} in cuboid {self.schema.name}.", hint=f"It holds {len(self):,} keys."
             )
-        return Entity(self.schema, row)
+        return Entity(self.schema, row, key)
 
-    def get(self, key: int) -> dict[str, Any] | None:
+    def get(self, key: int | str) -> dict[str, Any] | None:
         """All that is known of a key: numbers, and lists with the latest first; None for an unknown key."""
+        key = self._key(key)
         row = self._row(key)
-        return None if row is None else Entity(self.schema, row).values()
+        return None if row is None else Entity(self.schema, row, key).values()
 
-    def _row(self, key: int) -> npt.NDArray[np.void] | None:
+    def _key(self, key: int | str) -> int | str:
+        """A key of the type that the cuboid declares; digits will do for either.
+
+        On the command line ``123`` may be text, and in Python ``"123"`` a number.
+        """
+        if self.schema.text_key:
+            return str(key)
+        try:
+            return int(key)
+        except ValueError:
+            raise BadArgument(
+                f"No {self.schema.key} {str(key)[:60]!r} in cuboid {self.schema.name}: its keys are numbers."
+            ) from None
+
+    def _row(self, key: int | str) -> npt.NDArray[np.void] | None:
         """A copy of the row of a key."""
         with self._lock:
             found = [
                 fragment.rows[row : row + 1].copy()
                 for fragment in self.fragments
-                if (row := locate(fragment.parts, key)) != EMPTY
+                if (row := locate(fragment.parts, _number(fragment, key))) != EMPTY
             ]
         if self.schema.newest:
             found.sort(key=lambda row: row[self.schema.newest][0])
@@ -138,7 +154,8 @@ class Cuboid:
         A plain attribute is an array; an atomic stream is a table with the latest elements first, and its name with a
         ``#`` the number of elements ever appended: those beyond it mean nothing.
         """
-        wanted = np.ascontiguousarray(keys, dtype=np.int64).reshape(-1)
+        dtype = object if self.schema.text_key else np.int64
+        wanted = np.ascontiguousarray(keys, dtype=dtype).reshape(-1)
         names = self._columns(columns)
         out = {name: np.zeros((wanted.size, *self._shape(name)), self._dtype(name)) for name in names}
         out["found"] = np.zeros(wanted.size, np.bool_)
@@ -147,14 +164,15 @@ class Cuboid:
                 self._read(wanted[start : start + _CHUNK], {n: c[start : start + _CHUNK] for n, c in out.items()})
         return out
 
-    def _read(self, keys: Longs, out: dict[str, npt.NDArray[Any]]) -> None:
+    def _read(self, keys: npt.NDArray[Any], out: dict[str, npt.NDArray[Any]]) -> None:
         fragments = self.fragments
         newest = np.full(keys.size, -(2**62), np.int64) if self.schema.newest and len(fragments) > 1 else None
         for fragment in fragments:
+            numbers = keys if fragment.names is None else fragment.names.find(pa.array(keys, pa.string()))
             if newest is None:
-                at = _locate_missing(fragment.parts, keys, out["found"])
+                at = _locate_missing(fragment.parts, numbers, out["found"])
             else:
-                at = _locate_newer(fragment.parts, fragment.parts.rows[self.schema.newest], keys, newest)
+                at = _locate_newer(fragment.parts, fragment.parts.rows[self.schema.newest], numbers, newest)
             mine = np.flatnonzero(at != EMPTY)
             whole = mine.size == keys.size
             for name, column in out.items():
@@ -169,7 +187,8 @@ class Cuboid:
         if self._shape(name):
             stream = self.schema.stream(name)
             return latest_first(fragment.parts.rows[stream.name], fragment.parts.rows[stream.count], rows)
-        return np.asarray(fragment.parts.rows[name][rows])
+        values = np.asarray(fragment.parts.rows[name][rows])
+        return key_texts(fragment.names, values) if name == KEY and fragment.names is not None else values
 
     def scan(self, columns: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
         """The columns of every key; ``key`` is one of them. Forms as in :meth:`read`."""
@@ -185,7 +204,7 @@ class Cuboid:
         everything = np.arange(len(fragment), dtype=np.int32)
         return {
             name: self._pick(fragment, name, everything)
-            if self._shape(name)
+            if self._shape(name) or (name == KEY and self.schema.text_key)
             else np.ascontiguousarray(fragment.rows[name])
             for name in names
         }
@@ -194,10 +213,14 @@ class Cuboid:
         """Return the most recently updated keys, as plain values, newest first; any keys if they have no time."""
         stamp = self.schema.newest or ("time" if "time" in self.schema.names else "")
         with self._lock:
-            found = [row for fragment in self.fragments for row in _latest_rows(fragment.rows, stamp, most)]
+            found = [
+                (row, _key_in(fragment, row))
+                for fragment in self.fragments
+                for row in _latest_rows(fragment.rows, stamp, most)
+            ]
         if stamp:
-            found.sort(key=lambda row: row[stamp][0], reverse=True)
-        return [Entity(self.schema, row).values() for row in found[:most]]
+            found.sort(key=lambda one: one[0][stamp][0], reverse=True)
+        return [Entity(self.schema, row, key).values() for row, key in found[:most]]
 
     def _repr_html_(self) -> str:
         caption = f"{self.schema.name.lower()}: {len(self):,} keys"
@@ -221,7 +244,19 @@ class Cuboid:
     def _dtype(self, name: str) -> np.dtype[Any]:
         if name not in (self.schema.dtype.names or ()):
             raise BadArgument(f"No column '{name}' in cuboid {self.schema.name}.")
-        return self.schema.dtype[name].base
+        return np.dtype(object) if name == KEY and self.schema.text_key else self.schema.dtype[name].base
+
+
+def _number(fragment: Fragment, key: int | str) -> int:
+    """The number by which a fragment knows a key."""
+    if fragment.names is None:
+        return int(key)
+    return int(fragment.names.find(pa.array([key], pa.string()))[0])
+
+
+def _key_in(fragment: Fragment, row: npt.NDArray[np.void]) -> int | str:
+    """The key of a row."""
+    return int(row[KEY][0]) if fragment.names is None else str(key_texts(fragment.names, row[KEY])[0])
 
 
 def _latest_rows(rows: npt.NDArray[np.void], stamp: str, most: int) -> list[npt.NDArray[np.void]]:
@@ -374,7 +409,7 @@ class Snapshot:
 
 
 def _sort_results(rows: pa.Table) -> pa.Table:
-    """Sort rows by the tuples at which they were found, and drop the columns with this order."""
-    hidden = [name for name in rows.column_names if name.startswith("_")]
+    """Rows in the order of the tuples that they were found at, without the columns that give this order."""
+    hidden = [name for name in rows.column_names if name.startswith("_") and name != BATCH]
     order = [name for name in hidden if name.startswith("_q")]
     return rows.sort_by([(name, "ascending") for name in (BATCH, *order)]).drop_columns(hidden)

@@ -1,6 +1,6 @@
 """The outputs of jobs: one Delta Lake table per output, all committed together, batch by batch, exactly once.
 
-    OUT/outputs/NAME/     the table of an output; the column ``batch`` is the number of a row's batch
+    OUT/outputs/NAME/     the table of an output; every row has the number of its batch in the column ``_batch``
     OUT/batches.jsonl     the journal: one line per committed batch
 
 Tasks write Parquet files straight into a table's folder (:func:`write`). No commit names these files yet, so no reader

@@ -1,7 +1,7 @@
 """Destinations of an output besides its table: topics, text files, standard output.
 
-    kafka:HOST:PORT/TOPIC                a JSON object per row, exactly once, all in the first partition
-    kafka:HOST:PORT/TOPIC?key=COLUMN     the same, in all partitions; rows with the same key stay in order
+    kafka:HOST:PORT/TOPIC?key=COLUMN     a JSON object per row, exactly once; rows with the same key stay in order
+    kafka:HOST:PORT/TOPIC                the same by the columns that the job groups the output by, or else by the row
     text:FILE                            CSV with a header, exactly once
     console                              a JSON object per row, at most once
 
@@ -126,7 +126,8 @@ class Destination:
 class Destinations:
     """Sends the rows of a job's outputs to their destinations, on its driver.
 
-    ``shape`` transforms the rows of a file before they are sent: it orders them and selects columns.
+    ``shape`` makes of the rows of a file what goes out: their order, and which of their columns. ``keys`` are the
+    columns that are the key of an output's messages unless a destination names others.
     """
 
     def __init__(
@@ -139,8 +140,9 @@ class Destinations:
         settings: Settings = (),
         shape: Callable[[pa.Table], pa.Table] = lambda rows: rows,
         own: Mapping[str, Sequence[Destination]] | None = None,
+        keys: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._own = own or {}
+        self._own, self._by = own or {}, keys or {}
         self._folder, self._wheres, self._shape = folder, wheres, shape
         self._lengths: dict[str, dict[str, int]] = dict(
             (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
@@ -164,7 +166,8 @@ class Destinations:
             lines = to_json_lines(table) if any(where.startswith(KAFKA) for where in wheres) else []
             for where in wheres:
                 if where.startswith(KAFKA):
-                    self._publishers[output, where].publish(batch, lines, _keys(table, where))
+                    by = _key(where) or [name for name in self._by.get(output, ()) if name in table.column_names]
+                    self._publishers[output, where].publish(batch, lines, _keys(table, by))
                 elif where.startswith(TEXT):
                     self._append(output, where, table)
             for destination in self._own.get(output, ()):
@@ -206,13 +209,12 @@ def _key(where: str) -> list[str]:
     return columns.split(",") if columns else []
 
 
-def _keys(rows: pa.Table, where: str) -> list[bytes] | None:
-    """The keys of rows: the value of one column as text, or those of several as JSON."""
-    columns = _key(where)
+def _keys(rows: pa.Table, columns: Sequence[str]) -> list[bytes] | None:
+    """The keys of rows: the value of a column as text, or those of several as JSON."""
     if len(columns) == 1:
         values = pc.fill_null(rows[columns[0]].cast(pa.string()), "").cast(pa.binary())
         return list(values.to_pylist())
-    return to_json_lines(rows.select(columns)) if columns else None
+    return to_json_lines(rows.select(list(columns))) if columns else None
 
 
 def _file(folder: Path, where: str) -> Path:

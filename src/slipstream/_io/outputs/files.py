@@ -18,8 +18,8 @@ from slipstream._tools.failpoints import failpoint
 
 #: the folder of the tables in the folder of a job
 FOLDER = "outputs"
-#: the column of every output with the number of a row's batch
-BATCH = "batch"
+#: the column that every output has: the number of the batch that a row belongs to
+BATCH = "_batch"
 #: the Spark columns of :class:`WrittenRow`
 COLUMNS = "output string, file string, rows long, bytes long, note string"
 #: Delta Lake has no unsigned integers
@@ -130,7 +130,7 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which rows of ``schema`` are stored.
 
     >>> stored_schema(pa.schema([("speed", pa.uint8())]))
-    batch: int64
+    _batch: int64
     speed: int16
     """
     if taken := [name for name in schema.names if name.lower() == BATCH]:

@@ -7,15 +7,15 @@ Brokers drop the offsets of consumers that have been inactive for a week. Every 
 its batch, which a publisher checks if it finds no offset after a crash.
 
 Messages with a key go to all partitions of a topic, by the hash of the key that Kafka's own clients use: those with the
-same key stay in order. Messages without a key all go to the first partition, in order.
+same key stay in order. Messages without one are spread by a hash of what they say: those of a partition stay in order.
 """
 
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from typing import Any
 
 from slipstream._errors import Unavailable
@@ -45,6 +45,7 @@ class Publisher:
         reading = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
         self._consumer: Any = Consumer(topic.client(**group, **reading))
         self._place = TopicPartition
+        self._partitions = 0  # of the topic, once it is known
         with self._broker_errors():
             self._producer.init_transactions(TIMEOUT_S)
             self._next = self._first_unsent(doubt)
@@ -57,8 +58,8 @@ class Publisher:
             failpoint("topic.before-send")
             self._producer.begin_transaction()
             headers = [(HEADER, self._mark(batch))]
-            places: Iterable[dict[str, Any]] = ({"key": key} for key in keys) if keys else repeat({"partition": 0})
-            for line, place in zip(lines, places, strict=keys is not None):
+            places: Iterable[dict[str, Any]] = ({"key": key} for key in keys) if keys else self._spread(lines)
+            for line, place in zip(lines, places, strict=True):
                 self._produce(line.removesuffix(b"\n"), {"headers": headers, **place})
             mark = self._place(self._topic.name, 0, batch + 1)
             self._producer.send_offsets_to_transaction([mark], self._consumer.consumer_group_metadata(), TIMEOUT_S)
@@ -66,6 +67,13 @@ class Publisher:
             self._producer.commit_transaction(TIMEOUT_S)
             failpoint("topic.after-commit")
         self._next = batch + 1
+
+    def _spread(self, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+        """A partition for each line, by its hash; a topic that is made by its first message has one for now."""
+        if not self._partitions:
+            found = self._producer.list_topics(self._topic.name, TIMEOUT_S).topics[self._topic.name].partitions
+            self._partitions = len(found)
+        return ({"partition": zlib.crc32(line) % max(self._partitions, 1)} for line in lines)
 
     def _mark(self, batch: int) -> bytes:
         return f"{self._name}/{batch}".encode()

@@ -233,6 +233,11 @@ class TopicReader(ChunkReader):
         notices = self._notices(end, ends=ends) if tasks or ends else []
         return [Stretch(part, notices if k == 0 else []) for k, part in enumerate(tasks or [[]] * ends)]
 
+    def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:
+        """So many messages of every partition: one may have all, and each is read apart."""
+        at = {n: min(place, start["at"].get(n, place) + most) for n, place in end["at"].items()}
+        return {**end, "at": at, "ended": bool(end["ended"]) and at == end["at"]}
+
     def _notices(self, end: Offset, *, ends: bool) -> list[tuple[int, int]]:
         if not self._packing.by_lane:
             return [(0, LAST)] if ends else []

@@ -1,7 +1,11 @@
 """Aggregate with a clock: the windows of all groups close when a stream passes their end.
 
-A silent group needs no further tuple for its windows to close. An arrival is one instant: all tuples it causes at the
-box are added before the clock advances to that arrival, so what other boxes made of the same arrival is never late.
+A group that falls silent need not speak again for its windows to close, and no group waits for its own next tuple. An
+arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
+other boxes made of the same arrival is never late.
+
+Groups may lie in several partitions, all of which hear the clock. So that their tuples have one order, those that the
+clock releases at once are ordered by window, and then by a hash of their group.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from slipstream._network.boxes.kernels import (
     ARRIVAL,
     INSTANT,
     ON,
+    PLACE,
+    PLACES,
     Horizon,
     Numbers,
     Released,
@@ -28,9 +34,13 @@ from slipstream._network.boxes.kernels import (
     sort_groups,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
-from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, in_groups
+from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, in_groups
 from slipstream._network.state.tables import INTEGER, StateTable
 from slipstream._tools.numba_tools import Longs
+
+#: bits of a place for the hash of a group, and how many windows back have a place of their own
+_HASH = 38
+_FURTHEST = PLACES // (1 << _HASH) - 1
 
 
 class Pool:
@@ -170,8 +180,21 @@ class ClockedKernel:
         start, codes = self._grid.start(number), touched[group]
         trigger = np.searchsorted(steps.reached, self._grid.end(number))
         result = self._tuples.of(groups, codes, Sorted(rows.columns, order), begin, end, start, steps.arrival[trigger])
-        emitted = np.lexsort((codes, number, trigger))
+        if self.group_by:
+            result[PLACE] = self._places(result, number, self._grid.ended(steps.reached)[trigger])
+        emitted = np.lexsort((codes, number, result.get(PLACE, number), trigger))
         return {name: values[emitted] for name, values in result.items()}
+
+    def _places(self, result: Released, number: Longs, ended: Longs) -> Longs:
+        """The place of windows among those that one step of the clock closes: by their numbers, then by their groups.
+
+        Numbers are counted from the last window that has ended by then, so a place depends on nothing but the step, the
+        window and the group. All windows that are further back than there is room for have the first number.
+        """
+        # the last one may be two after what ``Grid.ended`` says
+        window = np.clip(_FURTHEST - (ended + 2 - number), 0, _FURTHEST)
+        group = hashes([result[name] for name in self.group_by], number.size) >> (63 - _HASH)
+        return np.asarray(window << _HASH | group)
 
     def _settle(self, pool: Pool, rows: _ClosingRows, codes: Longs, new: Columns, passing: Numbers) -> None:
         """Keep the tuples that are in windows which end later."""

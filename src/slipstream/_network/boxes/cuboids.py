@@ -29,11 +29,13 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots.files import Catalogue
 from slipstream._errors import BadInput
+from slipstream._feeds.names import are_valid
 from slipstream._io.outputs import JOURNAL
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import LIST, Array, Train
+from slipstream._runtime.names import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
@@ -54,14 +56,19 @@ class KeptCuboid:
     is_read: bool = True  # whether another box borrows it
     before: npt.NDArray[np.void] | None = None  # the row of each arrival's key before the batch
     were_there: Bools | None = None
-    stores: ClassVar[tuple[str, ...]] = ("rows",)
     fragment_state: FragmentState = field(init=False)
 
     def __post_init__(self) -> None:
         self.fragment_state = FragmentState(self.schema)
 
-    def take(self, keys: Longs, columns: dict[str, Array]) -> None:
-        """Take tuples in, in their order."""
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The rows, and the names of keys that are texts."""
+        return ("rows", "names") if self.schema.text_key else ("rows",)
+
+    def take(self, given: Array, columns: dict[str, Array]) -> None:
+        """Take tuples in, in their order; the keys given are numbers or texts."""
+        keys = self.fragment_state.number(pa.array(given, pa.string())) if self.schema.text_key else given
         if self.is_read:
             fragment = self.fragment_state.fragment
             rows = fragment.find(keys)
@@ -76,33 +83,46 @@ class KeptCuboid:
         assert (found.size if found else 0) == count
         return found
 
-    def as_of(self, keys: Longs, moments: Longs, stamps: Longs) -> tuple[Bools, Arrivals]:
+    def as_of(self, given: Array, moments: Longs, stamps: Longs) -> tuple[Bools, Arrivals]:
         """Which keys were known at their moments, and how those looked then.
 
         ``stamps`` are the moments of the tuples that were taken last. Both ascend.
         """
         fragment = self.fragment_state.fragment
+        # no text stands for a null: no key is empty
+        keys = given if fragment.names is None else fragment.names.find(pa.array(given, pa.string()).fill_null(""))
         rows = fragment.find(keys)
         known, held = rows != EMPTY, fragment.parts.rows
         arrivals = self.arrivals(stamps.size)
         if arrivals is None:
-            return known, _shown(self.schema, held, rows[known])
+            return known, self._shown(held, rows[known])
         assert self.before is not None
         assert self.were_there is not None
         latest, first = latest_of(fragment.find(arrivals.plain(KEY)), stamps, rows, moments)
         known &= (latest >= 0) | (first < 0) | self.were_there[first]
         rows, latest, first = rows[known], latest[known], first[known]
-        now = _shown(self.schema, held, rows)
-        return known, _put(_put(now, first, _shown(self.schema, self.before)), latest, arrivals)
+        now = self._shown(held, rows)
+        return known, _put(_put(now, first, self._shown(self.before)), latest, arrivals)
+
+    def _shown(self, held: npt.NDArray[np.void], rows: Array | None = None) -> Arrivals:
+        """Some rows as a query sees them."""
+        taken = held if rows is None else held.take(rows)
+        rings = {a.name: Ring(taken[a.name], taken[a.count]) for a in self.schema.attributes if isinstance(a, AST)}
+        plains = {a.name: taken[a.name] for a in self.schema.attributes if not isinstance(a, AST)}
+        return Arrivals({KEY: taken[KEY], **plains}, rings, self.fragment_state.fragment.names)
 
     def save(self, stores: Sequence[Store], batch: int) -> None:
         """Write what changed."""
         self.fragment_state.arrivals = self.before = self.were_there = None
         self.fragment_state.save(batch, stores[0])
+        if self.fragment_state.fragment.names is not None:
+            self.fragment_state.fragment.names.save(stores[1])
 
     def load(self, stores: Sequence[Store]) -> None:
         """Load the saved state."""
         self.fragment_state = FragmentState.load(self.schema, stores[0])
+        if self.schema.text_key:
+            self.fragment_state.fragment.names = Names.load(stores[1])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Publish what the batch changed; it is visible when the batch is committed."""
@@ -136,14 +156,6 @@ def _latest_of(codes: Longs, stamps: Longs, wanted: Longs, moments: Longs, count
     return latest, earliest
 
 
-def _shown(schema: Schema, held: npt.NDArray[np.void], rows: Array | None = None) -> Arrivals:
-    """Some rows as a query sees them."""
-    taken = held if rows is None else held.take(rows)
-    rings = {a.name: Ring(taken[a.name], taken[a.count]) for a in schema.attributes if isinstance(a, AST)}
-    plains = {a.name: taken[a.name] for a in schema.attributes if not isinstance(a, AST)}
-    return Arrivals({KEY: taken[KEY], **plains}, rings)
-
-
 def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
     """Replace rows by those of another view, where ``places`` has an index."""
     here = np.flatnonzero(places >= 0)
@@ -153,7 +165,7 @@ def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
         name: Ring(*(_replaced(old, here, new[at]) for old, new in zip(ring, given.ring(name), strict=True)))
         for name, ring in into.rings.items()
     }
-    return Arrivals(plains, rings)
+    return Arrivals(plains, rings, into.names)
 
 
 def _replaced(column: Array, here: Longs, values: Array) -> Array:
@@ -188,6 +200,10 @@ class Keep(Operator):
         object.__setattr__(self, "ranges", tuple(self.ranges))
         if list(self.ranges) != sorted(set(self.ranges)):
             raise BadInput(f"ranges {self.ranges}: not in increasing order.", hint="Give the first key of each range.")
+        if self.ranges and self.schema.text_key:
+            raise BadInput(
+                f"ranges {self.ranges}: the key is text.", hint="Leave ranges out: the hash of a key decides."
+            )
 
     @property
     def cuboid_name(self) -> str:
@@ -229,7 +245,7 @@ class Keep(Operator):
 
     def outputs(self, tuples: operators.Schema) -> dict[str, operators.Schema]:
         """The tuples as they are; of rejects, also why."""
-        require(tuples, self.schema.key, "integer")
+        require(tuples, self.schema.key, _key_type(self.schema))
         for name in self.schema.names:
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
@@ -259,13 +275,22 @@ class Keep(Operator):
         reasons = np.full(len(tuples), None, dtype=object)
         columns = {}
         for name, source in ((KEY, self.schema.key), *((name, name) for name in self.schema.names)):
-            given, dtype = tuples[source], self.schema.dtype[name].base
+            given = tuples[source]
             missing = nulls(given)
-            columns[name], unfit = cast_values(np.where(missing, 0, given), dtype)
-            for bad, reason in ((missing, f"no {source}"), (unfit, f"{source} does not fit into {dtype}")):
+            if name == KEY and self.schema.text_key:
+                columns[name], unfit, why = given, ~are_valid(pa.array(given, pa.string())), "is empty or not one line"
+            else:
+                dtype = self.schema.dtype[name].base
+                columns[name], unfit = cast_values(np.where(missing, 0, given), dtype)
+                why = f"does not fit into {dtype}"
+            for bad, reason in ((missing, f"no {source}"), (unfit, f"{source} {why}")):
                 reasons[bad & good] = reason
                 good &= ~bad
         return good, columns, reasons
+
+
+def _key_type(schema: Schema) -> str:
+    return "text" if schema.text_key else "integer"
 
 
 @lru_cache(maxsize=256)
@@ -281,10 +306,16 @@ def _types(query: Query) -> operators.Schema:
     """The columns of a query's result."""
     found = {}
     for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
-        found[name] = LIST if pa.types.is_list(type_) else "float" if pa.types.is_floating(type_) else "integer"
+        found[name] = _type_of(type_)
     if len(found) < len(query.names):
         raise BadInput("two columns have the same name.", hint="Rename one with AS.")
     return found
+
+
+def _type_of(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return LIST
+    return "text" if pa.types.is_string(type_) else "float" if pa.types.is_floating(type_) else "integer"
 
 
 def _columns(part: Part, types: operators.Schema) -> dict[str, Array]:
@@ -351,6 +382,11 @@ class CuboidLookup(_Asking):
     by: str
     outer: bool = False
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What is asked for: the key of the cuboid."""
+        return (self.by,)
+
     def _query(self, keep: Keep) -> Query:
         wanted = ", ".join(f"{text} AS {name}" for name, text in self.columns.items())
         query = _parsed(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")
@@ -365,7 +401,7 @@ class CuboidLookup(_Asking):
         tuples: operators.Schema,
     ) -> dict[str, operators.Schema]:
         """The tuple's columns, and those looked up."""
-        require(tuples, self.by, "integer")
+        require(tuples, self.by, _key_type(_is_keep(keep).schema))
         if not self.columns:
             raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}")
         for name in self.columns:
@@ -389,7 +425,8 @@ class CuboidLookup(_Asking):
 
 def _scattered(column: Array, where: Bools) -> Array:
     """Values at some places, null at the others."""
-    whole: Array = np.full(where.size, np.nan if column.dtype.kind == "f" else NULL_INTEGER, column.dtype)
+    null: Any = {"f": np.nan, "O": None}.get(column.dtype.kind, NULL_INTEGER)
+    whole: Array = np.full(where.size, null, column.dtype)
     whole[where] = column
     return whole
 

@@ -30,6 +30,10 @@ Released: TypeAlias = dict[str, Numbers]
 
 TS = "ts"
 TRIGGER = "trigger"
+#: of a box that may run in several partitions, although an arrival releases tuples in all of them: the place of a tuple
+#: among those of its trigger, which no partition need hear of from another; below ``PLACES``
+PLACE = "place"
+PLACES = 1 << 52
 ARRIVAL = "arrival"
 #: the number of the arrival that caused a tuple, for boxes that use it
 INSTANT = "instant"

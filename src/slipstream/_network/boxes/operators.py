@@ -267,7 +267,10 @@ class Operator:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Columns of every input such that tuples with different values are independent; empty if there are none."""
+        """Columns of every input such that tuples with different values never meet; none if all tuples do.
+
+        Of a box that works on the state of another: of its inputs but the first, the columns that must equal that key.
+        """
         return ()
 
     @property

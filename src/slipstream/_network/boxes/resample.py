@@ -1,4 +1,8 @@
-"""The resample kernel: for each left tuple and each right group, functions over the right tuples near it."""
+"""Resample as a kernel: for each left tuple and each group on the right, functions over the right tuples near it.
+
+Without a lag, what a left tuple gets of a group depends on no other group. So groups may lie in several partitions, all
+of which take the left stream; what one left tuple gets at once is then ordered by a hash of the groups.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,9 @@ from slipstream._network.boxes.kernels import (
     ARRIVAL,
     LAST,
     ON,
+    PLACE,
+    PLACES,
+    TRIGGER,
     TS,
     Horizon,
     Numbers,
@@ -27,7 +34,8 @@ from slipstream._network.boxes.kernels import (
     top_columns,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, expand, nulls
-from slipstream._network.state.groups import Columns, Groups, Waiting, in_groups
+from slipstream._network.flow import ordinals
+from slipstream._network.state.groups import Columns, Groups, Waiting, hashes, in_groups
 from slipstream._network.state.tables import NONE, StateTable
 from slipstream._tools.numba_tools import Bools, Longs
 
@@ -82,6 +90,11 @@ class ResampleKernel:
     lag: float | None
     functions: tuple[Function, ...]
     column: str
+
+    @property
+    def may_spread(self) -> bool:
+        """Whether groups have nothing to do with each other; by a lag, one retires left tuples for all."""
+        return bool(self.group_by) and self.lag is None
 
     @property
     def _columns(self) -> tuple[str, ...]:
@@ -212,7 +225,15 @@ class ResampleKernel:
         rows, first, trigger = Sorted(rights.columns, place), (last - counts)[some], pairs.trigger[some]
         result = self._tuples.of(groups, pairs.code[some], rows, first, last[some], at[some], trigger)
         result[TS] = np.minimum(result[TS], lefts.columns[TS][pairs.left[some]])
-        return result
+        return self._placed(result, lefts.arrival[pairs.left[some]]) if self.may_spread else result
+
+    def _placed(self, result: Released, left: Longs) -> Released:
+        """Results in an order that partitions agree on: of a left arrival by groups, of a right one by left tuples."""
+        trigger = result[TRIGGER]
+        group = hashes([result[name] for name in self.group_by], trigger.size) % PLACES
+        place = np.where(trigger == left, group, ordinals(trigger))
+        emitted = np.lexsort((place, trigger))
+        return {name: values[emitted] for name, values in {**result, PLACE: place}.items()}
 
     def _needed(self, waiting: Numbers, left: Any, passed: Numbers) -> Numbers:
         """The least right value of each group that a left tuple to come, or one that waits for it, may still want."""

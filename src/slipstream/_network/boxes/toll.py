@@ -3,6 +3,8 @@
 It stands on the kernels of the toll engine (``linear_road``): cars, segments and accidents in a ``TollFragment``,
 balances in ``Accounts``. Like the engine it works on whole seconds: a tuple waits until nothing that may still be
 accepted belongs to its second. The answers of a second leave with the arrival that completes it, wherever trains end.
+
+Vehicles may be known by text: the box numbers them, and names them again in what it puts out.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._cuboid.snapshots import publish
 from slipstream._errors import BadInput
 from slipstream._feeds.intake import find_rivals
+from slipstream._feeds.names import are_valid, ranks
 from slipstream._feeds.parse import GOOD, judge, reject_reason
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
@@ -31,7 +35,9 @@ from slipstream._linear_road.state.published import CUBOIDS, RoadPublisher
 from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
+from slipstream._network.boxes.window_functions import nulls
 from slipstream._network.flow import Array, Train
+from slipstream._runtime.names import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs
 
@@ -42,7 +48,7 @@ _LEAST = np.iinfo(np.int32).min
 #: a second after all others
 _END = 1 << 40
 
-#: output -> its columns, all integers, and where an answer of the accounts has them
+#: output -> its columns, all integers unless vehicles are known by text, and where an answer of the accounts has them
 _COLUMNS = {
     "notifications": ("vid", "time", "lav", "toll"),
     "alerts": ("vid", "time", "seg"),
@@ -56,27 +62,40 @@ _ANSWERS = {
     "travel_times": (TRAVEL_TIME, ("qid", "vid", "time", "a", "b")),
 }
 REJECTS, REASON = "rejects", "reason"
+VID = "vid"
+#: the verdict on a text that cannot be an id
+_NOT_A_NAME = -1
 
 
 @dataclass
 class TollState:
-    """Cars, segments and accounts in the engine's own tables."""
+    """Cars, segments and accounts in the engine's own tables; ``names`` if vehicles are known by text."""
 
     toll: TollFragment
     accounts: Accounts
     is_published: bool = False
+    names: Names | None = None
     seen: RoadPublisher = field(default_factory=RoadPublisher)
-    stores: ClassVar[tuple[str, ...]] = ("cars", "visits", "minutes", "notes", "accounts")
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """One for each table."""
+        tables = ("cars", "visits", "minutes", "notes", "accounts")
+        return tables if self.names is None else (*tables, "names")
 
     def save(self, stores: Sequence[Store], batch: int) -> None:
         """Write what changed."""
         self.toll.save(*stores[:4])
         self.accounts.save(batch, stores[4])
+        if self.names is not None:
+            self.names.save(stores[5])
 
     def load(self, stores: Sequence[Store]) -> None:
         """Become what was saved."""
         self.toll = TollFragment.load(self.toll.rules, *stores[:4], keeps_past=self.is_published)
         self.accounts = Accounts.load(self.accounts.rules, self.accounts.past, stores[4])
+        if self.names is not None:
+            self.names = Names.load(stores[5])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Publish the cuboids, if requested."""
@@ -115,15 +134,21 @@ class Toll(Operator):
     def outputs(self, tuples: Schema) -> dict[str, Schema]:
         """The five answers, and the rejects."""
         for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
-            require(tuples, name, "integer")
-        answers = {output: dict.fromkeys(columns, "integer") for output, columns in _COLUMNS.items()}
-        return {**answers, REJECTS: {**dict.fromkeys(FIELDS, "integer"), REASON: "text"}}
+            require(tuples, name, *(("integer", "text") if name == VID else ("integer",)))
+        ids = tuples[VID]
+        if ids == "text" and self.publish:
+            raise BadInput("publish: cars are published by number, and vid is text.", hint="Leave publish out.")
+        found = {**_COLUMNS, REJECTS: FIELDS}
+        schemas: dict[str, Schema] = {
+            output: {name: ids if name == VID else "integer" for name in columns} for output, columns in found.items()
+        }
+        return {**schemas, REJECTS: {**schemas[REJECTS], REASON: "text"}}
 
     def published(self) -> dict[str, CuboidSchema]:
         """Cars, segments, accidents and accounts."""
         return CUBOIDS if self.publish else {}
 
-    def fresh(self, tuples: Schema) -> State:  # noqa: ARG002
+    def fresh(self, tuples: Schema) -> State:
         """An empty road."""
         rules = RULES[self.rules] if isinstance(self.rules, str) else self.rules
         return {
@@ -133,6 +158,7 @@ class Toll(Operator):
                 TollFragment(rules, keeps_past=self.publish),
                 Accounts(rules, open_past(self.past or None)),
                 self.publish,
+                Names() if tuples[VID] == "text" else None,
             ),
         }
 
@@ -140,6 +166,8 @@ class Toll(Operator):
         """Add tuples; returns the answers of the seconds that they complete."""
         given, verdicts = _judged(tuples)
         good = np.flatnonzero(verdicts == GOOD)
+        if (names := state["road"].names) is not None:
+            given[VID][good] = names.number(pa.array(tuples[VID][good], pa.string()))
         clock = state["clock"]
         row = clock.rows({"": np.zeros(1)})
         clock[ARRIVAL][row] = tuples.order[:, 0].max(initial=int(clock[ARRIVAL][row[0]]))
@@ -171,10 +199,12 @@ class Toll(Operator):
 
     def _answered(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
         """The answers to tuples of whole seconds, and those that are refused."""
-        whole, refused = _sifted(whole, triggers, newest, self.lateness)
-        answers = self._answers(road, whole)
-        made = {name: _train(name, *part, triggers, newest, self.lateness) for name, part in answers.items()}
-        return {**made, REJECTS: refused}
+        whole, refused = _sifted(whole)
+        parts = {**self._answers(road, whole), REJECTS: refused}
+        return {
+            name: _train(name, second, ts, _named(columns, road.names), triggers, newest, self.lateness)
+            for name, (second, ts, columns) in parts.items()
+        }
 
     def _whole(self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int) -> Whole:
         """The tuples of seconds before ``until``; those of later ones wait."""
@@ -210,30 +240,45 @@ def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
 def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
     """The fifteen fields of each tuple, and what is to be said of it."""
     implied: dict[str, Any] = {"type": POSITION, "seg": tuples["pos"] // MILE}
+    by_text = tuples[VID].dtype == object
     given = {}
     for name in FIELDS:
         values = np.broadcast_to(tuples.columns.get(name, implied.get(name, -1)), len(tuples))
+        if name == VID and by_text:
+            values = np.where(nulls(values), _LEAST, 0)  # a number comes when the tuple is accepted
         # what 32 bits do not hold is out of every range, and so is a null
         given[name] = np.where((values > _LEAST) & (values < -_LEAST), values, _LEAST).astype(np.int32)
-    return given, judge(given)
+    verdicts = judge(given)
+    if by_text:
+        verdicts[(verdicts == GOOD) & ~are_valid(pa.array(tuples[VID], pa.string()))] = _NOT_A_NAME
+    return given, verdicts
 
 
 def _reasons(verdicts: Array) -> list[str]:
-    return [reject_reason(int(verdict)) or "late" for verdict in verdicts]
+    return ["text:vid" if verdict == _NOT_A_NAME else reject_reason(int(verdict)) or "late" for verdict in verdicts]
 
 
 def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
-    columns = {name: np.asarray(bad.columns.get(name, given[name][which]), np.int64) for name in FIELDS}
-    return bad.with_columns({**columns, REASON: np.array(reasons, dtype=object)})
+    columns = {name: bad.columns.get(name, given[name][which]) for name in FIELDS}
+    wide = {name: values if values.dtype == object else values.astype(np.int64) for name, values in columns.items()}
+    return bad.with_columns({**wide, REASON: np.array(reasons, dtype=object)})
 
 
-def _sifted(whole: Whole, triggers: Train, newest: Longs, lateness: int) -> tuple[Whole, Train]:
-    """Tuples without duplicates and conflicts, and those as rejects."""
+def _named(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
+    """Columns in which vehicles are called what the feed calls them."""
+    if names is None:
+        return columns
+    texts = names.texts.take(np.asarray(columns[VID], np.int64))
+    return {**columns, VID: np.asarray(texts.to_numpy(zero_copy_only=False))}
+
+
+def _sifted(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
+    """Tuples without duplicates and conflicts, and those as rejects: second, arrival time and columns."""
     duplicate, conflict = find_rivals(whole.tuples)
     bad = duplicate | conflict
     columns = {name: values[bad].astype(np.int64) for name, values in whole.tuples.items()}
     columns[REASON] = np.where(duplicate[bad], "duplicate", "conflict").astype(object)
-    refused = _train(REJECTS, whole.tuples["time"][bad], whole.ts[bad], columns, triggers, newest, lateness)
+    refused = (whole.tuples["time"][bad], whole.ts[bad], columns)
     if not bad.any():
         return whole, refused
     return Whole({name: values[~bad] for name, values in whole.tuples.items()}, whole.ts[~bad]), refused
@@ -273,7 +318,7 @@ def _train(
     by = np.searchsorted(newest, second.astype(np.int64) + lateness + 1)
     names = [name for name in columns if name != REASON] if output == REJECTS else list(columns)
     # within a second by vehicle and request: whatever the order in which they were computed
-    order = np.lexsort([np.asarray(columns[name]) for name in (*names[::-1], "vid")] + [second, by])
+    order = np.lexsort([_sortable(np.asarray(columns[name])) for name in (*names[::-1], VID)] + [second, by])
     by = by[order]
     return Train(
         np.asarray(ts, np.int64)[order],
@@ -281,3 +326,7 @@ def _train(
         triggers.order[by],
         {name: np.asarray(values)[order] for name, values in columns.items()},
     )
+
+
+def _sortable(values: Array) -> Array:
+    return ranks(values) if values.dtype == object else values

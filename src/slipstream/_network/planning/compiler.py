@@ -22,7 +22,7 @@ from slipstream._network.algebra import TYPES, Arc
 from slipstream._network.boxes.window_functions import encode_column
 from slipstream._network.functions import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
-from slipstream._network.planning.stages import Stages
+from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.schemas import Checked
 from slipstream._network.sql.projection import project
@@ -57,6 +57,7 @@ class Compiled:
 
     plan: Plan
     stages: Stages
+    keys: Mapping[str, tuple[str, ...]]  # the columns by which the tuples of each output are grouped
     rows: DataFrame
     warm: ExitStack
 
@@ -130,7 +131,8 @@ def compile_rows(
     warm = ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
     made = _assemble(rows, superbox, sink, warm.enter_context(state_cache.open_cache()), shared)
-    return Compiled(superbox.plan, superbox.stages, made, warm)
+    keys = output_keys(superbox.plan, superbox.translations)
+    return Compiled(superbox.plan, superbox.stages, keys, made, warm)
 
 
 def _assemble(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: str, shared: bool) -> DataFrame:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from slipstream._errors import BadInput
 from slipstream._network import functions
 from slipstream._network.algebra import (
     TUP,
@@ -38,6 +39,9 @@ from slipstream._network.boxes.running import RunningKernel
 from slipstream._network.boxes.window_functions import Function
 from slipstream._network.schemas import Checked, join_columns, latest_columns, own_type
 from slipstream._network.sql import expressions
+
+#: to one place: a place in the order key has room for so many (``kernels.PLACES``)
+_MOST_WAYS = 2000
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Delivery:
     group_by: tuple[str, ...] = ()
     side: int = 0
     is_output: bool = False
+    everywhere: bool = False  # whether all partitions of a box take all of its tuples
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,11 @@ class Runner:
     leading: int | None = None
 
     @property
+    def group_by(self) -> tuple[str, ...]:
+        """The columns by which its tuples may be spread over partitions."""
+        return next((side.group_by for side in self.sides if not side.everywhere), ())
+
+    @property
     def is_stateful(self) -> bool:
         """Whether it has state; a look-up in a stored table does not."""
         return self.kernel is not None or isinstance(self.node.box, Operator)
@@ -104,6 +114,18 @@ class Plan:
     origins: dict[Arc, Layout] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
     outputs: dict[str, Delivery] = field(default_factory=dict)
+
+    def at_origin(self, name: str, way: Way) -> str | None:
+        """The column at the beginning of a way that a column at its end is, if it is one unchanged."""
+        boxes = {node.name: node.box for node in self.checked.nodes}
+        for place in range(len(way.arcs) - 1, 0, -1):
+            box = boxes[way.arcs[place].origin]
+            if isinstance(box, Map):
+                column = expressions.bare(box.columns[name].strip())
+                if column is None or column not in self.checked.schemas[way.arcs[place - 1]]:
+                    return None
+                name = column
+        return name
 
     @property
     def depth(self) -> int:
@@ -176,7 +198,10 @@ class _Planner:
         node = self._nodes.get(arc.origin)
         if node is None or not is_agnostic(node):
             return (Way((arc,)),)
-        return tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
+        found = tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
+        if len(found) > _MOST_WAYS:
+            raise BadInput(f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.")
+        return found
 
     def _delivery(
         self, arc: Arc, name: str, columns: dict[str, str | None], level: int, group_by: tuple[str, ...]
@@ -239,10 +264,10 @@ class _Planner:
 
     def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        # the clock closes windows of all groups, so they are in one partition
-        side, clock = (
-            self._side(node, 0, _ordered(box.order) | arguments, ()),
-            self._side(node, 1, {ON: expressions.column(box.order.on)}, ()),
+        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        # the clock closes windows of all groups, wherever they are
+        clock = replace(
+            self._side(node, 1, {ON: expressions.column(box.order.on)}, ()), everywhere=bool(box.order.group_by)
         )
         groups = _groups(box.order)
         kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
@@ -296,32 +321,55 @@ class _Planner:
 
     def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        sides = (
-            self._side(node, 0, _ordered(box.left), ()),
-            self._side(node, 1, _ordered(box.right) | arguments, ()),
-        )
+        groups = box.right.group_by if box.lag is None else ()
+        left = replace(self._side(node, 0, _ordered(box.left), ()), everywhere=bool(groups))
+        sides = (left, self._side(node, 1, _ordered(box.right) | arguments, groups))
         types = (_types(sides[0]), _types(sides[1]))
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
+        assert kernel.may_spread == bool(groups)
         return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _operator(self, node: Node, origin: Layout) -> Runner:
-        key = self._key(node)
+        key, asking = self._keys(node)
         sides = tuple(
-            self._side(node, side, dict.fromkeys(schema), key) for side, schema in enumerate(self._checked.inputs(node))
+            self._side(node, side, dict.fromkeys(schema), asking if side and _borrows(node) else key)
+            for side, schema in enumerate(self._checked.inputs(node))
         )
         return Runner(node, None, sides, origin, ())
 
-    def _key(self, node: Node) -> tuple[str, ...]:
-        """The columns by which an operator's input may be partitioned: the key of the box whose state it uses.
+    def _keys(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns by which the input of an operator may be spread, and of one that asks another box, its questions.
 
-        A box that looks things up in that state may need any key, so all of it must be in one partition.
+        They are those of the box whose state it works on. If somebody asks that box from where questions cannot be sent
+        by their key, all of it is in one place.
         """
         lender = self._nodes[node.inputs[0].origin] if _borrows(node) else node
         takers = self._checked.network.consumers(lender.name)
-        if not isinstance(lender.box, Operator) or any(_borrows(taker) and len(taker.inputs) > 1 for taker in takers):
-            return ()
-        return lender.box.key
+        asking = [taker for taker in takers if _borrows(taker) and len(taker.inputs) > 1]
+        if not isinstance(lender.box, Operator) or not all(self._asks_by_key(taker, lender) for taker in asking):
+            return (), ()
+        assert isinstance(node.box, Operator)
+        return lender.box.key, node.box.key
+
+    def _asks_by_key(self, node: Node, lender: Node) -> bool:
+        """Whether the questions of a box come from sources, or are tuples of the box it asks, which are with their key.
+
+        Those of other boxes with state are in partitions by other keys, and would come a stage too late.
+        """
+        assert isinstance(node.box, Operator)
+        assert isinstance(lender.box, Operator)
+        if not node.box.key or len(node.box.key) != len(lender.box.key):
+            return False
+        sources = {source.name for source in self._checked.network.sources}
+        for way in (way for arc in node.inputs[1:] for way in self._paths(arc)):
+            if way.origin.origin == lender.name:
+                asked = tuple(self._plan.at_origin(name, way) for name in node.box.key)
+                if not lender.box.passes_key or asked != lender.box.key:
+                    return False
+            elif way.origin.origin not in sources:
+                return False
+        return True
 
     def _lookup(self, node: Node, origin: Layout) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)

@@ -1,10 +1,11 @@
 """The stages of a network: which boxes run in one stateful operator, and by which key it is partitioned.
 
-A box that groups its input needs all tuples of a group in one partition, and nothing of other groups. So it can run in
-as many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of
-that stage. Otherwise, tuples are exchanged between two stages. Boxes whose results depend on all tuples (a sort without
-groups, any resample, windows that a clock closes, operators without a key) run in one partition. Filter, Map, Union and
-look-ups in stored tables run wherever the tuples are.
+A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
+many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
+stage. Otherwise, tuples are exchanged between two stages. What concerns all groups, such as a clock that closes their
+windows, goes to all partitions. A keep box and the lookups that ask it by its key are spread by that key. Boxes whose
+answers depend on all tuples (a sort without groups, a resample with a lag, operators without a key) run in one
+partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
 
 With parallelism 1 all boxes run in one stage, unless an expression between two of them needs Spark (``translation``).
 """
@@ -16,11 +17,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from slipstream._errors import BadArgument
-from slipstream._network.algebra import Aggregate, Join, Latest, Map
+from slipstream._network.algebra import Aggregate, Join, Latest, Resample
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
 from slipstream._network.schemas import join_columns, latest_columns
-from slipstream._network.sql import expressions
 from slipstream._network.sql.translation import Translations
 
 #: consecutive ways, with a look-up in a stored table between two of them
@@ -31,15 +31,16 @@ Chain: TypeAlias = tuple[Way, ...]
 class Home:
     """The stage and partition to which the tuples of a side of a box or of an output go.
 
-    ``keys`` are the columns whose hash selects the partition; without any, all tuples go to the first. With ``bounds``
-    partitions are ranges of the one key, and these are the first keys of each except the first. An output that is
-    ``anywhere`` receives its tuples in whatever stage and partition they are.
+    ``keys`` are the columns whose hash says to which partition; without any, all go to the first. With ``bounds``
+    partitions are ranges of the one key, and these the first of each but the first. An output that is ``anywhere``
+    takes its tuples in whatever stage and partition they are. ``everywhere`` sends all of them to all partitions.
     """
 
     stage: int
     keys: tuple[str, ...] = ()
     anywhere: bool = False
     bounds: tuple[int, ...] = ()
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ def plan_stages(plan: Plan, translations: Translations, parallel: int) -> Stages
     return _StagePlanner(plan, translations, parallel).stages()
 
 
+def output_keys(plan: Plan, translations: Translations) -> dict[str, tuple[str, ...]]:
+    """The columns of each output by which the boxes that it comes from group tuples; none if there are no such."""
+    return _StagePlanner(plan, translations, 1).output_keys()
+
+
 class _StagePlanner:
     def __init__(self, plan: Plan, translations: Translations, parallel: int) -> None:
         self._plan = plan
@@ -122,6 +128,21 @@ class _StagePlanner:
         self._made.rounds = self._rounds()
         self._place_all()
         return self._made
+
+    def output_keys(self) -> dict[str, tuple[str, ...]]:
+        """Where tuples come along several ways, all must have the same key."""
+        found = {}
+        for name, delivery in self._plan.outputs.items():
+            keys = {self._key_of(chain, delivery) for chain in self._chains(delivery)}
+            found[name] = keys.pop() if len(keys) == 1 else ()
+        return found
+
+    def _key_of(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
+        before = self._runners.get(chain[0].origin.origin)
+        if before is None:
+            return ()
+        columns = delivery.layout.columns
+        return tuple(name for name in columns if self._origin_place(name, chain, before) is not None)
 
     def _place_all(self) -> None:
         """Assign every box its stage: a box without state runs where its input comes from."""
@@ -173,7 +194,7 @@ class _StagePlanner:
             for chain, side in chains
             if self._stage_before(chain) == stage and not self._cuts(chain, side)
         ]
-        groups = runner.sides[0].group_by
+        groups = runner.group_by
         wanted = tuple(range(len(groups)))
         places = self._places_inside(inside) if inside else wanted
         if places is None:
@@ -183,9 +204,21 @@ class _StagePlanner:
         self._made.of[name], self._places[name] = stage, places
         self._made.keys[name] = tuple(groups[place] for place in places)
         for side in runner.sides:
-            names = side.group_by if runner.kernel is None else [f"g{place}" for place in wanted]
-            keys = tuple(names[place] for place in places)
-            self._made.homes[side.layout.id] = Home(stage, keys, bounds=_bounds(runner) if keys else ())
+            self._made.homes[side.layout.id] = self._home(runner, side, stage, places)
+
+    def _home(self, runner: Runner, side: Delivery, stage: int, places: tuple[int, ...]) -> Home:
+        if side.everywhere:
+            return Home(stage, everywhere=bool(places))
+        names = side.group_by if runner.kernel is None else [f"g{place}" for place in range(len(runner.group_by))]
+        keys = tuple(names[place] for place in places)
+        return Home(stage, keys, bounds=self._bounds(runner) if keys else ())
+
+    def _bounds(self, runner: Runner) -> tuple[int, ...]:
+        """Where partitions begin, of a box with ranges, and of those that work on its state."""
+        box = runner.node.box
+        if isinstance(box, Operator) and box.borrows:
+            box = self._nodes[runner.node.inputs[0].origin].box
+        return box.bounds if isinstance(box, Operator) else ()
 
     def _check_lender(self, runner: Runner, stage: int) -> None:
         """Refuse a box that uses the state of a box in another stage."""
@@ -206,6 +239,8 @@ class _StagePlanner:
 
     def _places_on(self, chain: Chain, side: Delivery) -> tuple[int, ...] | None:
         before = self._runners[chain[0].origin.origin]
+        if side.everywhere:
+            return None  # other partitions would not hear of it in this stage
         if not self._places[before.node.name]:
             return None if side.group_by else ()
         at = {self._origin_place(group, chain, before): place for place, group in enumerate(side.group_by)}
@@ -216,21 +251,10 @@ class _StagePlanner:
         """Which group of the box at the beginning of a chain a column at its end is, if it is one unchanged."""
         name: str | None = column
         for number, way in reversed(list(enumerate(chain))):
-            name = self._at_origin(name, way) if name is not None else None
+            name = self._plan.at_origin(name, way) if name is not None else None
             if number and name is not None:
                 name = self._before_look_up(name, self._runners[way.origin.origin])
         return None if name is None else _place_of(name, before, self._plan)
-
-    def _at_origin(self, name: str, way: Way) -> str | None:
-        """The column at the beginning of a way that a column at its end is, if it is one unchanged."""
-        for place in range(len(way.arcs) - 1, 0, -1):
-            box = self._nodes[way.arcs[place].origin].box
-            if isinstance(box, Map):
-                column = expressions.bare(box.columns[name].strip())
-                if column is None or column not in self._plan.checked.schemas[way.arcs[place - 1]]:
-                    return None
-                name = column
-        return name
 
     def _before_look_up(self, name: str, runner: Runner) -> str | None:
         side, column = join_columns(*self._plan.checked.inputs(runner.node))[name]
@@ -244,18 +268,14 @@ class _StagePlanner:
         return Home(stage + 1 if spread and self._made.parallel > 1 else stage)
 
 
-def _bounds(runner: Runner) -> tuple[int, ...]:
-    return runner.node.box.bounds if isinstance(runner.node.box, Operator) else ()
-
-
 def _place_of(name: str, runner: Runner, plan: Plan) -> int | None:
     """Which group of a box its output column is."""
     groups, side = [side.group_by for side in runner.sides], 0
     if isinstance(runner.node.box, Operator) and not runner.node.box.passes_key:
         return None
-    if isinstance(runner.node.box, Aggregate):
+    if isinstance(runner.node.box, Aggregate | Resample):
         place = list(runner.origin.columns).index(name)
-        return place if place < len(groups[0]) else None
+        return place if place < len(runner.group_by) else None
     box, inputs = runner.node.box, plan.checked.inputs(runner.node)
     if isinstance(box, Join | Latest):
         side, name = (join_columns(*inputs) if isinstance(box, Join) else latest_columns(box, *inputs))[name]

@@ -456,7 +456,14 @@ class Execution:
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
         sending = Destinations(
-            self.folder, job, committed, self.to, settings=self.kafka, shape=results.own_columns, own=self.own
+            self.folder,
+            job,
+            committed,
+            self.to,
+            settings=self.kafka,
+            shape=results.own_columns,
+            own=self.own,
+            keys=made.keys,
         )
         if cuboids := cuboids_of(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)

@@ -143,6 +143,8 @@ class Sorter:
         home = self.homes.get(parcel.address) if parcel.stage != SPARK else None
         if home is None or home.anywhere:
             yield here, parcel.train
+        elif home.everywhere:
+            yield from ((part, parcel.train) for part in range(self.parallel))
         elif not home.keys or self.parallel == 1:
             yield 0, parcel.train
         else:

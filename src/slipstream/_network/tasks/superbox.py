@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TRIGGER, TS, State
+from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
 from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
 from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
@@ -33,9 +33,9 @@ from slipstream._tools.numba_tools import Bools, Longs
 Array = npt.NDArray[Any]
 States: TypeAlias = Mapping[str, State | OperatorState]
 
-#: the distance in the order key between tuples that reach a box by consecutive paths
-PATHS = 1 << 40
-#: the stage of tuples for which Spark computes something
+#: the n-th path by which a tuple reaches a box is so much later there than the first
+PATHS = PLACES
+#: the address of tuples of which Spark computes something
 SPARK = 0
 #: for pairs of an outer look-up that Spark has yet to check: the tuple, and the row (-1 for none)
 _TUPLE, _ROW = answer_to("tuple of the pair"), answer_to("row of the pair")
@@ -308,7 +308,8 @@ class Superbox:
         # a box that emits one tuple per input tuple returns the arrivals themselves
         if not any(trigger is side[ARRIVAL] for side in inputs):
             order, shed = order[trigger], shed[trigger]
-            order[:, self.plan.levels[runner.node.name]] += ordinals(trigger)
+            place = released[PLACE] if PLACE in released else ordinals(trigger)
+            order[:, self.plan.levels[runner.node.name]] += place
         columns = {name: released[old] for name, old in zip(runner.origin.columns, runner.results, strict=True)}
         train = Train(released[TS], shed, order, columns)
         return self._matching(runner, train) if isinstance(runner.node.box, Join) else train

@@ -1,0 +1,48 @@
+"""A look at a feed before a job reads it: the first tuples that are there, decoded as the job will decode them.
+
+Nothing is taken away: the job reads the same tuples again, from the beginning. A socket has nothing to look at, since
+what it sends is sent once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
+from slipstream._io.formats.decoding import TYPES
+from slipstream._io.sources import Feed, is_live
+from slipstream._tools import temporary
+
+
+def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
+    """Return at most ``most`` tuples that are there now, as far as they can be read in so many seconds."""
+    assert feed.decoding is not None
+    none = pa.schema([(name, TYPES[type_]) for name, type_ in feed.decoding.schema.items()]).empty_table()
+    if is_live(feed.where):
+        return none
+    found, count, until = [none], 0, time.monotonic() + seconds
+    for tuples in _tuples(feed, most):
+        found.append(tuples.select(none.column_names))
+        count += tuples.num_rows
+        if count >= most or time.monotonic() > until:
+            break
+    return pa.concat_tables(found).slice(0, most)
+
+
+def _tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
+    """The tuples of a feed, chunk by chunk, up to what is there when it is first asked."""
+    with tempfile.TemporaryDirectory(prefix="sample-", dir=temporary.folder()) as folder:
+        reader = feed.source(Path(folder)).streamReader(None)  # type: ignore[arg-type]
+        assert isinstance(reader, ChunkReader)
+        start = reader.initialOffset()
+        while (end := reader.narrowed(start, reader.latestOffset(start, None), most)) != start:
+            for partition in reader.partitions(start, end):
+                for batch in reader.read(partition):
+                    if batch["what"][0].as_py() == CHUNK:
+                        yield from_arrow_stream(batch["chunk"][0].as_py())
+            start = end
