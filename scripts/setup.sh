@@ -34,6 +34,8 @@ major=$( (java_major) 2>/dev/null || true)
 echo "installing Python packages into .venv: some hundred megabytes the first time"
 .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+# kernels that an earlier version compiled may name classes that are no longer there
+find src -name '*.nb[ci]' -delete
 .venv/bin/slipstream --version
 if can_apt && ! command -v npm >/dev/null; then need "nodejs npm" "the console's page is built with it" || true; fi
 scripts/console.sh || echo "slipstream: everything but the console's page is ready." >&2
