@@ -213,7 +213,7 @@ def test_accidents_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_only_continuous_queries_over_car_are_taken(tmp_path: Path) -> None:
     for script, message in (
         ("CREATE QUERY n AS SELECT count(*) FROM car", "cannot run continuously"),
-        ("SELECT vid FROM car", "CREATE PATTERN and CREATE QUERY"),
+        ("SELECT vid FROM car", "CREATE PATTERN or CREATE QUERY"),
         ("CREATE QUERY s AS SELECT lav FROM segment", "no cuboid 'segment'"),
         ("CREATE QUERY alerts AS SELECT vid FROM car", "an output of that name"),
     ):
