@@ -85,8 +85,8 @@ def _networks() -> tuple[str, ...]:
 def _kit() -> tuple[str, ...]:
     return (
         "## The benchmark kit\n",
-        f"`slipstream drive --json`. {first_line(driver.Drive)}\n",
-        fields(driver.Drive),
+        f"`slipstream drive --json`. {first_line(driver.DriveResult)}\n",
+        fields(driver.DriveResult),
         "`slipstream validate --json` has for every kind of answer\n",
         fields(validator.Tally),
         "`slipstream rate` writes `rating.json`:\n",

@@ -31,7 +31,7 @@ def test_a_free_car_settles_at_its_desired_speed() -> None:
 
 def test_a_car_waits_while_the_light_at_its_ramp_is_red() -> None:
     one, where = np.zeros(1, dtype=np.int32), np.full(1, 3, dtype=np.int32)
-    trips = kernel.Trips(one, where, where + 9, np.full(1, 300.0), np.full(1, 40.0), np.full(1, 80.0))
+    trips = kernel.PlannedTrips(one, where, where + 9, np.full(1, 300.0), np.full(1, 40.0), np.full(1, 80.0))
     road = kernel.new_road(1, 2)
     kernel.enqueue(road, trips, 0)
     road.cars[3] = kernel.FULL
