@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reference import api, cli, formats, licences, metrics, operators
+from reference import api, cli, errors, formats, licences, metrics, operators
 
 
 def pages() -> dict[str, str]:
     """The name of each page, and what stands on it."""
     return {
         "cli.md": cli.page(),
+        "errors.md": errors.page(),
         "formats.md": formats.page(),
         "licences.md": licences.page(),
         "metrics.md": metrics.page(),

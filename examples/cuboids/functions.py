@@ -7,5 +7,5 @@ import slipstream as ss
 
 @ss.udf.atomic()
 def spread(values: np.ndarray) -> np.ndarray:
-    """Greatest less least of the elements; a row per key, the latest first, NaN where there is none."""
+    """Return the largest minus the smallest element; one row per key, latest first, NaN for missing elements."""
     return np.asarray(np.nanmax(values, axis=1) - np.nanmin(values, axis=1))

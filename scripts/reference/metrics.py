@@ -9,7 +9,7 @@ from reference.tables import WRITTEN, fields, first_line, meanings, table
 from slipstream._bench import rating
 from slipstream._bench.driving import driver
 from slipstream._bench.validation import validator
-from slipstream._console.health import Stream
+from slipstream._console.monitoring import StreamCollector
 from slipstream._cuboid import consistency
 from slipstream._linear_road.job import summary
 from slipstream._network.quality import monitor
@@ -46,7 +46,7 @@ def _engine() -> tuple[str, ...]:
 def _console() -> tuple[str, ...]:
     rows = [
         (f"`{name(metric)}`", metric.type, ", ".join(f"`{label}`" for label in labels(metric)), metric.documentation)
-        for metric in Stream(_city()).collect()
+        for metric in StreamCollector(_city()).collect()
     ]
     return (
         "## The console: `/metrics`\n\nIn Prometheus' form. A quantity that is not known yet is left out.\n",

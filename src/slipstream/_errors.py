@@ -42,8 +42,6 @@ CODES = {
     "error": "Anything that has no code of its own.",
     "exists": "The output exists already; --overwrite replaces it.",
     "jvm-lost": "Spark's JVM has ended or does not answer.",
-    "not-now": "The console cannot do this in the present state.",
-    "not-there": "The console was asked for something that does not exist.",
     "no-such-file": "A file or folder does not exist.",
     "out-of-memory": "Spark's JVM has run out of memory.",
     "permission-denied": "A file or folder may not be read or written.",
@@ -68,9 +66,9 @@ class Place:
     'run.csv, line 3, field speed'
     """
 
-    file: str = ""
-    line: int | None = None
-    column: int | None = None
+    file: str = ""  # the path, as it was given
+    line: int | None = None  # of the file, from 1
+    column: int | None = None  # of the line, from 1
     box: str = ""  # a part of a network, as its file names it: boxes.over, outputs.alerts
     field: str = ""  # of a tuple, a file or a command line
     words: str = ""  # how the sentence names the place; nothing where the sentence does so itself

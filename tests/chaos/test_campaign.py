@@ -14,7 +14,7 @@ import pytest
 from chaos.subjects import SUBJECTS
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import NOT_REACHED, Campaign
-from slipstream._chaos.report import as_markdown, bad_ones
+from slipstream._chaos.report import as_markdown, describe_bad
 from slipstream._chaos.subject import Subject
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
@@ -44,10 +44,10 @@ def seed() -> int:
 def test_tolls_stand_two_hundred_faults(run: Path, tmp_path: Path) -> None:
     wanted = int(os.environ.get("SLIPSTREAM_CHAOS_FAULTS", FAULTS))
     campaign = Campaign(Subject.of([str(run)]), tmp_path / "chaos", wanted, seed())
-    records = campaign.carry_out()
+    records = campaign.run()
     print(as_markdown(records, campaign.seed))
     assert len(records) >= wanted
-    assert bad_ones(records) == []
+    assert describe_bad(records) == []
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
@@ -56,9 +56,9 @@ def test_killed_at_every_failpoint(kind: str, run: Path, tmp_path: Path) -> None
     points = [partial(faults.KillAt, point=point) for point in subject.points]
     makes = {"failpoints": points}
     campaign = Campaign(subject, tmp_path / "chaos", len(points), seed(), ("failpoints",), makes=makes)
-    records = campaign.carry_out()
+    records = campaign.run()
     print(as_markdown(records, campaign.seed))
-    assert bad_ones(records) == []
+    assert describe_bad(records) == []
     missed = {record.kind.rpartition(" ")[2] for record in records if record.outcome == NOT_REACHED}
     assert missed == NOWHERE.get(kind, set())
 
@@ -67,9 +67,9 @@ def test_killed_at_every_failpoint(kind: str, run: Path, tmp_path: Path) -> None
 def test_jobs_stand_faults_of_every_kind(kind: str, run: Path, tmp_path: Path) -> None:
     wanted = int(os.environ.get("SLIPSTREAM_CHAOS_FAULTS", FAULTS)) // 5
     campaign = Campaign(SUBJECTS[kind](run, tmp_path, BATCHES), tmp_path / "chaos", wanted, seed(), pause_s=10)
-    records = campaign.carry_out()
+    records = campaign.run()
     print(as_markdown(records, campaign.seed))
-    assert bad_ones(records) == []
+    assert describe_bad(records) == []
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
@@ -77,5 +77,5 @@ def test_a_broken_commit_is_caught(kind: str, run: Path, tmp_path: Path) -> None
     points = [partial(faults.KillAt, point="outputs.before-journal")]
     subject = SUBJECTS[kind](run, tmp_path, BATCHES)
     makes = {"failpoints": points}
-    records = Campaign(subject, tmp_path / "chaos", 3, 1, ("failpoints",), makes=makes, program=CANARY).carry_out()
-    assert any("wrong" in complaint for complaint in bad_ones(records))
+    records = Campaign(subject, tmp_path / "chaos", 3, 1, ("failpoints",), makes=makes, program=CANARY).run()
+    assert any("wrong" in complaint for complaint in describe_bad(records))

@@ -20,9 +20,9 @@ from commands import Slipstream
 from slipstream._chaos import campaign as campaigns
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, faults_for, plan
-from slipstream._chaos.comparison import Committed, check_the_check, difference
-from slipstream._chaos.engine import Engine
-from slipstream._chaos.report import as_markdown, bad_ones
+from slipstream._chaos.comparison import Committed, difference, verify_comparator
+from slipstream._chaos.process import JobProcess
+from slipstream._chaos.report import as_markdown, describe_bad
 from slipstream._chaos.subject import Subject
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._feeds.text import import_text
@@ -66,7 +66,7 @@ def test_a_commit_stands_a_failure_at(point: str, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("broken", [toy.Doubling, toy.Losing])
 def test_a_broken_commit_is_caught(broken: type[Delivery], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = put_out(tmp_path / "undisturbed", broken)
-    check_the_check(expected)
+    verify_comparator(expected)
     found = interrupted(tmp_path / "out", "outputs.before-journal", broken, monkeypatch)
     assert difference(expected, found, whole=True)
 
@@ -74,7 +74,7 @@ def test_a_broken_commit_is_caught(broken: type[Delivery], tmp_path: Path, monke
 @pytest.mark.usefixtures("brief")
 def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
     right = put_out(tmp_path / "out", Delivery)
-    check_the_check(right)
+    verify_comparator(right)
     lines, rows = right.texts["output.csv"], right.tables["notifications"]
     first = Counter([next(iter(rows))])
 
@@ -92,14 +92,14 @@ def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
     assert "'nothing' expected" in told(texts=text(*lines, "0,1"), whole=False)
     assert "1 rows too many" in told(**table(rows + first), whole=False)
     assert "1 of 10 rows missing" in told(**table(rows - first), whole=True)
-    assert "9 rows, the journal says 10" in told(**table(rows - first), whole=False)
+    assert "9 rows, the journal has 10" in told(**table(rows - first), whole=False)
     assert "rejects.csv" in told(texts={**right.texts, "rejects.csv": ["x"]}, whole=False)
     assert "another: 1 rows too many" in told(tables={**right.tables, "another": first}, whole=False)
-    assert "cuboid car: 1 rows too many" in told(kept={"cuboid car": first}, whole=True)
+    assert "cuboid car: 1 rows too many" in told(state={"cuboid car": first}, whole=True)
     fitting = {**right.journal, "notifications": 9}
     assert "after 5 tuples" in told(**table(rows - first), journal=fitting, whole=False)
-    with pytest.raises(CheckFailed, match="puts nothing out"):
-        check_the_check(Committed())
+    with pytest.raises(CheckFailed, match="has no output"):
+        verify_comparator(Committed())
 
 
 def test_emit_does_not_count(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_job_is_any_command_that_runs_one() -> None:
     assert network.command[-2:] == ("--compact-every", "9")
     with pytest.raises(BadArgument, match="not a command that runs a job"):
         Subject.of(["network", "describe", "net.yaml"])
-    with pytest.raises(BadArgument, match="--out belongs to chaos"):
+    with pytest.raises(BadArgument, match="--out is an option of chaos"):
         Subject.of(["archive", "runs/small", "--out", "here"])
 
 
@@ -145,9 +145,9 @@ def test_only_a_single_source_is_read_in_the_same_order_every_time() -> None:
 
 def test_a_network_that_has_begun_is_resumed_without_its_inputs(tmp_path: Path) -> None:
     network = Subject.of(["network", "run", "net.yaml", "--input", "a=b.csv", "--input=c=d.csv", "--train", "4"])
-    assert "a=b.csv" in network.started(["slipstream"], tmp_path)
+    assert "a=b.csv" in network.command_line(["slipstream"], tmp_path)
     (tmp_path / "job.json").touch()
-    again = network.started(["slipstream"], tmp_path)
+    again = network.command_line(["slipstream"], tmp_path)
     assert not {"--input", "a=b.csv", "--input=c=d.csv"} & {*again}
     assert again[:6] == ["slipstream", "network", "run", "net.yaml", "--train", "4"]
 
@@ -192,7 +192,7 @@ def test_advice_is_told_from_a_traceback_and_from_silence(tmp_path: Path) -> Non
         "import sys; sys.exit(1)": False,
     }
     for script, advised in scripts.items():
-        engine = Engine([sys.executable, "-c", script], tmp_path, tmp_path / "log", {})
+        engine = JobProcess([sys.executable, "-c", script], tmp_path, tmp_path / "log", {})
         assert engine.wait_for_end(60)
         assert engine.has_advised == advised, script
 
@@ -239,13 +239,13 @@ FAST = {
 def campaign(tmp_path: Path, which: str, kinds: tuple[str, ...], wanted: int, **makes: Any) -> list[Record]:
     program = (sys.executable, str(Path(toy.__file__)), which)
     folder = tmp_path / "chaos"
-    return Campaign(TOLL, folder, wanted, 5, kinds, makes={**FAST, **makes}, program=program, jitter_s=0.1).carry_out()
+    return Campaign(TOLL, folder, wanted, 5, kinds, makes={**FAST, **makes}, program=program, jitter_s=0.1).run()
 
 
 def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     records = campaign(tmp_path, "good", tuple(FAST), 6)
     assert len(records) >= 6
-    assert bad_ones(records) == []
+    assert describe_bad(records) == []
     assert {record.outcome for record in records} == {SAME, ADVISED}
     assert "| **all** |" in as_markdown(records, 5)
     # interrupted after its first half, it goes on with the second
@@ -255,7 +255,7 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     again = campaign(tmp_path, "good", tuple(FAST), 6)
     assert again[:3] == records[:3]
     assert Counter(record.kind for record in again) == Counter(record.kind for record in records)
-    with pytest.raises(BadArgument, match="another one"):
+    with pytest.raises(BadArgument, match="another campaign"):
         campaign(tmp_path, "good", ("kill",), 6)
 
 
@@ -263,7 +263,7 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
 def test_a_campaign_catches_a_broken_commit(which: str, tmp_path: Path) -> None:
     points = [partial(faults.KillAt, point="outputs.before-journal")]
     records = campaign(tmp_path, which, ("failpoints",), 1, failpoints=points)
-    assert any("wrong" in complaint for complaint in bad_ones(records))
+    assert any("wrong" in complaint for complaint in describe_bad(records))
 
 
 @pytest.mark.long
@@ -279,11 +279,11 @@ def test_a_failpoint_that_a_job_does_not_come_to_is_told(tmp_path: Path) -> None
 
 
 def test_a_campaign_catches_an_engine_that_ends_without_a_word(tmp_path: Path) -> None:
-    assert any("no advice" in complaint for complaint in bad_ones(campaign(tmp_path, "silent", ("signal",), 1)))
+    assert any("no advice" in complaint for complaint in describe_bad(campaign(tmp_path, "silent", ("signal",), 1)))
 
 
 def test_a_campaign_catches_an_engine_that_does_not_start_again(tmp_path: Path) -> None:
-    complaints = bad_ones(campaign(tmp_path, "stubborn", ("kill",), 2))
+    complaints = describe_bad(campaign(tmp_path, "stubborn", ("kill",), 2))
     assert any("stopped without a fault" in complaint for complaint in complaints)
 
 
@@ -291,7 +291,7 @@ def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) ->
     """Whether a file system was there to be filled is not known before a chain begins."""
     going_on = Campaign(TOLL, tmp_path / "chaos", 3, 5, ("disk",))
     going_on.records += [Record("disk full", 1, ADVISED)] * 2
-    assert len(going_on._left()) == 1
+    assert len(going_on._remaining()) == 1
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_an_interrupted_campaign_says_what_it_found_and_where(
 
     (tmp_path / "feed.dat").write_text("0,0,1,50,0,0,0,10,52800,0,0,0,0,0,0\n")
     import_text(tmp_path / "feed.dat", tmp_path / "run")
-    monkeypatch.setattr(Campaign, "carry_out", interrupted)
+    monkeypatch.setattr(Campaign, "run", interrupted)
     done = Slipstream(capsys)("chaos", tmp_path / "run", "--faults", 9, "--out", tmp_path / "chaos")
     assert done.code == 130
     assert "2 of 9 faults so far, 1 bad" in " ".join(done.err.split())

@@ -18,7 +18,7 @@ from chaos.canary import broken
 from chaos.subjects import SUBJECTS
 from commands import Slipstream
 from oracles.streams import busy_stream
-from slipstream._chaos.comparison import Committed, check_the_check, difference
+from slipstream._chaos.comparison import Committed, difference, verify_comparator
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.text import import_text
 from slipstream._io.outputs import Batch, journal
@@ -70,7 +70,7 @@ def test_a_failed_commit_does_no_harm_and_a_broken_one_is_caught(
 ) -> None:
     subject, slipstream = SUBJECTS[kind](run, tmp_path, BATCHES), Slipstream(capsys)
     expected = carried_out(subject, tmp_path / "undisturbed", slipstream)
-    check_the_check(expected)
+    verify_comparator(expected)
     found = interrupted(subject, tmp_path / "out", slipstream, monkeypatch)
     assert difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
     with broken(monkeypatch):
@@ -105,7 +105,7 @@ def test_a_journal_that_was_cut_short_is_mended_and_one_that_lost_batches_refuse
 
 def test_rows_in_another_order_are_noticed() -> None:
     right = Committed({"out": Counter(["a", "b"])}, {"out": ["a", "b"]}, journal={"out": 2})
-    check_the_check(right)
+    verify_comparator(right)
     wrong = replace(right, orders={"out": ["b", "a"]})
     assert "row 1: b is out of order" in difference(right, wrong, whole=True)
     assert difference(right, wrong, whole=True, repeatable=False) == "", "of several feeds each run has its own"

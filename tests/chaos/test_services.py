@@ -28,7 +28,7 @@ from services import SCRIPTS, service
 from slipstream._bench.driving.driver import seconds_of
 from slipstream._bench.driving.encodings import ENCODINGS
 from slipstream._chaos.comparison import Committed, difference
-from slipstream._chaos.engine import Engine
+from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
@@ -89,15 +89,15 @@ class Tolling:
         self.source, self.target = (f"{name}-{uuid.uuid4().hex}" for name in ("in", "out"))
         self.messages = trains(run)
 
-    def start(self, environment: dict[str, str] | None = None) -> Engine:
+    def start(self, environment: dict[str, str] | None = None) -> JobProcess:
         command = [*SLIPSTREAM, "toll", f"kafka:{self.broker}/{self.source}", "--out", str(self.out)]
         command += ["--format", "train", "--to", f"kafka:{self.broker}/{self.target}", "--master", "local[2]"]
-        return Engine(command, self.out, self.out.parent / "engine.log", environment or {})
+        return JobProcess(command, self.out, self.out.parent / "engine.log", environment or {})
 
     def finish(self) -> None:
         engine = self.start()
-        assert engine.wait_for_end(600), engine.said
-        assert engine.code == 0, engine.said
+        assert engine.wait_for_end(600), engine.stderr
+        assert engine.code == 0, engine.stderr
 
     def check(self, feed: list[str]) -> None:
         expected = (self.out / "output.csv").read_bytes()
@@ -112,7 +112,7 @@ def test_killed_while_it_sends_to_a_topic(point: str, broker: str, run: Run, fee
     send(broker, tolling.source, [*tolling.messages, b""])
     reached = tmp_path / "reached"
     engine = tolling.start({VARIABLE: f"{point}:{reached}"})
-    assert engine.wait_for(reached.exists, 600), engine.said
+    assert engine.wait_for(reached.exists, 600), engine.stderr
     engine.end()
     tolling.finish()
     tolling.check(feed)
@@ -123,10 +123,10 @@ def test_the_broker_dies_while_an_engine_sends(broker: str, run: Run, feed: list
     send(broker, tolling.source, [*tolling.messages, b""])
     armed = tmp_path / "armed"
     engine = tolling.start({VARIABLE: f"topic.before-send:{armed / 'reached'}:EIO"})
-    assert engine.wait_for(lambda: engine.commits() > 0, 600), engine.said
+    assert engine.wait_for(lambda: engine.commits() > 0, 600), engine.stderr
     again = reborn(SCRIPTS.parent / "build" / "kafka" / "broker.pid")
-    assert engine.wait_for_end(600), engine.said
-    assert engine.code == 0 or engine.has_advised, engine.said
+    assert engine.wait_for_end(600), engine.stderr
+    assert engine.code == 0 or engine.has_advised, engine.stderr
     again()
     time.sleep(15)
     tolling.finish()
@@ -160,17 +160,17 @@ def test_the_broker_dies_while_a_job_reads(kind: str, broker: str, run: Run, tmp
     found, topic = messages(run), f"in-{uuid.uuid4().hex}"
     subject = Subject.of([*command(f"kafka:{broker}/{topic}"), "--follow"])
 
-    def start(out: Path) -> Engine:
-        return Engine(subject.started(SLIPSTREAM, out), out, tmp_path / f"{out.name}.log", {})
+    def start(out: Path) -> JobProcess:
+        return JobProcess(subject.command_line(SLIPSTREAM, out), out, tmp_path / f"{out.name}.log", {})
 
-    def finished(engine: Engine) -> Committed:
-        assert engine.wait_for_end(600), engine.said
-        assert engine.code == 0, engine.said
+    def finished(engine: JobProcess) -> Committed:
+        assert engine.wait_for_end(600), engine.stderr
+        assert engine.code == 0, engine.stderr
         return Committed.read(engine.out)
 
     send(broker, topic, found[: len(found) // 2])
     engine = start(tmp_path / "disturbed")
-    assert engine.wait_for(lambda: took_something(engine.out), 600), engine.said
+    assert engine.wait_for(lambda: took_something(engine.out), 600), engine.stderr
     again = reborn(SCRIPTS.parent / "build" / "kafka" / "broker.pid")
     time.sleep(5)
     again()
@@ -178,7 +178,7 @@ def test_the_broker_dies_while_a_job_reads(kind: str, broker: str, run: Run, tmp
     send_more(broker, topic, [*found[len(found) // 2 :], b""])
     engine.wait_for_end(600)
     if engine.code != 0:
-        assert engine.has_advised, engine.said
+        assert engine.has_advised, engine.stderr
         engine = start(tmp_path / "disturbed")
     disturbed = finished(engine)
     expected = finished(start(tmp_path / "undisturbed"))
@@ -197,13 +197,13 @@ def test_postgres_dies_while_it_answers(run: Run, tmp_path: Path) -> None:
     for server in service("postgres"):
         command = [*SLIPSTREAM, "bench", "postgres", str(run.path), "--out", str(tmp_path / "out")]
         command += ["--server", server, "--speed", "20"]
-        engine = Engine(command, tmp_path / "out", tmp_path / "engine.log", {})
+        engine = JobProcess(command, tmp_path / "out", tmp_path / "engine.log", {})
         output = tmp_path / "out" / "output.csv"
-        assert engine.wait_for(partial(has_something, output), 300), engine.said
+        assert engine.wait_for(partial(has_something, output), 300), engine.stderr
         postmaster = SCRIPTS.parent / "build" / "postgres" / "data" / "postmaster.pid"
         os.kill(int(postmaster.read_text().splitlines()[0]), signal.SIGQUIT)
-        assert engine.wait_for_end(120), engine.said
-        assert engine.has_advised, engine.said
+        assert engine.wait_for_end(120), engine.stderr
+        assert engine.has_advised, engine.stderr
 
 
 def ask(port: int, path: str, body: Any = None) -> Any:
@@ -231,7 +231,7 @@ def test_a_killed_console_shows_the_same_when_it_is_back_and_harms_no_engine(tmp
     out = tmp_path / "tolled"
     fixed = {"source": "lines feed", "rules": "2004", "lateness": 0}
     Layout.load_or_create(out, 1, {**fixed, "outputs": ANSWERS, "start": "", "until": -1})
-    engine = Engine([sys.executable, str(Path(toy.__file__)), "good", "--out", str(out)], out, tmp_path / "log", {})
+    engine = JobProcess([sys.executable, str(Path(toy.__file__)), "good", "--out", str(out)], out, tmp_path / "log", {})
     port = free_port()
     for _ in range(2):
         page = console(tmp_path, port)
@@ -241,5 +241,5 @@ def test_a_killed_console_shows_the_same_when_it_is_back_and_harms_no_engine(tmp
             page.send_signal(signal.SIGKILL)
             page.wait()
     assert engine.wait_for_end(120)
-    assert engine.code == 0, engine.said
+    assert engine.code == 0, engine.stderr
     assert engine.commits() == toy.BATCHES

@@ -187,7 +187,7 @@ def test_a_notebook_gets_a_png(run: Run, spark: SparkSession) -> None:
 def test_an_expressway_that_is_not_there_is_refused(run: Run, spark: SparkSession) -> None:
     with pytest.raises(BadArgument, match="--expressway 9: not stored") as refusal:
         characterise(run, spark, xway=9)
-    assert refusal.value.hint == "It has: 0, 1."
+    assert refusal.value.hint == "Use one of: 0, 1."
 
 
 def test_damage_that_shows_only_when_read_ends_with_a_message(run: Run, spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._city.sumo import Tally, import_sumo, read_map, sightings
+from slipstream._city.sumo import ImportCounts, import_sumo, read_map, sightings
 from slipstream._errors import BadInput
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import export_text
@@ -131,7 +131,7 @@ def test_memory_holds_a_step_and_not_the_file(tmp_path: Path) -> None:
     file.write_text(fcd([(float(t), crowd) for t in range(300)]))
     tracemalloc.start()
     try:
-        assert list(sightings(file, {}, Tally())) == []
+        assert list(sightings(file, {}, ImportCounts())) == []
         assert tracemalloc.get_traced_memory()[1] < file.stat().st_size
     finally:
         tracemalloc.stop()
@@ -143,15 +143,15 @@ ONE = fcd([(0, [("a", "e_0", 1.0, 1.0)])])
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (ONE[:-20], "not whole XML .*line 1"),
+        (ONE[:-20], "invalid XML .*line 1"),
         ("", "empty"),
         ("<routes/>", "starts with <routes>"),
-        ('<!DOCTYPE x [<!ENTITY a "aa">]><fcd-export>&a;</fcd-export>', "not whole XML"),
+        ('<!DOCTYPE x [<!ENTITY a "aa">]><fcd-export>&a;</fcd-export>', "invalid XML"),
         (ONE.replace('pos="1.0"', ""), "second 0, vehicle 'a': pos is None"),
         (ONE.replace('speed="1.0"', 'speed="fast"'), "speed is 'fast'"),
         (ONE.replace('pos="1.0"', 'pos="nan"'), "pos is 'nan'"),
         (ONE.replace("0.00", "-5"), "time is '-5'"),
-        (ONE.replace("e_0", "e_3"), "lane 'e_3', the map gives its edge 3 lanes"),
+        (ONE.replace("e_0", "e_3"), "lane 'e_3', but the map has 3 lanes for its edge"),
         (ONE.replace("e_0", "e_x"), "lane 'e_x'"),
         (ONE.replace('pos="1.0"', 'pos="160000"'), "off the road"),
         (ONE.replace("e_0", "street_0"), "no vehicle on an edge of .*such as: street"),
@@ -174,8 +174,8 @@ def test_cut_gzip_is_refused(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("[edges.a]\nx = = 1", "cannot be read .*line 2"),
-        ("", r"expected a table \[edges.NAME\]"),
-        ("[roads.a]\nx = 1", "expected a table"),
+        ("", r"expected one table \[edges.NAME\]"),
+        ("[roads.a]\nx = 1", "expected one table"),
         ("[edges]\na = 5", "edge a"),
         ("[edges.a]\nexpressway = 0\ndirection = 0", "edge a: missing 1 required .* 'offset'"),
         ("[edges.a]\nexpressway = 0\ndirection = 2\noffset = 0", "edge a: direction = 2"),

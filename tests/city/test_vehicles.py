@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._city.vehicles import AWAY_AT_LEAST, TripTable, assign
+from slipstream._city.vehicles import AWAY_AT_LEAST, TripTable, assign_vehicles
 
 trips = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 900), st.booleans()), min_size=1, max_size=200)
 
@@ -22,7 +22,7 @@ def table(rows: list[tuple[int, int, bool]]) -> TripTable:
 @given(rows=trips, seed=st.integers(0, 2**63 - 1), returning=st.sampled_from([0.0, 0.3, 0.99]))
 def test_a_vehicle_rests_between_trips(rows: list[tuple[int, int, bool]], seed: int, returning: float) -> None:
     all_trips = table(rows)
-    vids, count = assign(all_trips, seed, returning)
+    vids, count = assign_vehicles(all_trips, seed, returning)
     assert sorted(set(vids.tolist())) == list(range(count))
     last: dict[int, int] = {}
     for vid, start, end in zip(vids.tolist(), all_trips.start.tolist(), all_trips.end.tolist(), strict=True):
@@ -36,5 +36,5 @@ def test_the_wanted_share_of_trips_is_a_return() -> None:
     n = 20_000
     start = np.arange(n, dtype=np.int32)
     rows = TripTable(np.zeros(n, np.int32), np.zeros(n, np.int32), np.arange(n, dtype=np.int32), start, start + 300)
-    _, count = assign(rows, 1, 0.25)
+    _, count = assign_vehicles(rows, 1, 0.25)
     assert 0.2 < (n - count) / n < 0.26

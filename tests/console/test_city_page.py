@@ -15,7 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from console.recorded import DELAY_MS, Recording
-from slipstream._console.live.notices import read_answers
+from slipstream._console.live.notices import read_batch_answers
 from slipstream._feeds.run import Run
 from slipstream._linear_road.answers import BALANCE, LIMITS
 from slipstream._linear_road.job.journal import read_journal
@@ -93,7 +93,7 @@ def test_balances_are_those_the_engine_answered(page: TestClient, workspace: Pat
     asked = [
         (int(vid), int(time_), int(balance))
         for batch in read_journal(workspace / "tolled")
-        for kinds in [read_answers(workspace / "tolled", batch.batch, (BALANCE,))]
+        for kinds in [read_batch_answers(workspace / "tolled", batch.batch, (BALANCE,))]
         for vid, time_, balance in zip(kinds["vid"], kinds["a"], kinds["b"], strict=True)
     ]
     paying = [one for one in asked if one[2] > 0]
@@ -107,7 +107,7 @@ def test_balances_are_those_the_engine_answered(page: TestClient, workspace: Pat
 def test_a_vehicle_that_was_never_seen_is_said_so(page: TestClient) -> None:
     answer = page.get("/api/city/vehicles/2000000000")
     assert answer.status_code == 404
-    assert "has not been seen" in answer.json()["message"]
+    assert "has not reported" in answer.json()["message"]
 
 
 def test_a_segments_minutes_agree_with_the_tolls_of_the_next(page: TestClient, run: Run) -> None:
@@ -192,7 +192,7 @@ def test_an_engine_of_another_process_is_shown_at_work(
         assert shown(status.STARTING, os.getpid()) == "starting"
         assert shown(status.RUNNING, os.getpid()) == "running"
         refused = page.post("/api/city/resume", json={"speed": 1})
-        assert "Another process is at work" in refused.text
+        assert "Another process is running" in refused.text
         assert shown(status.RUNNING, 2**22 + 1) == "finished", "it is gone"
     finally:
         file.unlink() if before is None else file.write_bytes(before)

@@ -19,7 +19,7 @@ from fuzz.bodies import BODIES
 from fuzz.queries import without_spark
 from slipstream._console import guard
 from slipstream._console.guard import BODY_LIMIT, Rules
-from slipstream._console.networks.network_runner import Works
+from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.server import Protocol, create
 
 TOKEN = "a-token-for-the-wall-0123456789"
@@ -88,7 +88,7 @@ def outside(tmp_path: Path) -> Path:
 def page(outside: Path) -> Iterator[TestClient]:
     app = create(outside.parent / "workspace", Rules(), "local[1]")
     made = TestClient(app, base_url=HERE, headers=OURS, raise_server_exceptions=False)
-    with patch.object(Works, "spark", lambda self: None), without_spark(), made as client:
+    with patch.object(NetworkRunner, "spark", lambda self: None), without_spark(), made as client:
         yield client
 
 
@@ -157,9 +157,9 @@ def test_saving_does_not_write_through_a_link(page: TestClient, outside: Path) -
     assert SECRET in (outside / "secret.yaml").read_text()
 
 
-def test_links_are_not_on_the_shelf(page: TestClient) -> None:
-    shelf = page.get("/api/network/shelf").json()
-    assert (shelf["networks"], shelf["recordings"]) == ([], [])
+def test_links_are_not_listed(page: TestClient) -> None:
+    listed = page.get("/api/network/workspace").json()
+    assert (listed["networks"], listed["recordings"]) == ([], [])
 
 
 @every_route

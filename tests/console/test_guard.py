@@ -128,4 +128,4 @@ def test_rules_that_a_folder_names_are_no_code(tmp_path: Path, workspace: Path) 
         assert page.post("/api/city/open", json={"result": "tolled"}).status_code == 200
         answer = page.post("/api/city/resume", json={"speed": 1.0})
     assert answer.status_code == 409
-    assert "rules are code" in answer.json()["message"]
+    assert "rules are custom code" in answer.json()["message"]

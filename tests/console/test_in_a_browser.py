@@ -33,7 +33,7 @@ def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: 
     with served(workspace) as address, chromium() as browser:
         watched = Watched.open(browser, address)
         page = watched.page
-        expect(page.get_by_text("The city is empty")).to_be_visible()
+        expect(page.get_by_text("Nothing to display yet")).to_be_visible()
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_role("status")).to_have_text("Finished")
         shown(page, accident).click()
@@ -41,12 +41,12 @@ def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: 
         page.get_by_label("Vehicle", exact=True).fill(str(accident.vids[0]))
         page.keyboard.press("Enter")
         expect(page.get_by_role("region", name="Vehicle")).to_contain_text("0 mph")
-        expect(page.get_by_test_id("balance")).to_contain_text("from its notices")
+        expect(page.get_by_test_id("balance")).to_contain_text("from notifications")
         page.get_by_role("slider", name="Second of the run").fill("60")
         expect(page.get_by_label("Time of the run")).to_have_text("0:01:00")
         page.reload()
         expect(page.get_by_label("Time of the run")).to_have_text("0:01:00")
-        page.get_by_role("button", name="Newest").click()
+        page.get_by_role("button", name="Latest").click()
         expect(page.get_by_label("Time of the run")).to_have_text("0:06:59")
         page.get_by_label("Switch to light").click()
         assert page.evaluate("document.documentElement.dataset.theme") == "light"
@@ -79,10 +79,10 @@ def test_a_console_with_a_token_lets_its_owner_in(workspace: Path) -> None:
         page = Watched.open(browser, address).page
         page.get_by_label("Token").fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("That is not the token.")
+        expect(page.get_by_role("alert")).to_contain_text("Wrong token.")
         page.get_by_label("Token").fill("a-token-for-the-wall")
         page.keyboard.press("Enter")
-        expect(page.get_by_text("The city is empty")).to_be_visible()
+        expect(page.get_by_text("Nothing to display yet")).to_be_visible()
         assert "wall" not in page.url
 
 
@@ -110,15 +110,15 @@ def test_the_whole_story(workspace: Path, run: Run) -> None:
             page.get_by_role("button", name="Pause").click()
             expect(status).to_have_text("Paused", timeout=PATIENCE)
             stood = page.get_by_label("Time of the run").inner_text()
-            page.get_by_role("button", name="Go on").click()
+            page.get_by_role("button", name="Resume").click()
             expect(status).to_have_text("Starting Spark")
             expect(status).to_have_text("Running", timeout=PATIENCE)
             expect(page.get_by_label("Time of the run")).not_to_have_text(stood, timeout=PATIENCE)
             console.stop()
-            expect(status).to_have_text("Connection lost, trying again")
+            expect(status).to_have_text("Connection lost, retrying")
             console.start()
-            expect(status).not_to_have_text("Connection lost, trying again", timeout=120_000)
-            expect(page.get_by_text("The city is empty")).to_be_visible()
+            expect(status).not_to_have_text("Connection lost, retrying", timeout=120_000)
+            expect(page.get_by_text("Nothing to display yet")).to_be_visible()
     finally:
         console.stop()
 

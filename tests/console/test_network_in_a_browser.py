@@ -53,12 +53,12 @@ def test_query_1_is_drawn_checked_saved_run_and_its_output_seen(tmp_path: Path) 
             page = watched.page
             page.set_default_timeout(PATIENCE)
             expect.set_options(timeout=PATIENCE)
-            expect(page.get_by_text("An empty canvas")).to_be_visible()
+            expect(page.get_by_text("Empty canvas")).to_be_visible()
             draw_query_1(page)
-            expect(page.get_by_text("Makes sense")).to_be_visible()
+            expect(page.get_by_text("No errors")).to_be_visible()
             page.get_by_label("File", exact=True).fill("query1.yaml")
             page.get_by_role("button", name="Save").click()
-            expect(page.get_by_text("not saved")).to_be_hidden()
+            expect(page.get_by_text("unsaved changes")).to_be_hidden()
             drawn, written = files.load(tmp_path / "query1.yaml"), files.load(EXAMPLES / "border.yaml")
             assert [node.box for node in drawn.nodes] == [node.box for node in written.nodes]
             step_then_run(page)
@@ -97,11 +97,11 @@ def draw_query_1(page: Page) -> None:
 
 def step_then_run(page: Page) -> None:
     page.get_by_label("Train", exact=True).fill("8")
-    page.get_by_label("Rate").select_option("all at once")
+    page.get_by_label("Rate").select_option("unlimited")
     page.get_by_role("button", name="Step").click()
     expect(page.get_by_text("Paused")).to_be_visible()
     expect(page.locator('[data-id="sources.soldiers"]')).to_contain_text("9 waiting")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.get_by_text("Finished")).to_be_visible()
     # arcs tell what passed; the output has the paper's two tuples
     expect(page.locator(".rate").first).to_be_visible()
@@ -125,7 +125,7 @@ def test_a_running_network_is_watched_shed_paused_and_stopped(patrol: Path) -> N
         watched = Watched.open(browser, f"{address}/network")
         page = watched.page
         page.get_by_label("Open").select_option("border.yaml")
-        expect(page.get_by_text("Makes sense")).to_be_visible()
+        expect(page.get_by_text("No errors")).to_be_visible()
         draw_qos(page)
         page.get_by_label("Rate").select_option("20/s")
         page.get_by_role("button", name="Run").click()
@@ -139,7 +139,7 @@ def test_a_running_network_is_watched_shed_paused_and_stopped(patrol: Path) -> N
         watched.picture("console-network", patrol / "pictures")
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_role("status").filter(has_text="Paused")).to_be_visible()
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_role("status").filter(has_text="Stopped")).to_be_visible()
         assert not watched.complaints
@@ -148,14 +148,14 @@ def test_a_running_network_is_watched_shed_paused_and_stopped(patrol: Path) -> N
 def draw_qos(page: Page) -> None:
     """Drag a point of an output's graph: what was saved has changed."""
     page.locator('[data-id="outputs.alerts"] header').click()
-    expect(page.get_by_text("not saved")).to_be_hidden()
+    expect(page.get_by_text("unsaved changes")).to_be_hidden()
     point = page.get_by_label("Point 2 of By delay").bounding_box()
     assert point
     page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
     page.mouse.down()
     page.mouse.move(point["x"] + point["width"] / 2, point["y"] + 40, steps=4)
     page.mouse.up()
-    expect(page.get_by_text("not saved")).to_be_visible()
+    expect(page.get_by_text("unsaved changes")).to_be_visible()
 
 
 def shed_half(page: Page) -> None:
@@ -179,14 +179,14 @@ def test_boxes_of_a_group_are_one_until_one_zooms_in(tmp_path: Path) -> None:
             if name == "crowd":
                 page.locator('[data-id="group.alarm"]').wait_for()
         expect(page.locator('[data-id="boxes.crowd"]')).to_have_count(0)
-        expect(page.get_by_text("Makes sense")).to_be_visible()
+        expect(page.get_by_text("No errors")).to_be_visible()
         page.locator('[data-id="group.alarm"]').dblclick()
         expect(page.locator('[data-id="boxes.enough"]')).to_be_visible()
         expect(page.locator('[data-id="boxes.over"]')).to_have_count(0)
         page.get_by_role("navigation", name="Groups").get_by_role("button").click()
         expect(page.locator('[data-id="boxes.over"]')).to_be_visible()
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("not saved")).to_be_hidden()
+        expect(page.get_by_text("unsaved changes")).to_be_hidden()
         grouped = [node.group for node in files.load(tmp_path / "border.yaml").nodes]
         assert grouped == ["", "alarm", "alarm"]
         assert not watched.complaints
@@ -209,7 +209,7 @@ def test_boxes_of_every_kind_are_drawn_with_their_outputs_and_saved_as_they_were
         watched = Watched.open(browser, f"{address}/network")
         page = watched.page
         page.get_by_label("Open").select_option("every_box.yaml")
-        expect(page.get_by_text("Makes sense")).to_be_visible()
+        expect(page.get_by_text("No errors")).to_be_visible()
         network = files.loads(EVERY_BOX)
         for node in network.nodes:
             if node.name == "archive_trips":
@@ -228,7 +228,7 @@ def test_boxes_of_every_kind_are_drawn_with_their_outputs_and_saved_as_they_were
         watched.picture("console-boxes", tmp_path_factory.mktemp("pictures"))
         change_by_hand(page)
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("not saved")).to_be_hidden()
+        expect(page.get_by_text("unsaved changes")).to_be_hidden()
         changed = EVERY_BOX.replace("{by: 10}", "{by: 15}").replace("lateness: 2", "lateness: 3")
         assert files.load(drawings / "every_box.yaml") == files.loads(changed.replace("gap: 60", "gap: 90"))
         assert not watched.complaints
@@ -249,15 +249,15 @@ def test_an_operator_is_chosen_among_those_that_are_loaded(drawings: Path) -> No
     with served(drawings) as address, chromium() as browser:
         page = Watched.open(browser, f"{address}/network").page
         page.get_by_label("Open").select_option("braking.yaml")
-        expect(page.get_by_text("Makes sense")).to_be_visible()
+        expect(page.get_by_text("No errors")).to_be_visible()
         page.get_by_role("region", name="Palette").get_by_role("button", name="Operator", exact=True).click()
         inspector = page.locator(".inspector")
-        expect(inspector.get_by_text("No operator yet.")).to_be_visible()
+        expect(inspector.get_by_text("No operator selected.")).to_be_visible()
         inspector.get_by_label("Operator", exact=True).select_option("braking")
         expect(inspector.get_by_text("slower or faster by more than")).to_be_visible()
         inspector.get_by_label("Input", exact=True).select_option("reports")
         expect(page.locator('[data-id="boxes.operator_1"]')).to_contain_text("faster")
-        expect(page.get_by_text("Makes sense")).to_be_visible()
+        expect(page.get_by_text("No errors")).to_be_visible()
 
 
 def test_stages_are_framed_for_the_partitions_one_chooses(

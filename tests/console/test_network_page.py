@@ -56,10 +56,10 @@ def places(verdict: dict[str, Any]) -> list[str]:
     return [complaint["place"] for complaint in verdict["complaints"]]
 
 
-def test_the_shelf_has_networks_and_recordings_by_name(editor: TestClient) -> None:
-    shelf = editor.get("/api/network/shelf").json()
-    assert "networks/border.yaml" in shelf["networks"]
-    assert "networks/soldiers.csv" in shelf["recordings"]
+def test_the_editor_lists_networks_and_recordings_by_name(editor: TestClient) -> None:
+    contents = editor.get("/api/network/workspace").json()
+    assert "networks/border.yaml" in contents["networks"]
+    assert "networks/soldiers.csv" in contents["recordings"]
 
 
 def test_the_columns_of_a_recording_are_read_from_it(editor: TestClient) -> None:
@@ -75,7 +75,7 @@ def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
     assert saved.status_code == 200
     assert files.load(desk / "mine.yaml") == files.load(EXAMPLES / "border.yaml")
     again = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
-    assert (again.status_code, again.json()["message"]) == (409, "mine.yaml exists already.")
+    assert (again.status_code, again.json()["message"]) == (409, "mine.yaml already exists.")
     assert editor.put("/api/network/file", json={"file": "mine.yaml", "document": border, "replace": True}).is_success
 
 
@@ -124,7 +124,7 @@ def test_an_operator_that_is_not_loaded_is_drawn_and_saved_but_does_not_run(edit
 
 
 def test_the_boxes_that_are_classes_are_described(editor: TestClient) -> None:
-    found = {(one["kind"], one["name"]): one for one in editor.get("/api/network/shelf").json()["operators"]}
+    found = {(one["kind"], one["name"]): one for one in editor.get("/api/network/workspace").json()["operators"]}
     assert found["keep", ""]["ports"] == ["kept", "rejects"]
     assert found["lookup", ""]["takes"] == 2
     assert "balances" in found["toll", ""]["ports"]
@@ -157,7 +157,7 @@ def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: P
         ({"latest": ["sid"], "from": ["soldiers", ""]}, "The right input is not connected."),
         ({"lookup": {"m": "avg(pos)"}, "key": "sid", "from": ["", "soldiers"]}, "The cuboid is not connected."),
         ({"operator": "braking", "from": ""}, "The input is not connected."),
-        ({"operator": "", "from": "soldiers"}, "No operator yet."),
+        ({"operator": "", "from": "soldiers"}, "No operator selected."),
         ({"aggregate": {"n": "count(*)"}, "order": {"on": "time"}, "size": 1, "clock": "", "from": "soldiers"},
          "The clock is not connected."),
     ],

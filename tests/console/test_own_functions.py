@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from console.conftest import HERE, OURS
 from slipstream import _cli
 from slipstream._console.networks import network_drafts
-from slipstream._console.networks.network_runner import Works
+from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._errors import BadArgument
 from slipstream._network import functions
 
@@ -46,7 +46,7 @@ def complaints(page: TestClient, name: str) -> list[dict[str, Any]]:
 def test_the_examples_with_functions_of_their_own_can_be_checked(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, nothing_registered: None
 ) -> None:
-    monkeypatch.setattr(Works, "spark", lambda self: spark)
+    monkeypatch.setattr(NetworkRunner, "spark", lambda self: spark)
     without = console(monkeypatch, tmp_path)
     assert "'journey_seconds' may not be used" in complaints(without, "linear_road.yaml")[0]["message"]
     assert "'near_school' may not be used" in complaints(without, "speeding.yaml")[0]["message"]

@@ -66,7 +66,7 @@ def who(page: Page, begin: str, end: str) -> dict[str, Any]:
     page.get_by_label("To", exact=True).fill(end)
     # the kernels that answer are compiled when they are first asked
     with page.expect_response("**/api/trajectories/who*", timeout=PATIENCE) as answered:
-        page.get_by_role("button", name="Ask").click()
+        page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("button", name="Draw a region")).to_be_visible()
     return answered.value.json()  # type: ignore[no-any-return]
 
@@ -93,7 +93,7 @@ def play_and_pick(page: Page) -> str:
     page.get_by_label("Play speed").select_option("300×")
     page.get_by_role("button", name="Play").click()
     expect(now).not_to_have_text(f"Mon {MONDAY} 08:00:00")
-    page.get_by_role("button", name="Halt").click()
+    page.get_by_role("button", name="Pause").click()
     page.get_by_label("Licence").fill("B-NO 0")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("alert")).to_contain_text("No vehicle has the licence")
@@ -109,7 +109,7 @@ def find(page: Page, licence: str) -> None:
     vehicle = page.get_by_role("region", name=f"Vehicle {licence}")
     expect(vehicle).to_contain_text("distance")
     vehicle.get_by_role("listitem").first.get_by_role("button").click()
-    expect(vehicle).to_contain_text("On its way")
+    expect(vehicle).to_contain_text("Driving")
 
 
 def ask_about_regions(page: Page, licence: str) -> None:
@@ -121,7 +121,7 @@ def ask_about_regions(page: Page, licence: str) -> None:
     expect(page.get_by_role("region", name="Who was there").get_by_text(licence, exact=True)).to_be_visible()
     draw(page, 0.01, 0.01, 0.05, 0.05)
     assert not who(page, f"{MONDAY}T00:00:00", f"{MONDAY}T23:59:59")["stays"]
-    expect(page.get_by_text("Nobody was there.")).to_be_visible()
+    expect(page.get_by_text("No vehicles were there.")).to_be_visible()
     draw(page, 0.4, 0.35, 0.6, 0.65)
     stays = who(page, f"{MONDAY}T07:00:00", f"{MONDAY}T09:00:00")["stays"]
     assert 0 < len(stays) < everybody
@@ -190,7 +190,7 @@ def test_a_vehicle_is_picked_where_it_stands_on_the_map(journeys: Path) -> None:
 def test_without_journeys_the_page_says_how_to_make_some(tmp_path: Path) -> None:
     with served(tmp_path) as address, chromium() as browser:
         page = Watched.open(browser, f"{address}/trajectories").page
-        expect(page.get_by_text("No journeys here")).to_be_visible()
+        expect(page.get_by_text("No journeys yet")).to_be_visible()
         broken = tmp_path / "broken"
         (broken / "dataMtrip").mkdir(parents=True)
         (broken / "manifest.json").write_text(json.dumps({"format": "slipstream-berlinmod", "version": 1}))

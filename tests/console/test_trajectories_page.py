@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from slipstream._archive.files import describe
+from slipstream._archive.files import mark_linear_city
 from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_manifest
 from slipstream._console.guard import Rules
 from slipstream._console.server import create
@@ -59,7 +59,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trips_ = folder / name / "trips"
         trips_.mkdir(parents=True)
         pq.write_table(archived, trips_ / "a.parquet")
-    describe(folder / "archive")
+    mark_linear_city(folder / "archive")
     # archive outputs of networks, whatever their names are
     named = pa.table({"vin": ["WVW 1", "WVW 2"], "Trip": to_arrow([CROSSES, ELSEWHERE])})
     other = pa.table({"id": [1]})

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from console.browsing import Watched, chromium
 from console.serving import served
-from slipstream._archive.files import describe
+from slipstream._archive.files import mark_linear_city
 from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._runtime import metrics
 from slipstream._tools.logs import append_lines, read_lines
@@ -38,7 +38,7 @@ def everything(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     shutil.copytree(EXAMPLES, folder / "networks")
     start = datetime(2007, 5, 28, tzinfo=UTC)
     drive = MovingPoint.of([[(start + timedelta(seconds=30 * k), 900.0 * k, 4.0) for k in range(20)]])
-    describe(folder / "journeys")
+    mark_linear_city(folder / "journeys")
     (folder / "journeys" / "trips").mkdir()
     pq.write_table(pa.table({"vid": [7], "Trip": to_arrow([drive])}), folder / "journeys" / "trips" / "a.parquet")
     return folder
@@ -64,7 +64,7 @@ def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
     with served(everything) as address, chromium() as browser:
         watched = Watched.open(browser, address, width=width, height=height)
         page = watched.page
-        expect(page.get_by_text("The city is empty")).to_be_visible()
+        expect(page.get_by_text("Nothing to display yet")).to_be_visible()
         check_fit(page, width)
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_label("Time of the run")).to_have_text("0:06:59")
@@ -94,7 +94,7 @@ def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
         expect(page.get_by_role("img", name="Map of the journeys")).to_be_visible()
         expect(page.get_by_text("Draw a region first")).to_be_visible()
         page.get_by_role("button", name="Middle square").click()
-        expect(page.get_by_role("button", name="Ask")).to_be_enabled()
+        expect(page.get_by_role("button", name="Search")).to_be_enabled()
         check_fit(page, width)
         check_size(page, ".journey-map canvas", 300, 250)
         check_size(page, "input[type=range]", 200, 20)
@@ -127,10 +127,10 @@ def test_a_finished_run_alarms_nobody_and_limits_are_those_of_real_time(everythi
         page = Watched.open(browser, address).page
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_role("status")).to_have_text("Finished")
-        expect(page.get_by_text("last minute, against the limit")).to_be_visible()
+        expect(page.get_by_text("last minute, compared with the limit")).to_be_visible()
         expect(page.locator(".bullet")).to_have_count(5)
         page.get_by_label("Open").select_option("faster")
-        expect(page.get_by_text("last minute; at 10× no limit applies")).to_be_visible()
-        expect(page.locator(".figure", has_text="Query capacity left")).to_contain_text("-448 ms")
+        expect(page.get_by_text("last minute; limits do not apply at 10×")).to_be_visible()
+        expect(page.locator(".figure", has_text="Query time capacity")).to_contain_text("-448 ms")
         expect(page.locator(".figure", has_text="Stable")).to_contain_text("no")
         expect(page.locator(".figure.alarm, tr.alarm, .bullet, .legend .dashed")).to_have_count(0)

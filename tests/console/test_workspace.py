@@ -16,9 +16,9 @@ from console.conftest import HERE, OURS
 from slipstream._cli import app
 from slipstream._cli.console import _workspace
 from slipstream._console import workspace
+from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.guard import Rules
 from slipstream._console.networks import network_files
-from slipstream._console.refusals import NotNow, NotThere
 from slipstream._console.server import create
 from slipstream._console.trips.journeys import data_sets
 from slipstream._console.workspace import Workspace
@@ -49,11 +49,11 @@ def test_what_the_readme_makes_is_shown_without_naming_a_folder(home: Path) -> N
         opened = page.post("/api/city/open", json={"result": "tolled"}).json()
         assert (opened["status"], opened["run"]) == ("finished", "runs/city")
         assert page.get("/api/trajectories").json()["data_sets"] == ["history"]
-        on_the_shelf = page.get("/api/network/shelf").json()
-    assert "examples/networks/border.yaml" in on_the_shelf["networks"]
-    assert "mkdocs.yml" not in on_the_shelf["networks"]
-    assert set(on_the_shelf["recordings"]) >= {"runs/city", "examples/networks/soldiers.csv"}
-    assert not any("part-" in name for name in on_the_shelf["recordings"])
+        contents = page.get("/api/network/workspace").json()
+    assert "examples/networks/border.yaml" in contents["networks"]
+    assert "mkdocs.yml" not in contents["networks"]
+    assert set(contents["recordings"]) >= {"runs/city", "examples/networks/soldiers.csv"}
+    assert not any("part-" in name for name in contents["recordings"])
 
 
 def test_folders_of_choice_are_shown_and_nothing_beside_them(home: Path) -> None:
@@ -62,12 +62,12 @@ def test_folders_of_choice_are_shown_and_nothing_beside_them(home: Path) -> None
     assert data_sets(chosen) == {}
     assert network_files.networks(chosen) == {}
     for name in ("history", "../tolled", ".", "mkdocs.yml", "examples/networks/border.yaml"):
-        with pytest.raises(NotThere):
+        with pytest.raises(NotFound):
             chosen.result(name)
-        with pytest.raises(NotThere):
+        with pytest.raises(NotFound):
             network_files.network(chosen, name)
     for name in ("mine.yaml", "examples/networks/mine.yaml", "tolled/mine.yaml"):
-        with pytest.raises(NotThere, match="no place"):
+        with pytest.raises(NotFound, match="not a valid file name"):
             network_files.new_network(chosen, name)
     assert network_files.new_network(chosen, "runs/mine.yaml") == home / "runs" / "mine.yaml"
 
@@ -76,7 +76,7 @@ def test_a_result_itself_is_a_workspace_without_room_for_another(home: Path) -> 
     alone = Workspace.over([home / "tolled"])
     assert alone.results() == {"tolled": home / "tolled"}
     assert alone.run_of(home / "tolled") is None
-    with pytest.raises(NotNow):
+    with pytest.raises(Conflict):
         alone.new("more")
 
 
@@ -116,9 +116,9 @@ def test_of_two_runs_of_a_name_the_nearest_is_meant_or_neither(home: Path) -> No
 
 
 def test_a_great_many_folders_are_not_all_looked_through(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not _workspace([]).is_cut_short
+    assert not _workspace([]).is_truncated
     monkeypatch.setattr(workspace, "MOST", 3)
-    assert _workspace([]).is_cut_short
+    assert _workspace([]).is_truncated
     assert len(list(_workspace([]).folders())) == 3
 
 

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from fuzz.campaign import ACCEPTED, Reader
 from fuzz.queries import NETWORKS, without_spark
 from slipstream._console.guard import Rules
-from slipstream._console.networks.network_runner import Works
+from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.server import create
 from slipstream._errors import BadInput
 
@@ -61,7 +61,7 @@ def readers(workspace: Path) -> Iterator[list[Reader]]:
     """The routes of a console over a workspace without runs and recordings, so that no body starts an engine."""
     workspace.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(Works, "spark", lambda self: None))
+        stack.enter_context(patch.object(NetworkRunner, "spark", lambda self: None))
         stack.enter_context(without_spark())
         app = create(workspace, Rules(token="secret"), "local[1]")
         headers = {"x-slipstream": "1", "authorization": "Bearer secret"}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import psutil
 
 from slipstream._bench.rating import own_bytes, shared_bytes
-from slipstream._chaos.engine import Engine
+from slipstream._chaos.process import JobProcess
 from slipstream._feeds.clock import Clock
 from slipstream._io.outputs import CHECKPOINT, FOLDER
 from slipstream._io.sources import CLOCK
@@ -63,21 +63,21 @@ class Watched:
         return float(means.mean()), float(slope), error
 
 
-def started(run: Path, out: Path, *options: object) -> Engine:
+def started(run: Path, out: Path, *options: object) -> JobProcess:
     command = [sys.executable, "-m", "slipstream", "toll", str(run), "--out", str(out), "--no-text"]
-    return Engine([*command, *map(str, options)], out, out.with_suffix(".log"), {})
+    return JobProcess([*command, *map(str, options)], out, out.with_suffix(".log"), {})
 
 
 def clock_of(out: Path) -> Path:
     return out / CHECKPOINT / CLOCK
 
 
-def wait_for_clock(engine: Engine) -> None:
-    assert engine.wait_for(lambda: Clock.read(clock_of(engine.out)) is not None, 900), engine.said
+def wait_for_clock(engine: JobProcess) -> None:
+    assert engine.wait_for(lambda: Clock.read(clock_of(engine.out)) is not None, 900), engine.stderr
 
 
 @contextmanager
-def watching(engine: Engine) -> Iterator[Watched]:
+def watching(engine: JobProcess) -> Iterator[Watched]:
     """Samples in a thread while the block runs."""
     watched, began = Watched(), time.monotonic()
 
@@ -89,7 +89,7 @@ def watching(engine: Engine) -> Iterator[Watched]:
         yield watched
 
 
-def _sample(engine: Engine, watched: Watched, second: float) -> None:
+def _sample(engine: JobProcess, watched: Watched, second: float) -> None:
     if not (family := engine.family()) or not shared_bytes():
         return  # it ends
     jvm = engine.jvm()

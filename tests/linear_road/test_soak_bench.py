@@ -56,7 +56,7 @@ def test_soak(run: Path, tmp_path: Path) -> None:
     wait_for_clock(engine)
     with watching(engine) as watched:
         assert engine.wait_for_end(60 * MINUTES + 900), "it hangs"
-    assert engine.code == 0, engine.said
+    assert engine.code == 0, engine.stderr
     print(f"\n{copies} expressways, 70 % of {RATED}, for {MINUTES} minutes; {machine()}")
     warm_up = min(WARM_UP, 20 * MINUTES)
     for name in watched.samples:
@@ -81,7 +81,7 @@ def test_overload_and_recovery(run: Path, tmp_path: Path) -> None:
         ended = round(since + before + over * ratio)
         Clock.start(1.0, ended).write(clock_of(out))
         assert engine.wait_for_end(END - ended + 1800), "it hangs"
-    assert engine.code == 0, engine.said
+    assert engine.code == 0, engine.stderr
     at, late, counts = delays(out)
     behind = late > LIMITS[TOLL]
     print(f"\n{copies} expressways, {ratio:.0f} times as fast for {over} s: 3 times {RATED}; {machine()}")

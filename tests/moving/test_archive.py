@@ -147,7 +147,7 @@ def test_a_feed_of_which_everything_is_rejected_ends_with_exit_code_3(tmp_path, 
 
 
 def test_what_is_no_archive_is_refused(spark, feed, tmp_path, slipstream):
-    with pytest.raises(BadInput, match="no archive"):
+    with pytest.raises(BadInput, match="not an archive"):
         open_archive(spark, tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").touch()

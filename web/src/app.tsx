@@ -1,11 +1,11 @@
-// The frame around the pages: their addresses, the way in, day and night.
+// The frame around the pages: routing, signing in, light and dark theme.
 import { lazy, Suspense, useEffect } from "react";
 import { CityPage } from "./city/page";
 import { Gate } from "./shared/gate";
 import { navigate, usePath } from "./shared/router";
 import { ThemeSwitch } from "./shared/theme";
 
-// Pages other than the first are loaded when they are opened.
+// Pages other than the first are loaded on demand.
 const NetworkPage = lazy(() => import("./network/page").then((m) => ({ default: m.NetworkPage })));
 const JobsPage = lazy(() => import("./jobs/page").then((m) => ({ default: m.JobsPage })));
 const TrajectoriesPage = lazy(() => import("./trajectories/page").then((m) => ({ default: m.TrajectoriesPage })));
@@ -33,7 +33,7 @@ export function App() {
   return (
     <div className="app">
       <a className="skip" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <header className="top">
         <span className="brand" aria-label="Slipstream">

@@ -1,9 +1,9 @@
-"""Where trips lie: in the table of a job that archives, or in a folder of Parquet files that somebody else filled.
+"""Read trips from the table of a job, or from a folder of Parquet files of any other origin.
 
-OUT/outputs/trips/      a job's trips that are over: every trip once, from the commit of the batch that ended it on;
+OUT/outputs/trips/      the ended trips of a job: each once, from the commit of the batch that ended it;
                         an archive output of a network may have another name
-OUT/manifest.json       that these trips lie in the plane of Linear City
-OWN/trips/*.parquet     trips of another origin, with the same columns; all of them count
+OUT/manifest.json       marks trips in the plane of Linear City
+OWN/trips/*.parquet     trips of another origin, with the same columns
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from slipstream._tools.strict_json import parse_json
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the name of the table, and of the folder of others
+#: the name of the table, and of the folder of trips of another origin
 TRIPS, MANIFEST = "trips", "manifest.json"
 #: the column with the moving point
 TRIP = "Trip"
 FORMAT, VERSION = "slipstream-archive", 1
-#: the plane in which Linear Road's expressways lie
+#: the plane of Linear Road's expressways
 LINEAR_CITY = "linear city"
 
 
-def describe(out: Path) -> None:
-    """Write ``out/manifest.json``: that these trips lie in the plane of Linear City."""
+def mark_linear_city(out: Path) -> None:
+    """Write ``out/manifest.json``, which marks trips in the plane of Linear City."""
     out.mkdir(parents=True, exist_ok=True)
     body = {"format": FORMAT, "version": VERSION, "plane": LINEAR_CITY}
     (out / MANIFEST).write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
 
 
 def is_linear_city(out: Path) -> bool:
-    """Whether an archive says that its trips are on Linear Road's expressways."""
+    """Return whether the trips of an archive are on Linear Road's expressways."""
     try:
         body = parse_json((out / MANIFEST).read_bytes())
         return (body["format"], body["plane"]) == (FORMAT, LINEAR_CITY)
@@ -49,7 +49,7 @@ def is_linear_city(out: Path) -> bool:
 
 
 def is_archive(out: Path) -> bool:
-    """Whether a folder has trips."""
+    """Return whether a folder has trips."""
     return bool(trip_outputs(out)) or any((out / TRIPS).glob("*.parquet"))
 
 
@@ -67,7 +67,7 @@ def _columns(out: Path, output: str) -> list[str]:
 
 
 def read_trips(out: Path, columns: Sequence[str], output: str = TRIPS) -> pa.Table:
-    """Columns of all trips in an archive, without Spark."""
+    """Read columns of all trips in an archive, without Spark."""
     if _has_table(out, output):
         return outputs.read(out, output, columns)
     return pa.concat_tables([pq.read_table(file, columns=list(columns)) for file in _own_files(out)])
@@ -92,7 +92,7 @@ def _own_files(out: Path) -> list[Path]:
     files = sorted((out / TRIPS).rglob("*.parquet"))
     if not files or (out / outputs.JOURNAL).exists():
         raise BadInput(
-            f"{out}: no archive, or one of Slipstream 0.1.",
-            hint="`slipstream archive INPUT --out OUT` makes one.",
+            f"{out} is not an archive, or one of Slipstream 0.1.",
+            hint="Create one with `slipstream archive INPUT --out OUT`.",
         )
     return files

@@ -1,13 +1,13 @@
-"""A keyed stream of points, cut into trips: what a batch adds, which trips it ends, and how that rests in the store.
+"""Split a keyed stream of points into trips: what a batch adds, which trips it ends, and how open trips are stored.
 
-What begins a trip is a rule (``feeds.trip``), applied to Linear Road's reports (``reports``) or to any points
+A rule defines what begins a trip (``_feeds.trip``), applied to Linear Road's reports (``reports``) or to any points
 (``silences``). The rest is the same for all.
 
-Points lie in a table whose places are used again; each knows the place of the one before it in its trip, and a trip is
-collected backwards when it is over. A batch costs what it brings: it writes its own points to the store and some old
-ones again (``cuboid.log``), and takes nothing out when a trip ends. What the store holds of ended trips is told from
-the rest by the points themselves, for a trip is over by definition: its mover has begun another, or is silent. That
-depends on nothing but the points, so a batch that is done again ends the same trips.
+Points are in a table whose slots are reused; each links to the previous point of its trip, and a trip is collected
+backwards when it ends. The cost of a batch depends on its own points: it writes these and some old ones to the store
+(``_cuboid.log``), and removes nothing when a trip ends. Points of ended trips in the store are recognised by
+definition: their mover has begun another trip, or is silent. That depends only on the points, so a repeated batch ends
+the same trips.
 """
 
 from __future__ import annotations
@@ -25,54 +25,53 @@ from slipstream._runtime import shared_arrays
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
 
-#: what a rule says of a point: it goes on with the trip of its mover, begins another, or belongs to none
-GOES_ON, BEGINS, REFUSED = range(3)
+#: a rule's verdict on a point: it continues the trip of its mover, begins another, or is rejected
+CONTINUES, BEGINS, REJECTED = range(3)
 #: before the first point
 NEVER = -(1 << 62)
 _LEAST = 1024
 _FREE = -1
-#: in the column ``begins``: nothing lies here
+#: in the column ``begins``: an unused slot
 _GONE = 2
 
 Rows = npt.NDArray[np.void]
 
 
 def point_schema(name: str, time: str, *columns: Plain) -> Schema:
-    """A point of an open trip. ``prev`` is the place of the one before it; places that are free are chained by it."""
+    """Return the schema of a point of an open trip; ``prev`` links to the previous point, or to the next free slot."""
     return Schema(name, (Plain("time", time), Plain("prev", "i4"), Plain("begins", "u1"), *columns))
 
 
 def mover_schema(name: str, time: str, *columns: Plain) -> Schema:
-    """Who is on a trip: the time of its last point, where that lies, and how many the trip has."""
+    """Return the schema of a mover: the time and slot of its last point, and the number of points of its trip."""
     return Schema(name, (Plain("time", time), Plain("last", "i4"), Plain("count", "i4"), *columns))
 
 
 class Rule(Protocol):
-    """What a trip is."""
+    """Defines what a trip is."""
 
     @property
     def point(self) -> Schema:
-        """What is known of a point (``point_schema``)."""
+        """The schema of a point (``point_schema``)."""
 
     @property
     def mover(self) -> Schema:
-        """What is known of a mover (``mover_schema``)."""
+        """The schema of a mover (``mover_schema``)."""
 
     def judge(self, points: Rows, at: Ints, fresh: Bools, movers: Rows) -> Bytes:
-        """Say of each point whether it begins a trip, and note in its mover what the next one is compared with.
+        """Return a verdict on each point, and update its mover for the next one.
 
-        The mover of point i is row ``at[i]``; one that is ``fresh`` has no points yet, and its first is never refused.
+        The mover of point i is row ``at[i]``; a ``fresh`` one has no points yet, and its first is never rejected.
         """
 
     def horizon(self, newest: int) -> int:
-        """A trip is over when its last point is at this time or before, and the stream has come to ``newest``."""
+        """Return the time at or before which a trip's last point must be for it to be over, given ``newest``."""
 
 
 class Ended(NamedTuple):
-    """Trips that are over: whose, of how many points, their points one trip after the other, in order of time.
+    """Ended trips: their movers, sizes and points, trip by trip in time order.
 
-    ``by`` is the place in the train of the point with which their movers began others; the end of the train where
-    they did not.
+    ``by`` is the index in the train of the point that began the mover's next trip; the end of the train if none did.
     """
 
     key: Longs
@@ -82,7 +81,7 @@ class Ended(NamedTuple):
 
 
 class _Over(NamedTuple):
-    """Trips that are over and not collected: whose, where their last point lies, how many they have, who ended them."""
+    """Ended trips before collection: their movers, the slots of their last points, their sizes, what ended them."""
 
     key: Longs
     last: Ints
@@ -92,7 +91,7 @@ class _Over(NamedTuple):
 
 @compiled
 def find_movers(points: Rows, movers: Parts, at: Ints, fresh: Bools) -> None:
-    """The row of each point's mover, made where there is none."""
+    """Find the row of each point's mover; insert missing ones."""
     for i in range(points.size):
         row = locate(movers, points[i].key)
         fresh[i] = row == EMPTY
@@ -101,7 +100,7 @@ def find_movers(points: Rows, movers: Parts, at: Ints, fresh: Bools) -> None:
 
 @compiled
 def take_place(rows: Rows, head: Ints) -> int:
-    """A free place for a point; ``head`` is how many places were ever used, and the first free one among them."""
+    """Allocate a slot for a point; ``head`` has the number of slots ever used, and the first free one among them."""
     place = head[1]
     if place != _FREE:
         head[1] = rows[place].prev
@@ -122,10 +121,10 @@ def link(
     places: Ints,
     over: _Over,
 ) -> int:
-    """Add points to the trips of their movers; returns how many trips they ended by beginning others."""
+    """Add points to the trips of their movers; return how many trips ended because others began."""
     count = 0
     for i in range(points.size):
-        if verdict[i] == REFUSED:
+        if verdict[i] == REJECTED:
             places[i] = _FREE
             continue
         mover, begins = movers[at[i]], verdict[i] == BEGINS
@@ -145,7 +144,7 @@ def link(
 
 @compiled
 def collect(rows: Rows, head: Ints, last: Ints, count: Ints, points: Rows) -> None:
-    """Take the points of trips out, each trip from its last point backwards; their places are free then."""
+    """Remove the points of trips, each trip from its last point backwards, and free their slots."""
     end = 0
     for i in range(last.size):
         end += count[i]
@@ -159,8 +158,8 @@ def collect(rows: Rows, head: Ints, last: Ints, count: Ints, points: Rows) -> No
             place = before
 
 
-class Table:
-    """Points in places that are used again, in memory that all workers share; ``cuboid.log`` keeps it."""
+class PointTable:
+    """Points in reusable slots, in memory shared by all workers; stored by ``_cuboid.log``."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -174,35 +173,35 @@ class Table:
 
     @property
     def rows(self) -> Rows:
-        """All places that were ever used."""
+        """All slots that were ever used."""
         return self._area.array[: len(self)]
 
     @property
     def room(self) -> Rows:
-        """All places there are."""
+        """All allocated slots."""
         return self._area.array
 
     def make_room(self, more: int) -> None:
-        """Be ready for ``more`` points."""
+        """Make room for ``more`` points."""
         if len(self) + more > self.room.size:
             self._area.grow(3 * (len(self) + more) // 2)
 
     def note(self, places: Ints) -> None:
-        """Remember where new points lie, for the next delta."""
+        """Record the slots of new points, for the next delta."""
         self._new.append(places)
 
     def delta(self) -> bytes:
-        """The points added since the last delta that are still there."""
+        """Return the points added since the last delta that still exist."""
         rows = self.rows.take(np.concatenate([np.empty(0, np.int32), *self._new]))
         self._new = []
         return rows.compress(rows["begins"] != _GONE).tobytes()
 
     def apply(self, delta: bytes) -> None:
-        """Have points from bytes that ``delta`` made; ``loaded`` has them all."""
+        """Add points from a delta; ``loaded`` returns them all."""
         self._loaded.append(np.frombuffer(delta, self.schema.dtype))
 
     def loaded(self) -> Rows:
-        """All points that were applied, by mover and time, each once."""
+        """Return all applied points, by mover and time, each once."""
         rows = np.concatenate([np.empty(0, self.schema.dtype), *self._loaded])
         self._loaded = []
         rows = rows.compress(rows["begins"] != _GONE)
@@ -211,41 +210,41 @@ class Table:
         return rows.compress(~np.concatenate([np.zeros(min(rows.size, 1), np.bool_), again]))
 
     def fill(self, rows: Rows) -> None:
-        """Have just these points."""
+        """Replace all points."""
         self.clear()
         self.make_room(rows.size)
         self.room[: rows.size] = rows
         self.head[0] = rows.size
 
     def clear(self) -> None:
-        """Have no points."""
+        """Remove all points."""
         self.head[:] = 0, _FREE
         self._new = []
 
 
 @dataclass
 class OpenTrips:
-    """The trips of some movers that are not over, and the time of the newest point."""
+    """The open trips of some movers, and the time of the newest point."""
 
     rule: Rule
     newest: int = NEVER
     movers: Fragment = field(init=False)
-    points: Table = field(init=False)
+    points: PointTable = field(init=False)
     _log: DeltaLog = field(default_factory=DeltaLog)
-    _moved: bool = False  # points do not lie where the blocks in the store have them
+    _moved: bool = False  # whether slots differ from those in the store
 
     def __post_init__(self) -> None:
-        self.movers, self.points = Fragment(self.rule.mover), Table(self.rule.point)
+        self.movers, self.points = Fragment(self.rule.mover), PointTable(self.rule.point)
 
     def take(self, points: Rows, *, last: bool = False) -> tuple[Ended, Bytes]:
-        """Add points, those of one mover in order of time; returns the trips that are over, and the rule's verdicts.
+        """Add points, in time order per mover; return the trips that ended, and the rule's verdicts.
 
-        All trips are over after the ``last`` points.
+        All trips end after the ``last`` points.
         """
         before = self.newest
-        verdict, over = self._take(points)
+        verdict, over = self._add(points)
         gone = self._silent(before, last=last, end=points.size)
-        ended = self._collect(_joined(over, gone))
+        ended = self._collect(_concatenate(over, gone))
         if last:
             self.movers.clear()
             self.points.clear()
@@ -253,7 +252,7 @@ class OpenTrips:
             self.movers.remove(gone.key)
         return ended, verdict
 
-    def _take(self, points: Rows) -> tuple[Bytes, _Over]:
+    def _add(self, points: Rows) -> tuple[Bytes, _Over]:
         size = points.size
         places, at = np.empty(size, np.int32), np.empty(size, np.int32)
         over = _Over(*(np.empty(size, kind) for kind in _OVER))
@@ -271,7 +270,7 @@ class OpenTrips:
         return verdict, _Over(over.key[:count], over.last[:count], over.size[:count], over.by[:count])
 
     def _silent(self, before: int, *, last: bool, end: int) -> _Over:
-        """The trips that end because nobody speaks any more."""
+        """Return the trips that end because their movers are silent."""
         rows, horizon = self.movers.rows, self.rule.horizon(self.newest)
         if not last:
             rows = rows.compress(rows["time"] <= horizon) if horizon > self.rule.horizon(before) else rows[:0]
@@ -285,7 +284,7 @@ class OpenTrips:
         return Ended(over.key, over.size, points, over.by)
 
     def save(self, store: Store, number: int) -> None:
-        """Write what a batch brought, and some of what was there before; ``number`` grows."""
+        """Save the points of a batch, and some earlier ones; ``number`` increases."""
         if self._moved or not len(self.points):
             self.points.delta()
             self._log.write_all(self.points, number, store)
@@ -294,17 +293,17 @@ class OpenTrips:
             self._log.settle(self.points, number, store)
 
     def load(self, store: Store) -> None:
-        """Become the open trips that were saved last."""
+        """Load the open trips as last saved."""
         self._log.load(self.points, store)
         rows = self.points.loaded()
         if rows.size:
-            # the newest point's trip cannot be over
+            # the trip of the newest point cannot have ended
             self.newest = int(rows["time"].max())
             self._fill(rows)
             self._moved = True
 
     def _fill(self, rows: Rows) -> None:
-        """Have the open trips among points that are ordered by mover and time."""
+        """Restore the open trips from points ordered by mover and time."""
         movers = _groups(rows[KEY])
         numbers = np.arange(rows.size)
         begun = np.maximum.reduceat(np.where(rows["begins"], numbers, 0), movers[:-1])
@@ -322,7 +321,7 @@ class OpenTrips:
         self.movers.put(known)
 
 
-def _joined(one: _Over, two: _Over) -> _Over:
+def _concatenate(one: _Over, two: _Over) -> _Over:
     columns: list[Any] = [np.concatenate(both) for both in zip(one, two, strict=True)]  # type: ignore[arg-type]
     return _Over(*columns)
 
@@ -331,5 +330,5 @@ _OVER: tuple[Any, ...] = (np.int64, np.int32, np.int32, np.int64)
 
 
 def _groups(keys: Longs) -> Longs:
-    """Where each group of equal keys begins, and where the last one ends."""
+    """Return the offsets of groups of equal keys."""
     return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [keys.size]])

@@ -1,4 +1,4 @@
-"""The trips of Linear Road: position reports, cut by the rule that tolls are charged by (``feeds.trip``)."""
+"""The trips of Linear Road: position reports, split by the rule that tolls are charged by (``_feeds.trip``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from slipstream._archive.open_trips import (
     BEGINS,
-    GOES_ON,
+    CONTINUES,
     Ended,
     OpenTrips,
     Rows,
@@ -23,42 +23,42 @@ from slipstream._tools.numba_tools import Bools, Bytes, Ints, compiled
 
 #: bits of a car's key below the expressway: the vehicle
 VID_BITS = 31
-#: Seconds of the stream after which silent cars are looked for again. One look passes over all cars on the road, a
-#: thirtieth of which reports every second: three rows a report.
+#: Seconds of the stream between two checks for silent cars. A check visits all cars on the road, a thirtieth of which
+#: report every second: three rows per report.
 LOOK_EVERY = 10
 
 
 @compiled
 def judge_reports(reports: Rows, at: Ints, fresh: Bools, cars: Rows, verdict: Bytes) -> None:
-    """Which reports begin trips."""
+    """Decide which reports begin trips."""
     for i in range(reports.size):
         report, car = reports[i], cars[at[i]]
         begins = fresh[i] or begins_trip(
             report.time, report.lane, report.dir, car.time, car.lane, car.dir, REPORT_EVERY
         )
-        verdict[i] = BEGINS if begins else GOES_ON
+        verdict[i] = BEGINS if begins else CONTINUES
         car.time, car.lane, car.dir = report.time, report.lane, report.dir
 
 
 class ReportRule:
-    """What Linear Road calls a trip; a mover is a vehicle on an expressway."""
+    """Linear Road's definition of a trip; a mover is a vehicle on an expressway."""
 
     point: Schema = point_schema("REPORT", "i4", Plain("pos", "i4"), Plain("lane", "u1"), Plain("dir", "u1"))
     mover: Schema = mover_schema("CAR", "i4", Plain("lane", "u1"), Plain("dir", "u1"))
 
     def judge(self, points: Rows, at: Ints, fresh: Bools, movers: Rows) -> Bytes:
-        """Which reports begin trips."""
+        """Decide which reports begin trips."""
         verdict = np.empty(points.size, np.uint8)
         judge_reports(points, at, fresh, movers, verdict)
         return verdict
 
     def horizon(self, newest: int) -> int:
-        """A report of a second that is yet to come is more than a silence away."""
+        """Return the time from which a future report is more than a reporting interval away."""
         return newest // LOOK_EVERY * LOOK_EVERY - REPORT_EVERY
 
 
 class ReportTrips:
-    """The trips of some expressways that are not over.
+    """The open trips of some expressways.
 
     >>> ReportTrips().take([]).vid.size
     0
@@ -68,24 +68,24 @@ class ReportTrips:
         self.open = OpenTrips(ReportRule(), -1)
 
     def take(self, trains: list[Train], *, last: bool = False) -> Trips:
-        """Add the reports of whole seconds; returns the trips that are over, all of them after the ``last`` one."""
+        """Add the reports of whole seconds; return the trips that ended, all of them after the ``last`` one."""
         ended, _ = self.open.take(_points(trains), last=last)
         return _trips(ended)
 
     def save(self, store: Store) -> None:
-        """Write what a batch brought, and some of what was there before."""
+        """Save the reports of a batch, and some earlier ones."""
         self.open.save(store, self.open.newest)
 
     @classmethod
     def load(cls, store: Store) -> ReportTrips:
-        """The open trips as they were saved last."""
+        """Load the open trips as last saved."""
         trips = cls()
         trips.open.load(store)
         return trips
 
 
 def _points(trains: list[Train]) -> Rows:
-    """The reports of trains in the order of time."""
+    """Return the reports of trains in time order."""
     trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
     sizes = [train.vid.size for train in trains]
     points = np.zeros(sum(sizes), ReportRule.point.dtype)

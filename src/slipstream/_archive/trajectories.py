@@ -1,6 +1,6 @@
-"""Trips that are over: as they travel between stages, and as moving points in the plane of Linear City.
+"""Ended trips: as stages exchange them, and as moving points in the plane of Linear City.
 
-In that plane x is the distance from the western end, y the expressway (ten miles apart) plus the lane; all in metres.
+In that plane, x is the distance from the western end and y the expressway (ten miles apart) plus the lane, in metres.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FOOT = 0.3048
 #: twelve feet, and ten miles between expressways
 LANE = 12 * FOOT
 APART = 10 * 5280 * FOOT
-#: where second 0 of a run lies: a Monday
+#: the default instant of second 0 of a run: a Monday
 START = "2007-05-28 00:00:00"
 
-#: reports that travel as one piece: 36 MB, and four times that as moving points
+#: reports per piece: 36 MB, and four times that as moving points
 MOST = 1 << 22
 
 #: the type of a moving point
@@ -40,7 +40,7 @@ REPEATED = ["xway", "dir", "Trip.t.list.element", "Trip.y.list.element", "Trip.s
 
 
 class Trips(NamedTuple):
-    """Trips, and the reports of all of them, one trip after the other."""
+    """Trips and their reports, trip by trip."""
 
     vid: Ints
     xway: Ints
@@ -51,12 +51,12 @@ class Trips(NamedTuple):
     lane: Bytes
 
     def to_bytes(self) -> bytes:
-        """As they travel."""
+        """Encode as bytes."""
         return b"".join(column.tobytes() for column in self)
 
     @classmethod
     def from_bytes(cls, blob: bytes, trips: int, reports: int) -> Trips:
-        """As they arrive.
+        """Decode from bytes.
 
         >>> Trips.from_bytes(NO_TRIPS.to_bytes(), 0, 0).vid.size
         0
@@ -65,12 +65,14 @@ class Trips(NamedTuple):
         kinds: list[Any] = [np.int32, np.int32, np.int32, np.uint8, np.int32, np.int32, np.uint8]
         widths = [np.dtype(kind).itemsize * size for kind, size in zip(kinds, sizes, strict=True)]
         if sum(widths) != len(blob):
-            raise BadInput(f"{trips} trips of {reports} reports in {len(blob)} bytes.", hint="Run it again.")
+            raise BadInput(
+                f"Expected {trips} trips with {reports} reports, got {len(blob)} bytes.", hint="Run the job again."
+            )
         places = np.cumsum([0, *widths[:-1]]).tolist()
         return cls(*(np.frombuffer(blob, *form) for form in zip(kinds, sizes, places, strict=True)))
 
     def pieces(self, most: int = MOST) -> Iterator[Trips]:
-        """Themselves in pieces of about ``most`` reports, whole trips each; nothing of no trips."""
+        """Split into pieces of about ``most`` reports and whole trips; none if there are no trips."""
         ends = np.cumsum(self.size, dtype=np.int64)
         cuts = np.flatnonzero(np.diff((ends - self.size) // most)) + 1
         for first, last in zip([0, *cuts], [*cuts, self.vid.size], strict=True):
@@ -85,7 +87,7 @@ NO_TRIPS = Trips(_INTS, _INTS, _INTS, _BYTES, _INTS, _INTS, _BYTES)
 
 
 def second_of(start: str) -> int:
-    """The second since 1970 of an instant; in UTC where it names no zone.
+    """Return the seconds since 1970 of an instant, in UTC unless it names a time zone.
 
     >>> second_of("1970-01-01T02:00:30+02:00")
     30
@@ -93,11 +95,11 @@ def second_of(start: str) -> int:
     try:
         return micros(datetime.fromisoformat(start)) // types.MICROS
     except ValueError as error:
-        raise BadArgument(f"--start {start}: not a date and time.", hint="Write 2007-05-28 00:00:00.") from error
+        raise BadArgument(f"--start {start}: not a date and time.", hint="For example: 2007-05-28 00:00:00.") from error
 
 
 def as_table(trips: Trips, start: int) -> pa.Table:
-    """Trips as rows with a moving point each; second 0 is ``start`` seconds after 1970."""
+    """Convert trips to rows with a moving point each; second 0 is ``start`` seconds after 1970."""
     moving = moving_points(
         trips.size,
         (trips.time.astype(np.int64) + start) * types.MICROS,
@@ -109,13 +111,13 @@ def as_table(trips: Trips, start: int) -> pa.Table:
 
 
 def moving_points(sizes: npt.NDArray[Any], micros: Longs, x: Floats, y: Floats) -> pa.Array:
-    """Trips of so many points each as moving points; the instants are microseconds since 1970."""
+    """Build moving points from trips with ``sizes`` points each; instants are microseconds since 1970."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     each: npt.NDArray[np.int32] = np.arange(len(sizes) + 1, dtype=np.int32)
     return columns.write(MPoints(ends, micros, x, y, each, np.zeros(len(sizes), np.int32)), types.MPOINT)
 
 
 def _across(xway: Ints, direction: Bytes, lane: Bytes) -> Floats:
-    """A vehicle's place across the road: eastbound lanes north of the middle, westbound ones south of it."""
+    """Return the position across the road: eastbound lanes are north of the middle, westbound ones south of it."""
     side = np.where(direction == 0, LANE, -LANE)
     return np.asarray(xway * APART + side * (lane.astype(np.float64) + 1))

@@ -25,6 +25,7 @@ import psutil
 from slipstream._bench.postgres import run_postgres
 from slipstream._bench.validation.editions import ANSWERS, find_edition
 from slipstream._errors import BadArgument, CheckFailed, Unavailable
+from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run, versions
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._runtime import metrics, shared_arrays
@@ -208,11 +209,8 @@ def run_engine(command: list[str], out: Path) -> tuple[str, float]:
 
 def _lag(out: Path, newest: int) -> float:
     """Return how far the answers lag behind the engine's clock, in seconds."""
-    clock = out / "checkpoint" / "clock.json"
-    if not clock.exists():
-        return 0.0
-    body = json.loads(clock.read_text(encoding="utf-8"))
-    return float(body["since"] + (time.time() * 1000 - body["origin_ms"]) / 1000 - max(newest, body["since"]))
+    clock = Clock.read(out / "checkpoint" / "clock.json")
+    return clock.now_ms() / 1000 - max(newest, clock.since) if clock and clock.runs else 0.0
 
 
 def shared_bytes() -> int:

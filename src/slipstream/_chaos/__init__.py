@@ -1,10 +1,10 @@
-"""Faults on purpose: jobs are killed, paused, starved and lied to, and must put out what they would anyway.
+"""Fault injection: jobs are killed, paused and starved of resources, and must still produce the same output.
 
-A campaign runs a job undisturbed, then again and again with faults. After every fault what is committed must be part of
-the undisturbed outputs, and at the end all of them; or the job has stopped and said what to do. Jobs run as commands,
-the way people run them (``subject``), as processes that are watched from outside (``engine``). ``faults`` has what is
-done to them, ``comparison`` whether it did harm, ``campaign`` the order of events.
+A campaign runs a job undisturbed, then repeatedly with faults. After every fault, what is committed must be part of the
+undisturbed output, and at the end all of it; or the job must have stopped with a message that says what to do. Jobs run
+as commands, as users run them (``subject``), in processes observed from outside (``process``). ``faults`` defines the
+faults, ``comparison`` detects harm, ``campaign`` runs everything.
 """
 
-#: the file of a campaign's folder that says what came of every fault
+#: the file in a campaign's folder with the outcome of every fault
 NOTES = "faults.jsonl"

@@ -1,8 +1,8 @@
-"""Chains of faults on a job, each chain in one folder from the beginning of the job's input to the end.
+"""Run chains of faults on a job, each chain in one folder from the beginning of the job's input to the end.
 
-Starting a job takes longer than anything else here, so one start takes several faults that do not end it and then one
-that does. After every fault what is committed is compared with the undisturbed run; so a fault that does harm is known
-at once, not at the end of its chain.
+Starting a job takes longer than anything else here, so one start gets several faults that do not end it and then one
+that does. After every fault, what is committed is compared with the undisturbed run; so harm is detected immediately,
+not at the end of its chain.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._chaos import NOTES, faults
-from slipstream._chaos.comparison import Committed, check_the_check, difference
-from slipstream._chaos.engine import Engine
+from slipstream._chaos.comparison import Committed, difference, verify_comparator
 from slipstream._chaos.faults import Damage, Fault, Site
+from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._io.outputs import CHECKPOINT
@@ -34,19 +34,19 @@ from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import say
 
 SAME, ADVISED, NOT_REACHED = "same", "stopped with advice", "not reached"
-#: the file system that a full disk is tried on
+#: the size of the file system for the disk-full fault
 _DISK = "512m"
-#: batches between two faults of one start
+#: batches between two faults in one start
 _GAP = (0, 3)
-#: faults of one start that do not end it
+#: faults per start that do not end it
 _SOFT = 4
-#: how often a failpoint that a job did not come to is tried again, with another chain
+#: how often to try a failpoint that a job does not reach, each time in another chain
 _TRIES = 2
 
 
 @dataclass(frozen=True)
 class Record:
-    """One fault and what came of it."""
+    """One fault and its outcome."""
 
     kind: str
     chain: int
@@ -55,7 +55,7 @@ class Record:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was lost, doubled or wrong, and nobody was left without advice."""
+        """Whether nothing was lost, duplicated or wrong, and the job gave advice if it stopped."""
         return self.outcome in (SAME, ADVISED, NOT_REACHED)
 
 
@@ -63,7 +63,7 @@ Make = Callable[[Site], Fault]
 
 
 def faults_for(subject: Subject) -> dict[str, list[Make]]:
-    """The faults that can strike a job, by the names that ``--only`` takes."""
+    """Return the faults for a job, by the names that ``--only`` accepts."""
     saved = next(point for point in subject.points if point.endswith(".after-save"))
     partly = (saved, "outputs.between-tables", "outputs.before-journal", "outputs.after-journal")
     return {
@@ -89,13 +89,13 @@ def faults_for(subject: Subject) -> dict[str, list[Make]]:
 def _damages(subject: Subject) -> Iterator[tuple[str, str]]:
     for what in faults.NEWEST:
         for how in ("cut", "changed"):
-            # a byte changed in a table that is only appended to is found by its next reader, not by the job
+            # a byte changed in an append-only table is noticed by its next reader, not by the job
             noticed = (what, how) != ("log of a table", "changed")
             if noticed and (what != TEXT or subject.has_text):
                 yield what, how
 
 
-#: of 100 faults; the rest of what a start takes are those that do not end it
+#: shares of 100 faults
 SHARES = {
     "failpoints": 24,
     "kill": 8,
@@ -111,42 +111,42 @@ SHARES = {
 
 @dataclass
 class Campaign:
-    """Faults on a job, in a folder."""
+    """A campaign of faults on a job, in a folder."""
 
     subject: Subject
     folder: Path
     wanted: int
     seed: int
     kinds: Sequence[str] = tuple(SHARES)
-    makes: Mapping[str, Sequence[Make]] = field(default_factory=dict)  # the faults of each kind, if not the usual ones
+    makes: Mapping[str, Sequence[Make]] = field(default_factory=dict)  # overrides the faults of some kinds
     pause_s: float = 60.0
-    jitter_s: float = 1.0  # at most so long after a commit
+    jitter_s: float = 1.0  # the longest delay after a commit
     program: Sequence[str] = (sys.executable, "-m", "slipstream")
     records: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in SHARES:
-                raise BadArgument(f"--only {kind}: unknown.", hint=f"There are: {', '.join(SHARES)}.")
+                raise BadArgument(f"--only {kind}: no such kind of fault.", hint=f"Use one of: {', '.join(SHARES)}.")
         self.makes = {**faults_for(self.subject), **self.makes}
-        self.records = self._noted()
-        # what is left of a campaign that was interrupted must not throw the same dice again
+        self.records = self._read_records()
+        # a resumed campaign must not draw the same random numbers again
         self._chance = random.Random(f"{self.seed} {len(self.records)}")
         self._chain = max((record.chain for record in self.records), default=0)
-        self._lasting: list[Damage] = []  # damage that no start has met yet
-        self._missed: Counter[str] = Counter()  # how often a job did not come to a failpoint
+        self._lasting: list[Damage] = []  # damage that no start has noticed yet
+        self._missed: Counter[str] = Counter()  # how often a job did not reach a failpoint
 
     @property
     def _notes(self) -> Path:
         return self.folder / NOTES
 
-    def _noted(self) -> list[Record]:
-        """What came of the faults of this campaign before it was interrupted."""
+    def _read_records(self) -> list[Record]:
+        """Return the records of this campaign before it was interrupted."""
         name, *lines = read_lines(self._notes) or [self._name()]
         if name != self._name():
             raise BadArgument(
-                f"--out {self.folder}: the campaign in it is another one.",
-                hint=f"It resumes with --seed {name.get('seed')} and the job and kinds it began with.",
+                f"--out {self.folder} contains another campaign.",
+                hint=f"Resume it with --seed {name.get('seed')} and the job and kinds it was started with.",
             )
         return [Record(**line) for line in lines]
 
@@ -157,28 +157,28 @@ class Campaign:
     def _note(self, line: dict[str, Any]) -> None:
         append_lines(self._notes, [line])
 
-    def carry_out(self) -> list[Record]:
-        """All of it, or what is left of it; returns what came of every fault."""
+    def run(self) -> list[Record]:
+        """Run the campaign, or the rest of it; return the record of every fault."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._notes.exists():
             self._note(self._name())
         for left in self.folder.glob("chain-*"):
-            _remove(left)  # of a campaign that was killed
+            _remove(left)  # of a killed campaign
         expected = self.undisturbed()
-        todo = self._left()
+        todo = self._remaining()
         while todo:
             before = len(self.records), self._missed.total()
             with self._site() as site:
                 self._run_chain(site, todo, expected)
             if (len(self.records), self._missed.total()) == before:
                 raise CheckFailed(
-                    "The job ended before any fault could strike.",
-                    hint="Give it more input, or smaller batches: --batch-seconds, --train, or more files.",
+                    "The job ended before any fault could be injected.",
+                    hint="Use more input, or smaller batches: --batch-seconds, --train, or more files.",
                 )
         return self.records
 
-    def _left(self) -> list[Make]:
-        """The plan without what was done already, whichever way it was done."""
+    def _remaining(self) -> list[Make]:
+        """Return the plan without the faults that were injected already."""
         done = Counter(_what(record.kind) for record in self.records)
         left = []
         for make in plan(random.Random(self.seed), {kind: self.makes[kind] for kind in self.kinds}, self.wanted):
@@ -189,25 +189,26 @@ class Campaign:
         return left
 
     def undisturbed(self) -> Committed:
-        """What the job puts out that nobody disturbs, once the comparison has shown that it can tell."""
+        """Run the job undisturbed and verify the comparator with its output; return the output."""
         out = self.folder / "undisturbed"
         shutil.rmtree(out, ignore_errors=True)
         engine = self._start(out, {})
         engine.wait_for_end(3600)
         if engine.code != 0:
             raise CheckFailed(
-                f"The undisturbed job ended with code {engine.code}: {engine.said}", hint="Run it alone until it works."
+                f"The undisturbed job exited with code {engine.code}: {engine.stderr}",
+                hint="Fix the job first: it must run without faults.",
             )
         expected = Committed.read(out)
-        check_the_check(expected)
+        verify_comparator(expected)
         return expected
 
-    def _start(self, out: Path, environment: dict[str, str]) -> Engine:
-        return Engine(self.subject.started(self.program, out), out, self.folder / "engine.log", environment)
+    def _start(self, out: Path, environment: dict[str, str]) -> JobProcess:
+        return JobProcess(self.subject.command_line(self.program, out), out, self.folder / "engine.log", environment)
 
     @contextmanager
     def _site(self) -> Iterator[Site]:
-        """A folder for a chain; where it can be mounted, a small file system of its own."""
+        """Create a folder for a chain; if possible, on a small file system of its own."""
         self._chain += 1
         place = self.folder / f"chain-{self._chain:03d}"
         scratch = self.folder / "scratch"
@@ -222,7 +223,7 @@ class Campaign:
             _remove(place)
 
     def _run_chain(self, site: Site, todo: list[Make], expected: Committed) -> None:
-        """Start engine after engine on one folder until the run is over, or no fault is left."""
+        """Start the job repeatedly in one folder until its input ends or no faults are left."""
         self._lasting = []
         while todo:
             makes = _one_start(todo, fresh=not site.out.exists())
@@ -232,33 +233,33 @@ class Campaign:
                 self._lasting.append(damage)
             striking = [fault for fault in batch if not fault.before]
             over = self._run_engine(site, striking, expected)
-            # what the end of the run was quicker than strikes in another chain
+            # faults that came after the end of the input move to another chain
             todo[:0] = [make for make, fault in zip(makes, batch, strict=True) if not fault.struck]
             if over:
                 return
         self._finish(site, expected)
 
     def _harm(self, site: Site, fault: Damage, expected: Committed) -> None:
-        """Start an engine on damaged files: it refuses them, or it knows how to do without."""
+        """Start the job on damaged files: it must reject them or work without them."""
         fault.struck = fault.harm()
         if not fault.struck:
             return
         engine = self._start(site.out, {})
         before = engine.commits()
-        went_on = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
+        continued = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
         refused = engine.code not in (None, 0)
         engine.end()
-        outcome, said = self._judged(engine, went_on, refused, site, fault, expected)
+        outcome, said = self._judge(engine, continued, refused, site, fault, expected)
         if refused:
             fault.heal()
         else:
             fault.heal_unnoticed()
-        # once the file is back, nothing of what was committed may be missing
+        # after the file is restored, no committed output may be missing
         problem = self._problem(site.out, expected, whole=False)
         self._record(fault.kind, f"wrong: {problem}" if problem else outcome, said)
 
     def _run_engine(self, site: Site, struck: list[Fault], expected: Committed) -> bool:
-        """One start of an engine and the faults that strike it; whether the run is over."""
+        """Start the job and inject faults; return whether its input has ended."""
         environment: dict[str, str] = {}
         for fault in struck:
             environment |= fault.environment()
@@ -283,7 +284,7 @@ class Campaign:
             for fault in struck:
                 fault.heal()
 
-    def _strike(self, site: Site, fault: Fault, engine: Engine, expected: Committed) -> None:
+    def _strike(self, site: Site, fault: Fault, engine: JobProcess, expected: Committed) -> None:
         fault.strike(engine)
         fault.struck = not fault.missed
         if fault.missed:
@@ -291,67 +292,67 @@ class Campaign:
             return
         if not fault.ends:
             before = engine.commits()
-            went_on = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
+            continued = engine.wait_for(lambda: engine.commits() > before or engine.code is not None)
             by_itself = engine.code not in (None, 0)
-            outcome, said = self._judged(engine, went_on, by_itself, site, fault, expected)
+            outcome, said = self._judge(engine, continued, by_itself, site, fault, expected)
         else:
             ended = engine.wait_for_end()
-            # with 0 it came to the end of its run before the fault could hurt: everything must be there then
+            # code 0: it finished before the fault had an effect, so the output must be complete
             by_itself = engine.code not in (None, 0, -signal.SIGKILL)
             engine.end()
-            outcome, said = self._judged(engine, ended, by_itself, site, fault, expected)
+            outcome, said = self._judge(engine, ended, by_itself, site, fault, expected)
         self._record(fault.kind, outcome, said)
 
     def _miss(self, fault: Fault) -> None:
-        """A job did not come to a failpoint: it strikes in another chain, or the job has no such place."""
+        """Handle a failpoint that the job did not reach: try another chain, or record that it has none."""
         self._missed[fault.kind] += 1
         if self._missed[fault.kind] >= _TRIES:
             fault.struck = True
             self._record(fault.kind, NOT_REACHED, "")
 
-    def _judged(
-        self, engine: Engine, moved: bool, by_itself: bool, site: Site, fault: Fault, expected: Committed
+    def _judge(
+        self, engine: JobProcess, moved: bool, by_itself: bool, site: Site, fault: Fault, expected: Committed
     ) -> tuple[str, str]:
-        """What came of a fault: what is committed is compared, and what was said is read."""
+        """Return the outcome of a fault, from the committed output and the job's messages."""
         if not moved:
-            return f"hung after {fault.kind}", engine.said[-500:]
+            return f"hung after {fault.kind}", engine.stderr[-500:]
         if by_itself and not engine.has_advised:
-            return f"no advice, code {engine.code}", engine.said[-2000:]
+            return f"no advice, code {engine.code}", engine.stderr[-2000:]
         if not isinstance(fault, Damage):
             problem = self._problem(site.out, expected, whole=engine.code == 0)
             if problem:
-                return f"wrong: {problem}", engine.said[-500:]
-        return (ADVISED if by_itself else SAME), engine.said[-500:] if by_itself else ""
+                return f"wrong: {problem}", engine.stderr[-500:]
+        return (ADVISED if by_itself else SAME), engine.stderr[-500:] if by_itself else ""
 
-    def _over(self, site: Site, engine: Engine, ended: bool, struck: list[Fault], expected: Committed) -> bool:
-        """Whether the chain is over; if it came to the end of its run, everything must be there."""
+    def _over(self, site: Site, engine: JobProcess, ended: bool, struck: list[Fault], expected: Committed) -> bool:
+        """Return whether the chain is over; at the end of the input, the output must be complete."""
         if not ended or engine.code != 0:
             if not engine.has_advised:
-                self._record("end of a chain", f"no advice, code {engine.code}", engine.said)
+                self._record("end of a chain", f"no advice, code {engine.code}", engine.stderr)
             elif lasting := [fault for fault in self._lasting if fault.lasts]:
-                # an engine went on without this file; now one has come to read it
+                # an earlier start did without this file; this one needed it
                 lasting[-1].heal()
             elif not any(fault.struck for fault in struck):
-                self._record("end of a chain", f"stopped without a fault, code {engine.code}", engine.said)
+                self._record("end of a chain", f"stopped without a fault, code {engine.code}", engine.stderr)
                 return True
             return False
         problem = self._problem(site.out, expected, whole=True)
         if problem:
             last = struck[-1].kind if struck else "nothing"
-            self._record(f"end of a chain, after {last}", f"wrong: {problem}", engine.said)
+            self._record(f"end of a chain, after {last}", f"wrong: {problem}", engine.stderr)
         return True
 
     def _finish(self, site: Site, expected: Committed) -> None:
-        """Let a chain go to the end of its run undisturbed."""
+        """Finish a chain without faults."""
         for _ in range(3):
             if self._run_engine(site, [], expected):
                 return
         self._record("end of a chain", "does not come to an end", "")
 
     def _problem(self, out: Path, expected: Committed, *, whole: bool) -> str:
-        """What is wrong with what is committed, or nothing."""
+        """Return what is wrong with the committed output; empty if nothing is."""
         try:
-            found = Committed.read(out, kept=whole)
+            found = Committed.read(out, state=whole)
         except SlipstreamError as error:
             return error.message
         return difference(expected, found, whole=whole, repeatable=self.subject.is_repeatable)
@@ -365,13 +366,13 @@ class Campaign:
 
 
 def seed_in(folder: Path) -> int | None:
-    """The seed of the campaign that was begun in a folder, if one was."""
+    """Return the seed of the campaign in a folder, if there is one."""
     lines = read_lines(folder / NOTES)
     return int(lines[0]["seed"]) if lines else None
 
 
 def plan(chance: random.Random, makes: Mapping[str, Sequence[Make]], wanted: int) -> list[Make]:
-    """So many faults by their shares, every kind in turn, in an order that chance gives."""
+    """Return ``wanted`` faults in proportion to SHARES, shuffled."""
     whole = sum(SHARES[kind] for kind in makes)
     made: list[Make] = []
     for kind, variants in makes.items():
@@ -387,14 +388,14 @@ _NOWHERE = Site(Path(), Path(), random.Random(0))
 
 
 def _what(kind: str) -> str:
-    """A kind without how it was done, in brackets, which depends on where."""
+    """Return a kind without the suffix in brackets, which depends on the machine."""
     return kind.partition(" (")[0]
 
 
 def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
-    """Take from the plan what one start of an engine can take: some that do not end it, then one that does.
+    """Take the faults for one start from the plan: some that do not end it, then one that does.
 
-    Damage comes before a start, and not in a ``fresh`` folder, where there is nothing yet to damage.
+    Damage precedes a start, but not in a ``fresh`` folder, where there is nothing to damage yet.
     """
     kinds = [(make, make(_NOWHERE)) for make in todo]
     damage = [make for make, fault in kinds if fault.before and not fresh]
@@ -403,18 +404,18 @@ def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
     chosen = [*damage[:1], *soft[:_SOFT], *hard[:1]]
     for make in chosen:
         todo.remove(make)
-    # nothing but damage is left: something must be there first
+    # only damage is left: create something to damage first
     return chosen or [faults.Kill]
 
 
 def _mount(place: Path) -> None:
-    """Put a small file system there, where that is allowed."""
+    """Mount a small file system, if permitted."""
     options = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(place)]
     subprocess.run(options, check=False, capture_output=True)
 
 
 def _remove(place: Path) -> None:
-    """Remove the folder of a chain, and what is mounted in it."""
+    """Remove the folder of a chain, and mounts in it."""
     for mounted in (place / "out" / CHECKPOINT, place):
         if mounted.is_mount():
             subprocess.run(["umount", "--lazy", mounted], check=False)

@@ -1,4 +1,4 @@
-"""Whether two runs of a job put out the same: tables, text, snapshots and histories, without what says when.
+"""Compare the output of two runs of a job, ignoring times: tables, text, snapshots and histories.
 
 Every kind of job has the same folder, so one comparison fits all. Tables grow batch by batch: what a disturbed job has
 committed must be among the rows of the undisturbed one, as many as its journal says, and as many as the undisturbed
@@ -25,11 +25,11 @@ from slipstream._errors import CheckFailed
 from slipstream._io import outputs
 from slipstream._linear_road.text import REJECTED, TEXT
 
-#: columns that say when something happened, which no two runs agree on; so do those that begin with an underscore
+#: columns with times, which differ between runs, like those that begin with an underscore
 _WHEN = (outputs.BATCH, "delay_ms")
-#: the arrival number of a tuple in a history; it has the batch in it
+#: the arrival number of a tuple in a history, which contains the batch
 _NUMBER = "_seq"
-#: where Emit stands in a line of text; in those of tolls it comes after the vehicle
+#: the index of Emit in a line of text; in tolls it comes after the vehicle
 _EMIT, _EMIT_OF_TOLLS = 2, 3
 
 Rows = Counter[str]
@@ -37,21 +37,21 @@ Rows = Counter[str]
 
 @dataclass(frozen=True)
 class Committed:
-    """What a job has committed."""
+    """The committed output of a job."""
 
     tables: Mapping[str, Rows] = field(default_factory=dict)
     orders: Mapping[str, list[str]] = field(default_factory=dict)  # the rows of tables with order keys, in order
     texts: Mapping[str, list[str]] = field(default_factory=dict)
-    kept: Mapping[str, Rows] = field(default_factory=dict)  # snapshots and histories
-    journal: Mapping[str, int] = field(default_factory=dict)  # the rows of each table, as the journal has them
+    state: Mapping[str, Rows] = field(default_factory=dict)  # snapshots and histories
+    journal: Mapping[str, int] = field(default_factory=dict)  # the rows of each table, by the journal
     tuples: int = 0  # read so far
-    steps: Mapping[int, list[Mapping[str, int]]] = field(default_factory=dict)  # the same after so many tuples
+    steps: Mapping[int, list[Mapping[str, int]]] = field(default_factory=dict)  # the journal's rows, by tuples read
 
     @classmethod
-    def read(cls, out: Path, *, kept: bool = True) -> Committed:
-        """What the journal in ``out`` says is committed; what lies there beyond it does not count.
+    def read(cls, out: Path, *, state: bool = True) -> Committed:
+        """Read the committed output in ``out``, by its journal.
 
-        What is ``kept`` changes while a job runs, so it is read when the job has ended.
+        The ``state`` changes while a job runs, so it is read only when the job has ended.
         """
         batches = outputs.read_journal(out)
         if not batches:
@@ -66,7 +66,7 @@ class Committed:
             journal.update(batch.outputs)
             tuples += batch.tuples + batch.rejects
             steps.setdefault(tuples, []).append(dict(+journal))
-        return cls(tables, orders, texts, dict(_kept(out)) if kept else {}, dict(+journal), tuples, steps)
+        return cls(tables, orders, texts, dict(_read_state(out)) if state else {}, dict(+journal), tuples, steps)
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +75,7 @@ class Committed:
 
 
 def text_lengths(last: outputs.Batch | None) -> dict[str, int]:
-    """How much of each text file is committed, by the last line of the journal."""
+    """Return the committed length of each text file, by the last line of the journal."""
     detail = last.detail if last else {}
     known = ((TEXT, "text_bytes"), (REJECTED, "rejects_bytes"))
     return {name: int(detail[key]) for name, key in known if detail.get(key)}
@@ -114,8 +114,8 @@ def _without_emit(line: str) -> str:
     return ",".join(fields[:emit] + fields[emit + 1 :])
 
 
-def _kept(out: Path) -> Iterator[tuple[str, Rows]]:
-    """What a job remembers: its cuboids by key, and the trains of its connection points and views."""
+def _read_state(out: Path) -> Iterator[tuple[str, Rows]]:
+    """Return the state of a job: its cuboids by key, and the trains of its connection points and views."""
     if (out / files.FOLDER / files.FILE).exists():
         snapshot = Snapshot.open(out)
         for name in snapshot.names:
@@ -123,19 +123,19 @@ def _kept(out: Path) -> Iterator[tuple[str, Rows]]:
             yield f"cuboid {name}", Counter(f"{key}: {snapshot[name].get(key)}" for key in keys)
     for place in sorted(out.glob("points/*")):
         trains = [pq.read_table(file) for file in place.glob("train-*.parquet")]
-        yield f"point {place.name}", _remembered(pa.concat_tables(trains)) if trains else Rows()
+        yield f"point {place.name}", _distinct_tuples(pa.concat_tables(trains)) if trains else Rows()
 
 
-def _remembered(tuples: pa.Table) -> Rows:
-    """Tuples of trains, each once: one that was compacted may still lie beside the compacted one."""
+def _distinct_tuples(tuples: pa.Table) -> Rows:
+    """Return the tuples of trains, each once: a compacted train may still exist next to the original."""
     numbers = tuples[_NUMBER].to_numpy()
     return _rows(tuples.take(np.unique(numbers, return_index=True)[1]))
 
 
 def difference(expected: Committed, found: Committed, *, whole: bool, repeatable: bool = True) -> str:
-    """What is wrong with what was found, or nothing; unless it is ``whole``, it may end early.
+    """Return the first difference, or an empty text; unless ``whole``, the output may end early.
 
-    With ``repeatable``, two runs that have read the same number of tuples have put out the same number of rows.
+    With ``repeatable``, two runs that have read the same number of tuples have the same number of rows.
 
     >>> one = Committed({"tolls": Counter(["(7, 2)"])}, journal={"tolls": 1})
     >>> difference(one, Committed(), whole=False)
@@ -146,7 +146,7 @@ def difference(expected: Committed, found: Committed, *, whole: bool, repeatable
     problems = (
         *_wrong_tables(expected, found, whole=whole),
         *_wrong_texts(expected.texts, found.texts, whole=whole),
-        *(_wrong_rows(expected.kept, found.kept, "", whole=True) if whole else ()),
+        *(_wrong_rows(expected.state, found.state, "", whole=True) if whole else ()),
         *(_wrong_step(expected, found) if repeatable else ()),
         *(_wrong_orders(expected.orders, found.orders) if repeatable else ()),
     )
@@ -157,7 +157,7 @@ def _wrong_tables(expected: Committed, found: Committed, *, whole: bool) -> Iter
     yield from _wrong_rows(expected.tables, found.tables, f"{outputs.FOLDER}/", whole=whole)
     for name, rows in found.tables.items():
         if rows.total() != found.journal.get(name, 0):
-            yield f"{outputs.FOLDER}/{name}: {rows.total()} rows, the journal says {found.journal.get(name, 0)}"
+            yield f"{outputs.FOLDER}/{name}: {rows.total()} rows, the journal has {found.journal.get(name, 0)}"
 
 
 def _wrong_rows(expected: Mapping[str, Rows], found: Mapping[str, Rows], folder: str, *, whole: bool) -> Iterator[str]:
@@ -191,27 +191,27 @@ def _wrong_texts(expected: Mapping[str, list[str]], found: Mapping[str, list[str
 
 
 def _wrong_step(expected: Committed, found: Committed) -> Iterator[str]:
-    """After as many tuples, the undisturbed job had other numbers of rows; it may not have stopped just there."""
+    """Compare with the undisturbed job after the same number of tuples, if it committed at that point."""
     there = expected.steps.get(found.tuples)
     if there is not None and found.tuples and dict(found.journal) not in there:
         yield f"after {found.tuples} tuples: rows {dict(found.journal)}, {there[-1]} expected"
 
 
-def check_the_check(expected: Committed) -> None:
-    """Refuse to go on if outputs with a row lost, doubled or changed pass for the right ones."""
+def verify_comparator(expected: Committed) -> None:
+    """Verify that the comparison detects lost, duplicated and changed rows."""
     if expected.is_empty:
-        raise CheckFailed("The undisturbed job puts nothing out.", hint="Give it input that calls for answers.")
-    broken = [*_broken(expected)]
-    blind = [other for other in broken if not difference(expected, other, whole=True)]
-    if blind or difference(expected, expected, whole=True):
-        raise CheckFailed("The comparison does not see what is wrong.", hint="This is a mistake in the program.")
+        raise CheckFailed("The undisturbed job has no output.", hint="Use input that produces output.")
+    broken = [*_break_output(expected)]
+    undetected = [other for other in broken if not difference(expected, other, whole=True)]
+    if undetected or difference(expected, expected, whole=True):
+        raise CheckFailed("The comparison does not detect wrong output.", hint="This is a bug in Slipstream.")
 
 
-def _broken(right: Committed) -> Iterator[Committed]:
-    """What must not pass for right."""
+def _break_output(right: Committed) -> Iterator[Committed]:
+    """Return variants of an output that the comparison must detect."""
     for name, rows in right.tables.items():
-        for other in _broken_rows(rows):
-            # a commit that is wrong writes a journal that fits
+        for other in _break_rows(rows):
+            # a wrong commit writes a matching journal
             yield replace(
                 right,
                 tables={**right.tables, name: other},
@@ -220,15 +220,15 @@ def _broken(right: Committed) -> Iterator[Committed]:
     for name, lines in right.orders.items():
         if lines != lines[::-1]:
             yield replace(right, orders={**right.orders, name: lines[::-1]})
-    for name, rows in right.kept.items():
-        for other in _broken_rows(rows):
-            yield replace(right, kept={**right.kept, name: other})
+    for name, rows in right.state.items():
+        for other in _break_rows(rows):
+            yield replace(right, state={**right.state, name: other})
     for name, lines in right.texts.items():
         for changed in ([*lines[1:]], [lines[0], *lines], [*lines, lines[-1]], [f"{lines[0]}0", *lines[1:]]):
             yield replace(right, texts={**right.texts, name: changed})
 
 
-def _broken_rows(rows: Rows) -> Iterable[Rows]:
+def _break_rows(rows: Rows) -> Iterable[Rows]:
     if not rows:
         return []
     first = Counter([next(iter(rows))])

@@ -1,8 +1,8 @@
-"""The faults, one small class a kind: how each is prepared, how it strikes a running engine, and how it is healed.
+"""The faults, one small class per kind: how each is prepared, injected into a running job, and undone.
 
-A fault that ``ends`` is one after which the engine must have ended, by us or with advice; after any other it goes on,
-or ends with advice. A fault that is ``before`` the start strikes the folder of an engine that is not running. What
-cannot be done on a machine (a read-only mount without root) is done by a failpoint instead, and the ``kind`` says so.
+After a fault that ``ends``, the job must have exited, killed or with advice; after any other it continues, or exits
+with advice. A fault ``before`` the start damages the folder of a job that is not running. What a machine does not
+permit (a read-only mount without root) is done by a failpoint instead, as the ``kind`` shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from slipstream._chaos.comparison import text_lengths
-from slipstream._chaos.engine import Engine
+from slipstream._chaos.process import JobProcess
 from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
 from slipstream._linear_road.text import TEXT
 from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
@@ -31,7 +31,7 @@ EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python worker
 
 @dataclass
 class Site:
-    """Where a chain of faults takes place: the engine's folder, a scratch folder, and what chance says."""
+    """Where a chain of faults takes place: the job's folder, a scratch folder, and a random generator."""
 
     out: Path
     scratch: Path
@@ -41,36 +41,36 @@ class Site:
 
 @dataclass
 class Fault:
-    """A fault; this one does nothing."""
+    """The base class of faults; does nothing."""
 
     site: Site
     ends: bool = field(default=True, init=False)
     before: bool = field(default=False, init=False)
     struck: bool = field(default=False, init=False)
-    missed: bool = field(default=False, init=False)  # the job did not come to where it was to strike
+    missed: bool = field(default=False, init=False)  # the job did not reach the failpoint
 
     @property
     def kind(self) -> str:
-        """What the table calls it."""
+        """Its name in reports."""
         return type(self).__name__
 
     def environment(self) -> Mapping[str, str]:
-        """What the engine must be started with for the fault to strike it."""
+        """Return environment variables that the job must be started with."""
         return {}
 
-    def strike(self, engine: Engine) -> None:
-        """Do it; unless it ``missed``."""
+    def strike(self, engine: JobProcess) -> None:
+        """Inject the fault; sets ``missed`` if that was not possible."""
 
     def harm(self) -> bool:
-        """Do it to the folder of an engine that is not running; whether there was anything to harm."""
+        """Damage the folder of a job that is not running; return whether there was anything to damage."""
         return False
 
     def heal(self) -> None:
-        """Make the world good again, when the engine has ended."""
+        """Undo the fault after the job has exited."""
 
 
-def victims(engine: Engine, who: str) -> list[psutil.Process]:
-    """The processes to kill."""
+def victims(engine: JobProcess, who: str) -> list[psutil.Process]:
+    """Return the processes to kill."""
     family = engine.family()
     jvm = engine.jvm()
     chosen = {EVERYTHING: family, DRIVER: family[:1], JVM: [jvm] if jvm else [], WORKERS: engine.workers()}
@@ -79,48 +79,48 @@ def victims(engine: Engine, who: str) -> list[psutil.Process]:
 
 @dataclass
 class Kill(Fault):
-    """Kill the driver, the JVM or everything, at some moment."""
+    """Kill the driver, the JVM or everything, at a random time."""
 
     who: str = EVERYTHING
 
     @property
     def kind(self) -> str:
-        """Who is killed."""
+        """Its name, with the victim."""
         return f"kill {self.who}"
 
-    def strike(self, engine: Engine) -> None:
-        """Kill; what is left must notice by itself."""
+    def strike(self, engine: JobProcess) -> None:
+        """Kill; the remaining processes must notice by themselves."""
         engine.kill(victims(engine, self.who))
 
 
 @dataclass
 class KillWorker(Fault):
-    """Kill one Python worker; Spark does its task again."""
+    """Kill one Python worker; Spark retries its task."""
 
     def __post_init__(self) -> None:
         self.ends = False
 
     @property
     def kind(self) -> str:
-        """One worker."""
+        """Its name."""
         return "kill a Python worker"
 
-    def strike(self, engine: Engine) -> None:
-        """Kill one of those that are there now."""
+    def strike(self, engine: JobProcess) -> None:
+        """Kill one of the current workers."""
         if workers := engine.workers():
             engine.kill([self.site.chance.choice(workers)])
 
 
 @dataclass
 class KillAt(Fault):
-    """Kill when a process has come to a failpoint, at the worst moment there is."""
+    """Kill when a process has reached a failpoint, at the worst possible moment."""
 
     point: str = OUTPUT_POINTS[0]
     who: str = EVERYTHING
 
     @property
     def kind(self) -> str:
-        """The place."""
+        """Its name, with the failpoint."""
         return f"kill {self.who} at {self.point}"
 
     @property
@@ -128,41 +128,41 @@ class KillAt(Fault):
         return self.site.scratch / "armed" / "reached"
 
     def environment(self) -> Mapping[str, str]:
-        """The failpoint; it is armed when the folder is there."""
+        """Return the failpoint; it is armed once the folder exists."""
         self.heal()
         return {VARIABLE: f"{self.point}:{self._reached}"}
 
-    def strike(self, engine: Engine) -> None:
-        """Arm it, wait for somebody to come by, and kill."""
+    def strike(self, engine: JobProcess) -> None:
+        """Arm the failpoint, wait until it is reached, and kill."""
         self._reached.parent.mkdir(exist_ok=True)
         self.missed = not engine.wait_for(self._reached.exists)
         if not self.missed:
             engine.kill(victims(engine, self.who))
 
     def heal(self) -> None:
-        """Disarm."""
+        """Disarm the failpoint."""
         shutil.rmtree(self._reached.parent, ignore_errors=True)
 
 
 @dataclass
 class Signal(Fault):
-    """Ask the driver to end, as a person or an operator would."""
+    """Send a signal to the driver, as a user or a service manager would."""
 
     number: signal.Signals = signal.SIGTERM
 
     @property
     def kind(self) -> str:
-        """The signal."""
+        """Its name, with the signal."""
         return self.number.name
 
-    def strike(self, engine: Engine) -> None:
-        """Send it."""
+    def strike(self, engine: JobProcess) -> None:
+        """Send the signal."""
         os.kill(engine.pid, self.number)
 
 
 @dataclass
 class Pause(Fault):
-    """Stop a process for a while, as a suspended machine would."""
+    """Suspend a process for a while, as a suspended machine would."""
 
     who: str = DRIVER
 
@@ -171,37 +171,37 @@ class Pause(Fault):
 
     @property
     def kind(self) -> str:
-        """Who is paused, and for how long."""
+        """Its name, with the victim and the duration."""
         return f"pause {self.who} for {self.site.pause_s:g} s"
 
-    def strike(self, engine: Engine) -> None:
-        """Stop it and let it go on."""
+    def strike(self, engine: JobProcess) -> None:
+        """Suspend and resume."""
         paused = victims(engine, self.who)
         for process in paused:
-            _quietly(process.suspend)
+            _ignore_missing(process.suspend)
         time.sleep(self.site.pause_s)
         for process in paused:
-            _quietly(process.resume)
+            _ignore_missing(process.resume)
 
 
 @dataclass
 class FullDisk(Fault):
-    """Fill the disk that the engine writes to: a small file system of its own, or a failpoint that says so."""
+    """Fill the disk that the job writes to: a small file system, or else a failpoint that raises ENOSPC."""
 
     @property
     def kind(self) -> str:
-        """How it is done."""
+        """Its name, with the method."""
         return "disk full" if _is_mount(self.site.out.parent) else "disk full (ENOSPC at outputs.before-commit)"
 
     def environment(self) -> Mapping[str, str]:
-        """A failpoint where there is no file system to fill."""
+        """Return a failpoint if there is no file system to fill."""
         if _is_mount(self.site.out.parent):
             return {}
         self.heal()
         return {VARIABLE: f"outputs.before-commit:{self.site.scratch / 'armed' / 'reached'}:ENOSPC"}
 
-    def strike(self, engine: Engine) -> None:  # noqa: ARG002
-        """Leave not a byte."""
+    def strike(self, engine: JobProcess) -> None:  # noqa: ARG002
+        """Fill the disk to the last byte."""
         if not _is_mount(self.site.out.parent):
             (self.site.scratch / "armed").mkdir(exist_ok=True)
             return
@@ -218,28 +218,28 @@ class FullDisk(Fault):
         return self.site.out.parent / "ballast"
 
     def heal(self) -> None:
-        """Make room."""
+        """Free the space."""
         self._ballast.unlink(missing_ok=True)
         shutil.rmtree(self.site.scratch / "armed", ignore_errors=True)
 
 
 @dataclass
 class ReadOnly(Fault):
-    """Let nothing more be written to the checkpoint: a read-only mount for root, permissions for anybody else."""
+    """Make the checkpoint read-only: by a mount for root, by permissions for other users."""
 
     _done: bool = field(default=False, init=False)
 
     @property
     def kind(self) -> str:
-        """How it is done."""
+        """Its name, with the method."""
         return f"checkpoint read-only ({'mount' if os.geteuid() == 0 else 'permissions'})"
 
     @property
     def _folder(self) -> Path:
         return self.site.out / CHECKPOINT
 
-    def strike(self, engine: Engine) -> None:  # noqa: ARG002
-        """Forbid writing."""
+    def strike(self, engine: JobProcess) -> None:  # noqa: ARG002
+        """Make it read-only."""
         self._done = True
         if os.geteuid():
             self._permit(0o500)
@@ -248,7 +248,7 @@ class ReadOnly(Fault):
         _run("mount", "-o", "remount,ro,bind", self._folder, patience=600)
 
     def heal(self) -> None:
-        """Allow it again."""
+        """Make it writable again."""
         if self._done and os.geteuid():
             self._permit(0o700)
         elif self._done:
@@ -260,22 +260,22 @@ class ReadOnly(Fault):
             folder.chmod(mode)
 
 
-#: what can be damaged -> the newest file of that sort
+#: what can be damaged -> the newest file of that kind
 NEWEST: dict[str, Callable[[Path], Path | None]] = {
     "offset file": lambda out: _newest(out / CHECKPOINT / "offsets"),
     "commit file": lambda out: _newest(out / CHECKPOINT / "commits"),
     "state file": lambda out: _newest(out / CHECKPOINT / "state"),
-    "journal": lambda out: _there(out / JOURNAL),
-    "output.csv": lambda out: _there(out / TEXT),
+    "journal": lambda out: _existing(out / JOURNAL),
+    "output.csv": lambda out: _existing(out / TEXT),
     "log of a table": lambda out: _newest(out / FOLDER, "_delta_log/*.json"),
 }
 
 
 @dataclass
 class Damage(Fault):
-    """Change a byte of a file while no engine runs, or cut it short; it is put back when the engine has refused it.
+    """Change a byte of a file, or truncate it, while the job is not running; it is restored when the job rejects it.
 
-    What was put out before is not read again, so nobody refuses a byte changed there: that byte alone is put back.
+    Earlier output is not read again, so a byte changed there goes unnoticed: only that byte is restored.
     """
 
     what: str = "offset file"
@@ -288,15 +288,15 @@ class Damage(Fault):
 
     @property
     def kind(self) -> str:
-        """What is damaged."""
+        """Its name, with the file."""
         return f"{self.what} {self.how}"
 
     def harm(self) -> bool:
-        """Damage the newest one there is."""
+        """Damage the newest file."""
         file = NEWEST[self.what](self.site.out)
         whole = file.read_bytes() if file else b""
         if self.what == TEXT:
-            # what follows is not committed, and is written again
+            # the rest is not committed and is overwritten
             whole = whole[: text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
         if not file or not whole:
             return False
@@ -309,17 +309,17 @@ class Damage(Fault):
 
     @property
     def lasts(self) -> bool:
-        """Whether the damage is still there: Spark leaves a state file as it is when it repeats the file's batch."""
+        """Whether the damage persists: Spark keeps a state file when it repeats the file's batch."""
         file = self._saved[0] if self._saved else None
         return self.what == "state file" and file is not None and file.exists() and file.read_bytes() == self._harmed
 
     def heal(self) -> None:
-        """Put it back."""
+        """Restore the file."""
         if self._saved:
             self._saved[0].write_bytes(self._saved[1])
 
     def heal_unnoticed(self) -> None:
-        """Put a changed byte of the answers back into what an engine has appended to since."""
+        """Restore a changed byte in a text file that the job has appended to since."""
         if self._saved and (self.what, self.how) == (TEXT, "changed"):
             with self._saved[0].open("r+b") as file:
                 file.write(self._saved[1])
@@ -367,7 +367,7 @@ time_t time(time_t *at) {
 
 
 def clock_shim(folder: Path) -> Path | None:
-    """A library that lets a process and its children see another time of day, built here; none without a compiler."""
+    """Build a library that shifts the wall clock of a process and its children; None without a compiler."""
     source, library = folder / "skew.c", folder / "skew.so"
     if not library.exists() and shutil.which("cc"):
         source.write_text(_CLOCK_SHIM, encoding="utf-8")
@@ -377,7 +377,7 @@ def clock_shim(folder: Path) -> Path | None:
 
 @dataclass
 class Skew(Fault):
-    """Let driver, JVM and workers see the time of day jump."""
+    """Let the wall clock of driver, JVM and workers jump."""
 
     seconds: int = 3600
 
@@ -386,7 +386,7 @@ class Skew(Fault):
 
     @property
     def kind(self) -> str:
-        """How far."""
+        """Its name, with the distance."""
         return f"clock {self.seconds:+d} s"
 
     @property
@@ -394,23 +394,23 @@ class Skew(Fault):
         return self.site.scratch / "skew"
 
     def environment(self) -> Mapping[str, str]:
-        """The library in front of the system's."""
+        """Preload the library."""
         library = clock_shim(self.site.scratch)
         self._file.write_text("0", encoding="utf-8")
         return {"LD_PRELOAD": str(library), "SLIPSTREAM_SKEW": str(self._file)} if library else {}
 
-    def strike(self, engine: Engine) -> None:  # noqa: ARG002
-        """Jump."""
+    def strike(self, engine: JobProcess) -> None:  # noqa: ARG002
+        """Shift the clock."""
         self._file.write_text(str(self.seconds), encoding="utf-8")
 
 
 def _newest(folder: Path, pattern: str = "[!.]*") -> Path | None:
-    """The file written last, hidden ones and those still being written left out."""
+    """Return the newest file, without hidden and temporary ones."""
     files = [file for file in folder.rglob(pattern) if file.is_file() and not file.name.endswith(".tmp")]
     return max(files, key=lambda file: (file.stat().st_mtime_ns, file.name), default=None)
 
 
-def _there(file: Path) -> Path | None:
+def _existing(file: Path) -> Path | None:
     return file if file.exists() else None
 
 
@@ -419,7 +419,7 @@ def _is_mount(folder: Path) -> bool:
 
 
 def _run(*command: str | Path, patience: int = 1) -> None:
-    """Run a command of the system; with patience again and again: while a file is being written, its mount is busy."""
+    """Run a system command, with retries: a mount is busy while a file is being written."""
     for _ in range(patience - 1):
         if subprocess.run(command, check=False, capture_output=True).returncode == 0:
             return
@@ -427,9 +427,9 @@ def _run(*command: str | Path, patience: int = 1) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _quietly(action: Callable[[], None]) -> None:
+def _ignore_missing(action: Callable[[], None]) -> None:
     try:
         action()
     except psutil.Error:
-        # it is gone already
+        # it has exited already
         return

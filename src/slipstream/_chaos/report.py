@@ -1,4 +1,4 @@
-"""What a campaign found, as a table of kinds, counts and outcomes."""
+"""The result of a campaign as a table of kinds, counts and outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Record
 
 
 def as_markdown(records: Sequence[Record], seed: int) -> str:
-    """The table of docs/reliability.md."""
+    """Return the table as Markdown, as in docs/reliability.md."""
     outcomes = (SAME, ADVISED, NOT_REACHED, "bad")
     lines = [f"Seed {seed}, {len(records)} faults in {len({record.chain for record in records})} chains.", ""]
     lines += [f"| fault | times | {' | '.join(outcomes)} |", "|---|---:" + "|---:" * len(outcomes) + "|"]
@@ -25,6 +25,6 @@ def _row(name: str, records: Sequence[Record], mark: str = "") -> str:
     return "| " + " | ".join(f"{mark}{cell}{mark}" for cell in (name, *numbers)) + " |"
 
 
-def bad_ones(records: Sequence[Record]) -> list[str]:
-    """The faults that did harm, with what the job said."""
+def describe_bad(records: Sequence[Record]) -> list[str]:
+    """Describe the faults with a bad outcome, with the job's messages."""
     return [f"chain {r.chain}, {r.kind}: {r.outcome}\n{r.said}".strip() for r in records if not r.is_good]

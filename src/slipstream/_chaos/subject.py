@@ -1,7 +1,7 @@
 """The job under test: its command, how it is started and resumed, and which failpoints it can reach.
 
-Any of the commands that run jobs will do, written as people write it but without ``--out``. What a job puts out is
-read from its folder, which all jobs lay out alike, so nothing else has to be known about it.
+It may be any command that runs a job, without ``--out``. All jobs have the same folder layout, so nothing else needs to
+be known about it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from slipstream._runtime.job import FILE
 from slipstream._spark.session import JAVA_OPTIONS, settings
 from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, TRIP_POINTS
 
-#: how a command that runs a job begins -> the kind of job
+#: the first words of a command that runs a job -> the kind of job
 COMMANDS = {("toll",): "toll", ("archive",): "archive", ("network", "run"): "network", ("cuboid", "run"): "cuboid"}
-#: batches between two compactions: few, so that they are struck too
+#: batches between two compactions: few, so that faults hit compactions too
 _COMPACT_EVERY = 4
-#: jobs that live for seconds are not worth the better compiler of the JVM, which takes most of a start
+#: jobs that run for seconds do not benefit from the JVM's optimising compiler, which dominates a start
 _SHORT_LIVED = f"{JAVA_OPTIONS}={settings()[JAVA_OPTIONS]} -XX:TieredStopAtLevel=1"
-_HINT = "Give a run, or one of these after --: toll, archive, network run, cuboid run."
+_HINT = "Use a run, or one of these commands after --: toll, archive, network run, cuboid run."
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A job to strike."""
+    """A job to test."""
 
     kind: str
     command: tuple[str, ...]  # without the program and --out
 
     @classmethod
     def of(cls, words: Sequence[str], *, batch_seconds: int = 3) -> Subject:
-        """The job that a command runs; a single word is a run to toll.
+        """Parse a command that runs a job; a single word is a run to toll.
 
         >>> Subject.of(["runs/small"]).command
         ('toll', 'runs/small', '--compact-every', '4', '--batch-seconds', '3')
@@ -45,7 +45,7 @@ class Subject:
         if kind is None:
             raise BadArgument(f"{' '.join(words)}: not a command that runs a job.", hint=_HINT)
         if any(word == "--out" or word.startswith("--out=") for word in given):
-            raise BadArgument("--out belongs to chaos, not to the job.", hint="Leave it out behind --.")
+            raise BadArgument("--out is an option of chaos, not of the job.", hint="Remove it after --.")
         defaults = {"--compact-every": str(_COMPACT_EVERY)}
         if kind in ("toll", "archive"):
             defaults["--batch-seconds"] = str(batch_seconds)
@@ -60,33 +60,33 @@ class Subject:
 
     @property
     def has_text(self) -> bool:
-        """Whether it writes its answers as text, too."""
+        """Whether it writes its answers as text too."""
         return self.kind == "toll" and "--no-text" not in self.command
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the first so many tuples are the same in every run.
+        """Whether the first n tuples are the same in every run, for any n.
 
-        They are not if they come from several sources, or partitions of a topic, none of which waits for the others.
+        They are not if they come from several sources or topic partitions, which do not wait for each other.
         """
         inputs = sum(word == "--input" or word.startswith("--input=") for word in self.command)
         return inputs <= 1 and not any("kafka:" in word or "tcp:" in word for word in self.command)
 
     def arguments(self, out: Path) -> list[str]:
-        """The command that starts it in a folder, or resumes what was begun there."""
+        """Return the command that starts or resumes it in a folder."""
         command = list(self.command)
         if self.kind == "network" and (out / FILE).exists():
             command = _without(command, "--input")
         return [*command, "--out", str(out)]
 
-    def started(self, program: Sequence[str], out: Path) -> list[str]:
-        """The same as a command line for a job that will not live long."""
-        # a task is tried four times, as on a cluster, so that a worker may die
+    def command_line(self, program: Sequence[str], out: Path) -> list[str]:
+        """Return the command line for a short-lived job."""
+        # four attempts per task, as on a cluster, so that a worker may die
         return [*program, *self.arguments(out), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
 
 
 def _without(words: Sequence[str], option: str) -> list[str]:
-    """A command without an option and its values.
+    """Return a command without an option and its values.
 
     >>> _without(["run", "--input", "a=b", "--train", "4"], "--input")
     ['run', '--train', '4']

@@ -1,8 +1,8 @@
-"""The character of a run: what ``slipstream describe`` measures, next to the published run of the benchmark.
+"""The character of a run: what ``slipstream describe`` measures, compared with the benchmark's published run.
 
-Everything is aggregated by Spark SQL over the stored tuples; a multiplied run has the figures of the stored one, so
-many times. Published figures are those of one expressway over three hours, scaled to the run's expressways and given
-only for moments that the run reaches.
+Everything is aggregated by Spark SQL over the stored tuples; the figures of a multiplied run are those of the stored
+one times the number of copies. Published figures are those of one expressway over three hours, scaled to the run's
+expressways and shown only for times that the run reaches.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ PUBLISHED_RATES = (
 )
 #: (from second, to second, mph)
 PUBLISHED_SPEEDS = ((0, 420, 49), (5_290, 5_310, 23))
-#: (from second, to second, vehicles that report in half a minute, that is, on the road)
+#: (from second, to second, vehicles on the road, each of which reports once in half a minute)
 PUBLISHED_VEHICLES = (5_290, 5_310, 37_200)
 #: half a minute, in which every car on the road reports once
 CROWDED = (5_285, 5_315)
-#: mph in a congested segment, and the cars in the fullest of these
+#: the speed range of a congested segment in mph, and the cars in the fullest one
 CONGESTED = (7, 13)
 PUBLISHED_CROWD = 400
 PUBLISHED_TOTALS = {"tuples": 12_000_000, "vehicles": 137_000}
-#: share of the reports that come with a request, and what the requests ask
+#: the share of reports with a request, and the kinds of requests
 PUBLISHED_SHARE = 0.01
 PUBLISHED_MIX = {"balance": 0.5, "expenditure": 0.1, "travel_time": 0.4}
 ACCIDENT_EVERY = 1_200
@@ -51,7 +51,7 @@ ACCIDENT_EVERY = 1_200
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of the run, and the published one if there is one for that moment."""
+    """One figure of the run, and the published one if there is one."""
 
     name: str
     value: float
@@ -60,7 +60,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Seconds:
-    """What happened in each second that had any tuple."""
+    """Totals of each second with tuples."""
 
     time: Longs
     tuples: Longs
@@ -68,60 +68,60 @@ class Seconds:
     speed: Longs
 
     def between(self, start: int, end: int) -> Seconds:
-        """The seconds from ``start`` to before ``end``."""
+        """Return the seconds from ``start`` to ``end``, exclusive."""
         part = (self.time >= start) & (self.time < end)
         return Seconds(self.time[part], self.tuples[part], self.reports[part], self.speed[part])
 
-    def binned(self, values: Longs, width: int, bins: int) -> Floats:
-        """Sums of ``values`` over bins of ``width`` seconds."""
+    def sum_by_bin(self, values: Longs, width: int, bins: int) -> Floats:
+        """Return sums of ``values`` over bins of ``width`` seconds."""
         return np.bincount(self.time // width, weights=values, minlength=bins)[:bins].astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Crowds:
-    """Every segment in which somebody drove at the moment of ``CROWDED``: how many, and how fast."""
+    """Every segment with cars during ``CROWDED``: how many, and how fast."""
 
     cars: Longs
     speed: Floats
 
     def fullest(self, slowest: float = 0.0, fastest: float = np.inf) -> int:
-        """The most cars in a segment where they drive within these speeds; 0 if they do so nowhere."""
+        """Return the most cars in a segment with a mean speed in this range; 0 if there is none."""
         within = (self.speed >= slowest) & (self.speed <= fastest)
         return int(self.cars[within].max(initial=0))
 
 
 @dataclass(frozen=True)
 class Character:
-    """Everything that the table and the picture show."""
+    """Everything in the table and the picture."""
 
     run: Run
     seconds: Seconds
     crowds: Crowds
     trips: int
     xway: int
-    #: mean speed in mph by [direction, segment, bin of ``speed_bin`` seconds], NaN where nobody reported
+    #: mean speed in mph by [direction, segment, bin of ``speed_bin`` seconds], NaN without reports
     speeds: Floats
     speed_bin: int
 
     @property
     def standard(self) -> bool:
-        """Whether the run claims the published demand, so that the published figures are its yardstick."""
+        """Whether the run has the published demand, so that the published figures apply."""
         parameters = self.run.manifest.parameters
         return "minutes" in parameters and parameters.get("demand", 1.0) == 1.0
 
     @property
     def expressways(self) -> float:
-        """How many expressways are presented; a half is one direction."""
+        """The number of expressways, copies included; a half is one direction."""
         return float(self.run.manifest.parameters.get("expressways", self.run.stored)) * self.run.copies
 
     @property
     def accidents(self) -> tuple[Accident, ...]:
-        """The accidents on the expressway that is shown."""
+        """The accidents on the displayed expressway."""
         return tuple(accident for accident in self.run.manifest.accidents if accident.xway == self.xway)
 
     @property
     def directions(self) -> list[int]:
-        """The directions in which somebody drove on it."""
+        """The directions with traffic on it."""
         return [direction for direction in (0, 1) if not np.isnan(self.speeds[direction]).all()]
 
     @cached_property
@@ -132,25 +132,25 @@ class Character:
         return {name: count / total for name, count in counts.items()} if total else {}
 
     def rate(self, start: int, end: int) -> float:
-        """Tuples per second, as presented."""
+        """Return tuples per second, copies included."""
         return float(self.run.copies * self.seconds.between(start, end).tuples.sum() / (end - start))
 
     def vehicles(self, start: int, end: int) -> float:
-        """Vehicles on the road: each reports once in half a minute."""
+        """Return the vehicles on the road: each reports once in half a minute."""
         reports = self.seconds.between(start, end).reports.sum()
         return float(self.run.copies * reports * REPORT_EVERY / (end - start))
 
     def speed(self, start: int, end: int) -> float:
-        """Mean speed of the reports in mph."""
+        """Return the mean speed of the reports in mph."""
         part = self.seconds.between(start, end)
         return float(part.speed.sum() / max(1, part.reports.sum()))
 
     def published(self, value: float) -> float:
-        """A published figure of one expressway, for as many as this run has."""
+        """Scale a published figure of one expressway to this run."""
         return value * self.expressways
 
     def figures(self) -> list[Figure]:
-        """The table's rows that are numbers."""
+        """Return the rows of the table."""
         return [
             *self._totals(),
             *self._rates(),
@@ -231,14 +231,14 @@ class Character:
 
 
 def _moment(start: int, end: int) -> str:
-    """What to call a span of seconds."""
+    """Return the name of a span of seconds."""
     if end - start == MINUTE:
         return f"minute {end // MINUTE}"
     return f"t = {(start + end) // 2} s" if end - start < MINUTE else f"first {end // MINUTE} minutes"
 
 
 def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> Character:
-    """Measure a run; ``xway`` is the expressway whose speeds are looked at by segment, the first if not said."""
+    """Measure a run; ``xway`` is the expressway whose speeds are shown by segment, by default the first."""
     shown = shown_expressway(run, xway)
     tuples = run.multiplied(1).dataframe(spark)
     width = REPORT_EVERY * max(1, -(-run.manifest.seconds // (360 * REPORT_EVERY)))
@@ -256,11 +256,11 @@ def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> C
 
 
 def shown_expressway(run: Run, xway: int | None) -> int:
-    """The expressway whose speeds are looked at by segment: ``xway`` if the run has it, the first if not said."""
+    """Return the expressway whose speeds are shown by segment: ``xway`` if the run has it, by default the first."""
     known = [expressway.xway for expressway in run.manifest.expressways]
     shown = known[0] if xway is None else xway
     if shown not in known:
-        raise BadArgument(f"--expressway {shown}: not stored in this run.", hint=f"It has: {_some(known)}.")
+        raise BadArgument(f"--expressway {shown}: not stored in this run.", hint=f"Use one of: {_some(known)}.")
     return shown
 
 
@@ -285,8 +285,11 @@ def _crowds(tuples: DataFrame) -> Crowds:
 
 
 def _count_trips(tuples: DataFrame) -> int:
-    """Trips by the benchmark's rule: a report continues one that the vehicle made at most 30 s before, on the same
-    expressway and direction, unless it had reached the exit."""
+    """Count trips by the benchmark's rule.
+
+    A report continues a trip if the vehicle's previous one is at most 30 s old, on the same expressway and direction,
+    and not from the exit lane.
+    """
     latest = "over (partition by vid order by time, xway, dir, lane)"
     before = f"lag(struct(time, xway, dir, lane)) {latest}"
     continues = (

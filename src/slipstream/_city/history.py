@@ -1,8 +1,8 @@
-"""Makes the history of a run: SegmentHistory, TollHistory and the arrays the engine looks up in.
+"""Create the history of a run: SegmentHistory, TollHistory and the engine's lookup arrays.
 
-Spark does it: a task per expressway for the segments, a task per range of vehicles for the tolls. A task writes its
-own files (or its own rows of the shared arrays), so a task that Spark runs twice writes the same bytes twice. What the
-values are is decided in :mod:`slipstream._city.past`, how they lie on disk in :mod:`slipstream._feeds.history`.
+Spark runs one task per expressway for the segments, and one per range of vehicles for the tolls. A task writes its own
+files (or its own rows of the shared arrays), so a task that Spark runs twice writes the same bytes twice. The values
+are defined in :mod:`slipstream._city.past`, the format on disk in :mod:`slipstream._feeds.history`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 CELLS = MINUTES * DIRECTIONS * SEGMENTS
 SEGMENT_ROWS = DAYS * CELLS
 
-#: vehicles of one task: 2.3 M rows of TollHistory, about 100 MB while they are made
+#: vehicles per task: 2.3 M rows of TollHistory, about 100 MB while they are generated
 RANGE = 1 << 15
 
-#: bytes on disk of one expressway's segments and of one vehicle's tolls, measured, with a quarter to spare
+#: bytes on disk of one expressway's segments and of one vehicle's tolls: measured, plus a quarter
 EXPRESSWAY_BYTES = 62_000_000
 VEHICLE_BYTES = 95
 
@@ -72,7 +72,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool = False) -> History:
-    """Make the history of ``run`` beside it; nothing is kept unless all of it could be written."""
+    """Create the history of ``run`` next to it; it appears only when it is complete."""
     xways = stored_expressways(run)
     stride = run.manifest.vid_stride
     needs = len(xways) * EXPRESSWAY_BYTES + run.manifest.vehicles * VEHICLE_BYTES + 4 * stride * TOLL_DAYS
@@ -90,7 +90,7 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
 
 
 def stored_expressways(run: Run) -> tuple[int, ...]:
-    """The stored expressways, if a history can be made for them."""
+    """Return the stored expressways; reject a run that cannot have a history."""
     xways = tuple(expressway.xway for expressway in run.manifest.expressways)
     most = np.iinfo(np.int16).max
     if not run.manifest.counts["position"]:
@@ -123,7 +123,7 @@ def _segment_task(stage: Path, seed: int, todo: Batches) -> Batches:
 
 
 def _segments_of(stage: Path, seed: int, xway: int) -> dict[str, int]:
-    """Write an expressway's rows, a row group a day, and their means; says how many rows each file holds."""
+    """Write an expressway's rows, one row group per day, and their means; return the number of rows per file."""
     file = f"segments/expressway-{xway:05d}.parquet"
     speeds = speed_with_cars()
     sums = np.zeros((2, *MEANS), dtype=np.int32)
@@ -165,7 +165,7 @@ def _write_tolls(spark: SparkSession, run: Run, stage: Path, seed: int, xways: t
 
 
 def _vehicles(spark: SparkSession, run: Run) -> DataFrame:
-    """The vehicles of the stored run, each with the expressway of its first report."""
+    """Return the vehicles of the stored run, each with the expressway of its first report."""
     from pyspark.sql import functions as sf
 
     reports = run.multiplied(1).dataframe(spark).where(f"type = {POSITION} and vid >= 0")
@@ -174,7 +174,7 @@ def _vehicles(spark: SparkSession, run: Run) -> DataFrame:
 
 
 def _toll_task(stage: Path, seed: int, xways: tuple[int, ...], vehicles: pa.Table) -> pa.Table:
-    """Write the rows of one range of vehicles, in the table and in both arrays."""
+    """Write the rows of one range of vehicles, to the table and both arrays."""
     vehicles = vehicles.sort_by("vid")
     vids, homes = (vehicles.column(name).to_numpy() for name in ("vid", "home"))
     tolls, where = toll_rows(seed, vids, homes, xways)
@@ -190,7 +190,7 @@ def _toll_task(stage: Path, seed: int, xways: tuple[int, ...], vehicles: pa.Tabl
 def toll_rows(
     seed: int, vids: Ints, homes: Ints, xways: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int16]]:
-    """Tolls and expressways of some vehicles, a row each, a column per day."""
+    """Return tolls and expressways of some vehicles: one row per vehicle, one column per day."""
     shape = (vids.size, TOLL_DAYS)
     tolls, where = np.empty(shape, dtype=np.uint16), np.empty(shape, dtype=np.int16)
     working = np.array([day_of_week(day) < WEEKEND for day in range(1, TOLL_DAYS + 1)])
@@ -209,14 +209,14 @@ def _put_rows(file: Path, vids: Ints, rows: npt.NDArray[Any]) -> None:
 
 
 def _run_tasks(spark: SparkSession, what: str, tasks: DataFrame) -> dict[str, list[Any]]:
-    """Run the tasks and gather what they report."""
+    """Run the tasks and collect their reports."""
     with task_errors(), task_bar(spark, what):
         written: dict[str, list[Any]] = tasks.toArrow().to_pydict()
     return written
 
 
 def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
-    """A task's report of the files it wrote."""
+    """Report the files that a task wrote."""
     checks = [digest_file(stage / file) for file in rows]
     columns = [list(rows), [c.bytes for c in checks], [c.sha256 for c in checks], list(rows.values())]
     return pa.table(columns, schema=WRITTEN)
@@ -224,7 +224,7 @@ def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
 
 @contextmanager
 def _whole_file(file: Path) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is whole: Spark may run a task twice at once."""
+    """Write a file that appears only when it is complete: Spark may run a task twice at the same time."""
     partial_file = staging.temporary_sibling(file, "partial")
     with partial_file.open("wb") as out:
         yield out
@@ -233,7 +233,7 @@ def _whole_file(file: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _table_file(file: Path, schema: pa.Schema) -> Iterator[Callable[[list[npt.NDArray[Any]]], None]]:
-    """A Parquet file; yields a function that adds a row group from columns of numbers."""
+    """Open a Parquet file; yields a function that adds a row group from columns of numbers."""
     with (
         _whole_file(file) as out,
         pq.ParquetWriter(out, schema, compression="zstd", use_dictionary=True) as writer,
@@ -250,7 +250,7 @@ def _table_file(file: Path, schema: pa.Schema) -> Iterator[Callable[[list[npt.ND
 
 
 def export_csv(run: Run, spark: SparkSession, *, replace: bool = False) -> Path:
-    """Write both tables as CSV without a header, in the columns' published order, under ``RUN/history/csv``."""
+    """Write both tables as CSV without a header, in the published column order, to ``RUN/history/csv``."""
     folder = run.path / FOLDER
     out = folder / "csv"
     tables = {"SegmentHistory": ("segments", SEGMENT_COLUMNS), "TollHistory": ("tolls", TOLL_COLUMNS)}

@@ -1,9 +1,9 @@
-"""The traffic of one direction of one expressway, second by second: car following, lane changing, ramps, accidents.
+"""Simulate one direction of one expressway, second by second: car following, lane changing, ramps, accidents.
 
 Car following is the Intelligent Driver Model (Treiber, Hennecke, Helbing: Congested traffic states in empirical
 observations and microscopic simulations, 2000), lane changing is MOBIL (Kesting, Treiber, Helbing: General
-lane-changing model MOBIL for car-following models, 2007). Lengths are feet and times seconds; a place is ``u``, the
-feet driven from the end where this direction starts, so that both directions run the same code.
+lane-changing model MOBIL for car-following models, 2007). Lengths are in feet and times in seconds; a place is ``u``,
+the feet from the end where this direction starts, so that both directions run the same code.
 
 Lane 1 is the outer travel lane: the entry lane 0 merges into it and the exit lane 4 leaves from it. Each travel lane
 is an array of car slots ordered from the front; a second moves every car behind its leader in one sweep, then lets
@@ -30,39 +30,39 @@ TWICE_ROOT_AB = 2.0 * float(np.sqrt(ACCELERATION * COMFORT))
 HARDEST = 26.0  # no car brakes harder: 8 m/s2
 POLITENESS = 0.2  # MOBIL p
 WORTH_IT = 0.3  # MOBIL threshold
-SAFE = 13.0  # MOBIL b_safe: nobody is made to brake harder for a change of convenience
-URGENT = 22.0  # the same for a change that must be
-INWARD = 0.3  # MOBIL bias: who drives on keeps out of lane 1, where others enter and leave
+SAFE = 13.0  # MOBIL b_safe: no car must brake harder for an optional change
+URGENT = 22.0  # the same for a mandatory change
+INWARD = 0.3  # MOBIL bias: through traffic avoids lane 1, where others enter and leave
 FORESIGHT = 0.2  # per second: a lane whose cars are faster is worth more than its next gap shows
-IMPATIENT = 25.0 * MPH  # who is slower than this takes a gap as if it had to be
-THINK_EVERY = 4  # seconds between a driver's thoughts about changing lanes
+IMPATIENT = 25.0 * MPH  # below this speed, a driver treats a change as mandatory
+THINK_EVERY = 4  # seconds between a driver's decisions about changing lanes
 FREE = 1e9  # a gap without an end
 
-# feet that must be free before and behind a car that changes lanes: for convenience, to reach an exit, from a ramp,
-# and from the last part of a ramp, where it pushes in
+# feet that must be free ahead of and behind a car that changes lanes: optionally, to reach an exit, from a ramp, and
+# from the last part of a ramp, where it forces its way in
 CHANGE_GAP, EXIT_GAP, MERGE_GAP, PUSH_GAP = 5.0, 3.0, 4.0, 5.0
 
 RAMP_END = 1700.0  # feet into the segment: the entry lane ends here
 RAMP_SPEED = 40 * MPH
-PUSH_FROM = 600.0  # feet before the end of the entry lane: a driver takes any gap that fits
+PUSH_FROM = 600.0  # feet before the end of the entry lane: a driver accepts any gap that fits
 RAMP_ROOM = 40  # cars an entry lane can hold
 FULL = 350  # cars in a segment: the light at its ramp turns red
 EXIT_FROM = 2300.0  # feet into the exit segment: the exit lane starts here
-EXIT_BY = 3000.0  # who is not in lane 1 by now crosses over to the exit at once
+EXIT_BY = 3000.0  # a car that is not in lane 1 by now crosses over to the exit immediately
 EXIT_SPEED = 36 * MPH
-PREPARE = 5000.0  # feet before the exit: time to get to lane 1
-GAPE_WITHIN = 1000.0  # feet before an accident: everybody slows down to look
+PREPARE = 5000.0  # feet before the exit: start to move to lane 1
+GAPE_WITHIN = 1000.0  # feet before an accident: drivers slow down to look
 GAPE_SPEED = 6 * MPH
-WARNED_WITHIN = 5.0 * MILE  # feet before a known accident: who has been told of it drives carefully
+WARNED_WITHIN = 5.0 * MILE  # feet before a known accident: alerted drivers slow down
 WARNED_SPEED = 20 * MPH
 PAIR_WITHIN = 1500.0  # the second car of an accident follows the first this closely
 
-DRIVING, BRAKING, BLIND, WRECKED = 0, 1, 2, 3  # what an accident makes of a car
-WAITING, CRASHING, STOPPED, CLEARED = 0, 1, 2, 3  # the life of an accident
+DRIVING, BRAKING, BLIND, WRECKED = 0, 1, 2, 3  # the states of a car in an accident
+WAITING, CRASHING, STOPPED, CLEARED = 0, 1, 2, 3  # the states of an accident
 
 
 class Trips(NamedTuple):
-    """The journeys planned for one direction, sorted by the second in which they want to start."""
+    """The trips planned for one direction, sorted by planned start."""
 
     start: Ints
     entry: Ints  # segment, counted in driving direction
@@ -72,7 +72,7 @@ class Trips(NamedTuple):
     desired_speed: Floats
 
 
-class Plan(NamedTuple):
+class AccidentPlan(NamedTuple):
     """The accidents planned for one direction."""
 
     when: Ints
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
 
 
 class Wrecks(NamedTuple):
-    """What became of the planned accidents."""
+    """The state of the planned accidents."""
 
     stage: Ints
     first: Ints  # slots while it lasts, then trips
@@ -94,7 +94,7 @@ class Wrecks(NamedTuple):
 
 
 class Road(NamedTuple):
-    """All state of one direction."""
+    """The state of one direction."""
 
     u: Floats
     v: Floats
@@ -122,7 +122,7 @@ class Road(NamedTuple):
 
 
 class Reports(NamedTuple):
-    """Position reports of a stretch of time, in the order in which they were made."""
+    """Position reports of a time span, in the order in which they were made."""
 
     time: Ints
     trip: Ints
@@ -132,7 +132,7 @@ class Reports(NamedTuple):
 
 
 def new_road(trips: int, room: int) -> Road:
-    """An empty road with room for so many cars at once."""
+    """Return an empty road with room for ``room`` cars at once."""
 
     def ints(*shape: int, value: int = 0) -> Ints:
         return np.full(shape, value, dtype=np.int32)
@@ -165,14 +165,14 @@ def new_road(trips: int, room: int) -> Road:
 
 
 def new_wrecks(accidents: int) -> Wrecks:
-    """Nothing has happened yet."""
+    """Return accidents that have not happened yet."""
     first, second, stopped, detected, cleared = (np.full(accidents, -1, dtype=np.int32) for _ in range(5))
     stage = np.zeros(accidents, dtype=np.int32)
     return Wrecks(stage, first, second, stopped, detected, cleared, np.zeros(accidents))
 
 
 def new_reports(room: int) -> Reports:
-    """An empty buffer for so many reports."""
+    """Return an empty buffer for ``room`` reports."""
     return Reports(
         np.empty(room, dtype=np.int32),
         np.empty(room, dtype=np.int32),
@@ -184,19 +184,19 @@ def new_reports(room: int) -> Reports:
 
 @compiled
 def follow(v: float, desired: float, gap: float, leader_v: float) -> float:
-    """IDM: the acceleration of a car at speed ``v`` that is ``gap`` feet behind a car at ``leader_v``."""
+    """Return the IDM acceleration of a car at speed ``v`` that is ``gap`` feet behind a car at ``leader_v``."""
     ratio = v / desired
     free = 1.0 - ratio * ratio * ratio * ratio
     if gap >= FREE:
         return max(ACCELERATION * free, -HARDEST)
-    wish = JAM_GAP + max(0.0, v * HEADWAY + v * (v - leader_v) / TWICE_ROOT_AB)
-    pressure = wish / max(gap, 0.1)
+    desired_gap = JAM_GAP + max(0.0, v * HEADWAY + v * (v - leader_v) / TWICE_ROOT_AB)
+    pressure = desired_gap / max(gap, 0.1)
     return max(ACCELERATION * (free - pressure * pressure), -HARDEST)
 
 
 @compiled
 def report(out: Reports, n: int, road: Road, slot: int, t: int, lane: int, east: bool) -> int:
-    """Write the position report of one car; returns the new number of reports."""
+    """Write the position report of one car; return the new number of reports."""
     u = min(int(road.u[slot]), ROAD - 1)
     out.time[n] = t
     out.trip[n] = road.trip[slot]
@@ -210,7 +210,7 @@ def report(out: Reports, n: int, road: Road, slot: int, t: int, lane: int, east:
 
 @compiled
 def enqueue(road: Road, trips: Trips, t: int) -> None:
-    """Let the trips that start now wait at their ramps."""
+    """Queue the trips that start now at their ramps."""
     k = road.next_trip[0]
     while k < trips.start.size and trips.start[k] <= t:
         segment = trips.entry[k]
@@ -225,7 +225,7 @@ def enqueue(road: Road, trips: Trips, t: int) -> None:
 
 @compiled
 def enter(road: Road, trips: Trips, t: int) -> None:
-    """Put the first waiting car on every ramp that has room for it."""
+    """Move the first waiting car onto every ramp with room for it."""
     for segment in range(SEGMENTS):
         k = road.queue_head[segment]
         held = road.ramp_counts[segment]
@@ -254,7 +254,7 @@ def enter(road: Road, trips: Trips, t: int) -> None:
 
 @compiled
 def move(road: Road, slot: int, limit: float, gap: float, leader_v: float, wall: float) -> None:
-    """Drive one car for a second: never beyond ``wall``, which is where its leader has just gone to."""
+    """Move one car for a second, never beyond ``wall``, the new position of its leader."""
     v = road.v[slot]
     trouble = road.trouble[slot]
     if trouble == WRECKED:
@@ -276,7 +276,7 @@ def move(road: Road, slot: int, limit: float, gap: float, leader_v: float, wall:
 
 @compiled
 def speed_limit(wrecks: Wrecks, u: float) -> float:
-    """How fast one drives where there is an accident to see, or one to be told of."""
+    """Return the speed limit near a visible or reported accident."""
     limit = FREE
     for k in range(wrecks.stage.size):
         ahead = wrecks.place[k] - u
@@ -348,7 +348,7 @@ def drive_exits(road: Road, t: int, out: Reports, n: int, east: bool) -> int:
 
 @compiled
 def gap_allows(road: Road, slot: int, ahead: int, behind: int, bearable: float, closest: float) -> bool:
-    """Can ``slot`` slip between two cars of the next lane without anyone braking harder than ``bearable``?"""
+    """Return whether ``slot`` fits between two cars of the next lane without braking harder than ``bearable``."""
     u, v = road.u[slot], road.v[slot]
     if ahead >= 0:
         gap = road.u[ahead] - u - LENGTH
@@ -357,7 +357,7 @@ def gap_allows(road: Road, slot: int, ahead: int, behind: int, bearable: float, 
     if behind >= 0:
         gap = u - road.u[behind] - LENGTH
         trouble = road.trouble[behind]
-        # a driver who does not look ahead leaves no gap; a wreck does not come closer
+        # a blind driver leaves no gap; a wreck does not come closer
         if gap < closest or trouble == BLIND:
             return False
         if trouble == DRIVING and follow(road.v[behind], road.desired[behind], gap, v) < -bearable:
@@ -367,7 +367,7 @@ def gap_allows(road: Road, slot: int, ahead: int, behind: int, bearable: float, 
 
 @compiled
 def pull(road: Road, slot: int, ahead: int) -> float:
-    """The acceleration of ``slot`` behind ``ahead`` (-1: nobody)."""
+    """Return the acceleration of ``slot`` behind ``ahead`` (-1: none)."""
     if ahead < 0:
         return follow(road.v[slot], road.desired[slot], FREE, 0.0)
     return follow(road.v[slot], road.desired[slot], road.u[ahead] - road.u[slot] - LENGTH, road.v[ahead])
@@ -375,7 +375,7 @@ def pull(road: Road, slot: int, ahead: int) -> float:
 
 @compiled
 def worth_it(road: Road, slot: int, leader: int, follower: int, ahead: int, behind: int, bias: float) -> bool:
-    """MOBIL's incentive: what I gain, and politely what the two followers gain or lose, is worth a change."""
+    """Return whether MOBIL's incentive, own gain plus a share of the followers', is worth a change."""
     gain = pull(road, slot, ahead) - pull(road, slot, leader)
     others = 0.0
     if behind >= 0:
@@ -387,7 +387,7 @@ def worth_it(road: Road, slot: int, leader: int, follower: int, ahead: int, behi
 
 @compiled
 def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
-    """Mark the cars of lane ``source`` that change to ``goal``; returns how many."""
+    """Mark the cars of lane ``source`` that change to ``goal``; return how many."""
     order, n = road.lanes[source - 1], road.counts[source - 1]
     others, m = road.lanes[goal - 1], road.counts[goal - 1]
     j = moved = 0
@@ -427,7 +427,7 @@ def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
 
 @compiled
 def merge(road: Road, goal: int, incoming: Ints, arrivals: int) -> None:
-    """Put ``incoming`` cars (ordered from the front) among those who stay in lane ``goal``."""
+    """Merge ``incoming`` cars (ordered from the front) with those that stay in lane ``goal``."""
     order = road.lanes[goal - 1]
     n = road.counts[goal - 1]
     kept = 0
@@ -463,7 +463,7 @@ def movers(road: Road, source: int, goal: int, into: Ints) -> int:
 
 @compiled
 def join_from_ramps(road: Road, into: Ints) -> int:
-    """Take the cars off the ramps that find a gap in lane 1; returns them ordered from the front."""
+    """Remove the cars from the ramps that find a gap in lane 1; collect them ordered from the front."""
     others, m = road.lanes[0], road.counts[0]
     j = found = 0
     for segment in range(SEGMENTS - 1, -1, -1):
@@ -492,7 +492,7 @@ def join_from_ramps(road: Road, into: Ints) -> int:
 
 @compiled
 def stay(road: Road) -> None:
-    """Unless somebody marks them, cars stay in their lanes."""
+    """Mark all cars to stay in their lanes."""
     for lane in range(1, 4):
         for place in range(road.counts[lane - 1]):
             road.target[road.lanes[lane - 1, place]] = lane
@@ -500,7 +500,7 @@ def stay(road: Road) -> None:
 
 @compiled
 def change_lanes(road: Road, incoming: Ints, t: int) -> None:
-    """To the left in even seconds, and from the ramps; to the right in odd ones."""
+    """Change lanes: to the left and from the ramps in even seconds, to the right in odd ones."""
     stay(road)
     if t % 2 == 0:
         choose_lanes(road, 2, 3, t)
@@ -536,7 +536,7 @@ def take_exits(road: Road) -> None:
 
 @compiled
 def pick_pair(road: Road, lane: int, where: float) -> int:
-    """Place in lane of the car nearest to ``where`` that a second one follows closely; -1 if there is none."""
+    """Return the index in lane of the car nearest to ``where`` with a close follower; -1 if there is none."""
     order = road.lanes[lane - 1]
     best, nearest = -1, 2.0 * ROAD
     for place in range(road.counts[lane - 1] - 1):
@@ -551,7 +551,7 @@ def pick_pair(road: Road, lane: int, where: float) -> int:
 
 
 @compiled
-def suffer_accidents(road: Road, plan: Plan, wrecks: Wrecks, t: int) -> None:
+def update_accidents(road: Road, plan: AccidentPlan, wrecks: Wrecks, t: int) -> None:
     """Start, finish and clear accidents."""
     for k in range(plan.when.size):
         stage = wrecks.stage[k]
@@ -569,7 +569,7 @@ def suffer_accidents(road: Road, plan: Plan, wrecks: Wrecks, t: int) -> None:
 
 @compiled
 def crash(road: Road, wrecks: Wrecks, k: int, t: int) -> None:
-    """The first car comes to rest; the second does not see it and ends at the same place."""
+    """Stop the first car; the second does not see it and stops at the same place."""
     first, second = wrecks.first[k], wrecks.second[k]
     if road.trouble[first] == BRAKING and road.v[first] == 0.0:
         road.trouble[first] = WRECKED
@@ -581,8 +581,8 @@ def crash(road: Road, wrecks: Wrecks, k: int, t: int) -> None:
 
 
 @compiled
-def await_clearing(road: Road, plan: Plan, wrecks: Wrecks, k: int, t: int) -> None:
-    """Four reports from the same place of both cars make it known; some time later the road is cleared."""
+def await_clearing(road: Road, plan: AccidentPlan, wrecks: Wrecks, k: int, t: int) -> None:
+    """Detect the accident after four reports of both cars from the same place; clear the road some time later."""
     first, second = wrecks.first[k], wrecks.second[k]
     if wrecks.detected[k] < 0 and road.still[first] >= 4 and road.still[second] >= 4:
         wrecks.detected[k] = t - 1
@@ -598,7 +598,7 @@ def await_clearing(road: Road, plan: Plan, wrecks: Wrecks, k: int, t: int) -> No
 def simulate(
     road: Road,
     trips: Trips,
-    plan: Plan,
+    plan: AccidentPlan,
     wrecks: Wrecks,
     out: Reports,
     incoming: Ints,
@@ -606,7 +606,7 @@ def simulate(
     until: int,
     east: bool,
 ) -> int:
-    """Run the seconds ``since`` to ``until`` (exclusive); returns the number of reports written to ``out``."""
+    """Run the seconds ``since`` to ``until`` (exclusive); return the number of reports written to ``out``."""
     n = 0
     for t in range(since, until):
         enqueue(road, trips, t)
@@ -616,7 +616,7 @@ def simulate(
         for lane in range(1, 4):
             n = drive_lane(road, wrecks, lane, t, out, n, east)
         n = drive_ramps(road, t, out, n, east)
-        suffer_accidents(road, plan, wrecks, t + 1)
+        update_accidents(road, plan, wrecks, t + 1)
         change_lanes(road, incoming, t)
         take_exits(road)
     return n

@@ -1,16 +1,16 @@
-"""What the ten weeks before a run looked like: the model behind its history.
+"""The model behind a run's history: traffic and tolls in the ten weeks before it.
 
-Every value is a hash of what it is for (seed, expressway, day, minute, ...), so neither the number of cores nor the
-order of the work shows in the result.
+Every value is a hash of what it is for (seed, expressway, day, minute, ...), so the result depends neither on the
+number of cores nor on the order of the work.
 
 A segment. Cars per minute follow the hour (two rush hours on working days, eastbound in the morning and westbound in
 the evening; one broad rise at noon on days 6 and 7 of the week) and the place (the middle of the road is busier, as
-exits are normal around mile 50); speed falls with the cars as v = v0 exp(-cars / k) (Underwood 1961), fitted to the
-published run: 400 cars crawl at 10 mph. Tolls follow from the row's own speed and cars.
+exits are normally distributed around mile 50); speed decreases with the cars as v = v0 exp(-cars / k) (Underwood 1961),
+fitted to the published run: 400 cars drive at 10 mph. Tolls follow from the row's own speed and cars.
 
-A vehicle. Six of ten commute on working days, the others travel now and then. A day's tolls are those of the tolled
+A vehicle. Six of ten commute on working days, the others travel occasionally. A day's tolls are those of the tolled
 segments of a habitual trip, 2 * (cars - 50)^2 each, on the expressway of its first report or, one time in five, on
-another of the run.
+another expressway of the run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WEEKEND = 6
 
 
 def demand(day: int) -> Floats:
-    """The share of the busiest traffic, by [minute, direction], ``day`` days before the run."""
+    """Return the share of the busiest traffic by [minute, direction], ``day`` days before the run."""
     minute = np.arange(MINUTES)[:, None]
 
     def rush(hour: float, width: float, *strength: float) -> Floats:
@@ -48,18 +48,18 @@ def profile() -> Floats:
 
 
 def expected_cars(seed: int, xway: int, day: int) -> Floats:
-    """Cars to expect in each [minute, direction, segment] of a day: a quiet day has a tenth less, a busy one more."""
+    """Return the expected cars by [minute, direction, segment] of a day; days vary by a tenth either way."""
     mood = 0.9 + 0.2 * (int(stream(seed, 1, xway, day)) >> 11) * 2.0**-53
     return BUSIEST * mood * demand(day)[:, :, None] * profile()
 
 
 def speed_with_cars() -> Floats:
-    """Speed in mph by number of cars in the segment (Underwood 1961)."""
+    """Return the speed in mph by number of cars in the segment (Underwood 1961)."""
     return FREE_SPEED * np.exp(-np.arange(2 * int(BUSIEST)) / CROWD)
 
 
 def stream(*purpose: int) -> np.uint64:
-    """Where the random numbers for a purpose start: a hash of the numbers that name it."""
+    """Return the start of the random numbers for a purpose: a hash of the numbers that identify it."""
     state = np.uint64(0)
     for part in purpose:
         state = np.uint64(mix(np.uint64(state ^ np.uint64(part & (2**64 - 1)))))
@@ -68,13 +68,13 @@ def stream(*purpose: int) -> np.uint64:
 
 @compiled
 def toll_of(lav: int, cars: int) -> int:
-    """Linear Road's toll for a segment."""
+    """Return Linear Road's toll for a segment."""
     return 2 * (cars - 50) * (cars - 50) if lav < 40 and cars > 50 else 0
 
 
 @compiled
 def segment_day(start: np.uint64, expected: Floats, speeds: Floats, lav: Ints, cnt: Ints, toll: Ints) -> None:
-    """Fill one day of an expressway: cars within 15 % of ``expected``, speeds within 8 % of what so many allow."""
+    """Fill one day of an expressway: cars within 15 % of ``expected``, speeds within 8 % of those for that many."""
     for cell in range(expected.size):
         noise = mix(start + np.uint64(cell))
         high = np.float64(noise >> np.uint64(32)) * 2.0**-32

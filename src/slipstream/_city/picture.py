@@ -1,7 +1,7 @@
-"""A run in one picture: its rate, its vehicles, its speeds by place and time with the accidents, its requests.
+"""Plot a run: its rate, its vehicles, its speeds by place and time with the accidents, its requests.
 
-Colours are safe for colour-blind readers (Okabe and Ito's for lines, cividis for speed), light where traffic flows
-and dark where it stands.
+Colours are suitable for colour-blind readers (Okabe and Ito for lines, cividis for speed): light where traffic flows,
+dark where it stands.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STYLE: Any = {
 
 
 class Picture(Figure):
-    """A figure that a notebook shows wherever it stands last in a cell."""
+    """A figure that a notebook displays."""
 
     def _repr_png_(self) -> bytes:
         out = io.BytesIO()
@@ -58,12 +58,12 @@ class Picture(Figure):
 
 
 def show(run: Run, spark: SparkSession | None = None, *, xway: int | None = None) -> Picture:
-    """The picture of a run, for a notebook."""
+    """Draw a run, for a notebook."""
     return draw(characterise(run, spark or session.build(), xway=xway))
 
 
 def draw(character: Character) -> Picture:
-    """The picture of what was measured."""
+    """Draw the character of a run."""
     from matplotlib import rc_context
 
     directions = character.directions
@@ -93,7 +93,7 @@ def _title(character: Character) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name in the little language of matplotlib's bold titles."""
+    """Escape a name for matplotlib's bold titles."""
     return "".join(c if c.isalnum() else rf"\{c}" if c in "_#$%&" else "{-}" if c == "-" else c for c in name)
 
 
@@ -107,7 +107,7 @@ def _draw_lines(axes: list[Axes], character: Character) -> None:
     covered = np.minimum(width, length - width * np.arange(bins))
     minutes = (width * np.arange(bins) + covered / 2) / MINUTE
     tuples, reports, speed = (
-        seconds.binned(values, width, bins) for values in (seconds.tuples, seconds.reports, seconds.speed)
+        seconds.sum_by_bin(values, width, bins) for values in (seconds.tuples, seconds.reports, seconds.speed)
     )
     copies = character.run.copies
     _line(axes[0], minutes, copies * tuples / covered, "Tuples per second", length)
@@ -119,7 +119,7 @@ def _draw_lines(axes: list[Axes], character: Character) -> None:
 
 
 def _line_bin(length: int) -> int:
-    """Seconds of one point of a line: whole rounds of reports, which otherwise show as ripples; about 180 points."""
+    """Return the seconds per point of a line: a multiple of the report interval, to avoid ripples; about 180 points."""
     return 5 if length < 4 * REPORT_EVERY else REPORT_EVERY * max(1, length // (180 * REPORT_EVERY))
 
 
@@ -138,7 +138,7 @@ def _line(axes: Axes, minutes: Floats, values: Floats, title: str, length: int) 
 
 
 def _mark_published(axes: list[Axes], character: Character) -> None:
-    """The published run's figures as rings, where this run reaches their moment."""
+    """Mark the published figures as rings, where this run reaches their time."""
     scaled = character.expressways
     points = (
         (axes[0], [(start, end, value * scaled) for start, end, value in PUBLISHED_RATES]),
@@ -177,18 +177,18 @@ def _draw_speed_maps(figure: Figure, maps: list[Axes], character: Character) -> 
     if maps:
         maps[-1].set_xlabel("minute of the run")
         bar = figure.colorbar(image, ax=maps, pad=0.01, aspect=35, extend="max")
-        bar.set_label("mph (grey: nobody reported)")
+        bar.set_label("mph (grey: no reports)")
         bar.outline.set_visible(False)
 
 
 def _mark_accidents(axes: Axes, character: Character, direction: int) -> None:
-    """A line for as long as the road was blocked, with a cross where it began."""
+    """Draw a line for as long as the road was blocked, with a cross at the start."""
     label: str | None = "accident, until cleared"
     for accident in character.accidents:
         if accident.dir != direction:
             continue
         place = accident.pos / MILE
-        # one that the run did not live to see cleared says -1
+        # -1: not cleared before the end of the run
         end = accident.cleared if accident.cleared >= 0 else character.run.manifest.seconds
         span = [accident.stopped / MINUTE, end / MINUTE]
         axes.plot(span, [place, place], color="white", linewidth=4, solid_capstyle="butt")
@@ -204,7 +204,7 @@ def _mark_accidents(axes: Axes, character: Character, direction: int) -> None:
 
 
 def _draw_mix(axes: Axes, character: Character) -> None:
-    """One bar, cut into the kinds of requests."""
+    """Draw one bar, divided by kind of request."""
     counts = character.run.manifest.counts
     total = sum(counts[name] for name in MIX_COLOURS)
     reports = max(1, counts["position"])

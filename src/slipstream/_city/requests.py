@@ -1,6 +1,6 @@
-"""The requests that ride with position reports: one report in a hundred brings one, of the same vehicle and second.
+"""The requests that accompany position reports: one report in a hundred has one, of the same vehicle and second.
 
-Whether a report brings a request, and which, is a hash of the seed, the trip and the second, so it can be counted in
+Whether a report has a request, and which, is a hash of the seed, the trip and the second, so requests can be counted in
 one pass and written in another.
 """
 
@@ -18,27 +18,27 @@ BALANCES, EXPENDITURES = 0.5, 0.1  # the rest are travel times
 
 
 def keys_of(seed: int, xway: int, direction: int, trip: Ints, time: Ints) -> Keys:
-    """One number for every report of a run."""
+    """Return one number per report of a run."""
     with np.errstate(over="ignore"):
         report = (trip.astype(np.uint64) << np.uint64(20)) | time.astype(np.uint64)
         run = np.uint64((seed * 0x9E3779B97F4A7C15 + (2 * xway + direction) * 0xD1B54A32D192ED03) % 2**64)
         return np.asarray(report * np.uint64(0x2545F4914F6CDD1D) + run, dtype=np.uint64)
 
 
-def asks(keys: Keys, share: float) -> Bools:
-    """Which reports bring a request."""
+def has_request(keys: Keys, share: float) -> Bools:
+    """Return which reports have a request."""
     return np.asarray(uniform(keys) < share)
 
 
 def _whole(keys: Keys, purpose: int, least: int, most: int) -> Ints:
-    """Whole numbers from ``least`` to ``most``."""
+    """Return integers from ``least`` to ``most``."""
     with np.errstate(over="ignore"):
         share = uniform(keys + np.uint64(purpose))
     return (least + np.floor(share * (most - least + 1))).astype(np.int32)
 
 
 def fields(keys: Keys, xway: int) -> dict[str, Ints]:
-    """The fields of requests, but for time, vehicle and number."""
+    """Return the fields of requests, except time, vehicle and number."""
     with np.errstate(over="ignore"):
         draw = uniform(keys + np.uint64(7))
     kind = np.where(draw < BALANCES, BALANCE, np.where(draw < BALANCES + EXPENDITURES, EXPENDITURE, TRAVEL_TIME))
@@ -50,7 +50,7 @@ def fields(keys: Keys, xway: int) -> dict[str, Ints]:
 
     return {
         "type": kind.astype(np.int32),
-        # as in the published files, a balance request names no expressway
+        # as in the published files, a balance request has no expressway
         "xway": np.where(kind == BALANCE, -1, xway).astype(np.int32),
         "sinit": only(TRAVEL_TIME, sinit),
         "send": only(TRAVEL_TIME, send),

@@ -1,8 +1,8 @@
 """Simulate Linear City on Spark and write it as a run.
 
 Three steps. One Spark task per direction of an expressway moves the cars and spools their reports by trip number. Then
-vehicles are given to trips and numbers to requests, which takes a look at all expressways. At last one Spark task per
-expressway turns its spool into the run's file. Every random choice is a function of the seed and of what it is for,
+vehicles are assigned to trips and numbers to requests, which requires all expressways. Finally, one Spark task per
+expressway converts its spool to the run's file. Every random choice is a function of the seed and of what it is for,
 so the tuples do not depend on the number of cores or partitions.
 """
 
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from slipstream._city import kernel, requests
 from slipstream._city.traffic import EAST, MINUTE, Traffic, plan_accidents, plan_trips
-from slipstream._city.vehicles import TripTable, assign
+from slipstream._city.vehicles import TripTable, assign_vehicles
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA
@@ -43,7 +43,7 @@ REPORTS = pa.schema(
     [("time", pa.int32()), ("trip", pa.int32()), ("speed", pa.uint8()), ("lane", pa.uint8()), ("pos", pa.int32())]
 )
 
-#: cars that fit on one direction: three lanes of a hundred miles, bumper to bumper with two feet between, and the ramps
+#: the capacity of one direction: three lanes of a hundred miles with two feet between cars, and the ramps
 ROOM = 3 * ROAD // int(kernel.LENGTH + 2) + 100 * kernel.RAMP_ROOM
 
 
@@ -56,18 +56,18 @@ class Direction:
     dir: int
 
     def file(self, what: str) -> Path:
-        """Where ``what`` is spooled."""
+        """Return the spool file of ``what``."""
         return self.spool / f"{self.xway}-{self.dir}.{what}"
 
 
 def simulate(
     spark: SparkSession, traffic: Traffic, seed: int, out: Path, *, multiply: int = 1, partitions: int | None = None
 ) -> Run:
-    """Simulate ``traffic`` and write it as a run at ``out``; ``multiply`` presents it so many times."""
+    """Simulate ``traffic`` and write it as a run at ``out``, to be read ``multiply`` times."""
     if not 0 <= seed < 2**63:
-        raise BadArgument(f"--seed {seed}: out of range.", hint="Give a whole number from 0 to 2^63 - 1.")
+        raise BadArgument(f"--seed {seed} is out of range.", hint="Use an integer from 0 to 2^63 - 1.")
     if multiply < 1:
-        raise BadArgument(f"--multiply {multiply}: out of range.", hint="Give 1 or more.")
+        raise BadArgument(f"--multiply {multiply} is out of range.", hint="Use 1 or more.")
     with staged_run(out, needs_bytes=_estimated_bytes(traffic)) as stage:
         spool = stage.absolute() / SPOOL
         spool.mkdir()
@@ -97,7 +97,7 @@ def simulate(
 
 
 def _estimated_bytes(traffic: Traffic) -> int:
-    """About 25 bytes a tuple while spool and run lie side by side; the rate grows to some 1,900 tuples/s."""
+    """Estimate 25 bytes per tuple while spool and run coexist; the rate grows to about 1,900 tuples/s."""
     seconds = np.arange(traffic.seconds)
     tuples = np.minimum(0.4 * traffic.demand * seconds, 1900.0).sum() * traffic.expressways
     return int(25 * tuples) + 1_000_000
@@ -109,8 +109,8 @@ def _estimated_bytes(traffic: Traffic) -> int:
 def _drive(
     spark: SparkSession, traffic: Traffic, seed: int, directions: list[Direction], partitions: int | None
 ) -> list[list[int]]:
-    """Simulate all directions; returns their accidents."""
-    with _watched("simulating", directions, traffic.minutes):
+    """Simulate all directions; return their accidents."""
+    with _show_progress("simulating", directions, traffic.minutes):
         rows = _for_each(spark, directions, lambda d: _drive_direction(d, traffic, seed), partitions)
     return [row for rows_of_direction in rows for row in rows_of_direction]
 
@@ -127,11 +127,11 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
     with pa.ipc.new_file(direction.file("reports"), REPORTS) as spool, direction.file("minutes").open("ab") as done:
         for minute in range(traffic.minutes):
             since = minute * MINUTE
-            # a car on the road reports twice a minute; a ramp lets in one car a second
+            # a car on the road reports twice a minute; a ramp admits one car per second
             out = kernel.new_reports(2 * (room - int(road.counts[4]) + 100 * MINUTE))
             n = kernel.simulate(road, trips, plan, wrecks, out, incoming, since, since + MINUTE, east)
             keys = requests.keys_of(seed, direction.xway, direction.dir, out.trip[:n], out.time[:n])
-            times = out.time[:n][requests.asks(keys, traffic.requests)]
+            times = out.time[:n][requests.has_request(keys, traffic.requests)]
             asked[since : since + MINUTE] = np.bincount(times - since, minlength=MINUTE)
             spool.write_batch(pa.record_batch([pa.array(column[:n]) for column in out], schema=REPORTS))
             done.write(b".")
@@ -150,8 +150,10 @@ def _spool_trips(direction: Direction, trips: kernel.Trips, road: kernel.Road) -
     pq.write_table(table.filter(pa.array(road.began >= 0)), direction.file("trips"))
 
 
-def _accidents(direction: Direction, plan: kernel.Plan, wrecks: kernel.Wrecks, road: kernel.Road) -> list[list[int]]:
-    """Expressway, direction, lane, position, the two trips, and when they stopped, were detected and were cleared."""
+def _accidents(
+    direction: Direction, plan: kernel.AccidentPlan, wrecks: kernel.Wrecks, road: kernel.Road
+) -> list[list[int]]:
+    """Return expressway, direction, lane, position, the two trips, and the times of stop, detection and clearing."""
     rows = []
     for k in np.flatnonzero(wrecks.stage >= kernel.STOPPED):
         pair = (int(wrecks.first[k]), int(wrecks.second[k]))
@@ -164,11 +166,11 @@ def _accidents(direction: Direction, plan: kernel.Plan, wrecks: kernel.Wrecks, r
     return rows
 
 
-# --- step 2: who drives, and who asks --------------------
+# --- step 2: vehicles and requests --------------------
 
 
 def _identify(traffic: Traffic, seed: int, directions: list[Direction], stage: Path) -> int:
-    """Give trips their vehicles and requests their numbers; returns the number of vehicles."""
+    """Assign vehicles to trips and numbers to requests; return the number of vehicles."""
     tables = [pq.read_table(d.file("trips")) for d in directions]
     trips = [
         t.append_column("xway", pa.array(np.full(t.num_rows, d.xway, dtype=np.int32))).append_column(
@@ -178,7 +180,7 @@ def _identify(traffic: Traffic, seed: int, directions: list[Direction], stage: P
     ]
     whole = pa.concat_tables(trips).sort_by([(c, "ascending") for c in ("start", "xway", "dir", "number")])
     columns = {name: whole.column(name).to_numpy() for name in ("xway", "dir", "number", "start", "end")}
-    vids, vehicles = assign(TripTable(**columns), seed, traffic.returning)
+    vids, vehicles = assign_vehicles(TripTable(**columns), seed, traffic.returning)
     for d in directions:
         mine = (columns["xway"] == d.xway) & (columns["dir"] == d.dir)
         by_trip = np.full(int(columns["number"][mine].max(initial=-1)) + 1, -1, dtype=np.int32)
@@ -190,7 +192,7 @@ def _identify(traffic: Traffic, seed: int, directions: list[Direction], stage: P
 
 
 def _number_requests(directions: list[Direction]) -> None:
-    """QIDs count up with time: each direction learns its first number in every second."""
+    """Number requests by time: save the first number of each direction in every second."""
     asked = np.stack([np.load(d.file("asked.npy")) for d in directions], axis=1)
     before = np.cumsum(asked.ravel(), dtype=np.int64).reshape(asked.shape) - asked
     for column, direction in enumerate(directions):
@@ -198,7 +200,7 @@ def _number_requests(directions: list[Direction]) -> None:
 
 
 def _with_vehicles(rows: list[list[int]], directions: list[Direction]) -> list[Accident]:
-    """The accidents of all directions in the order of time, with vehicles in the place of trips."""
+    """Return the accidents of all directions in time order, with vehicles instead of trips."""
     vids = {(d.xway, d.dir): np.load(d.file("vids.npy")) for d in directions}
     accidents = [
         Accident(xway, dir_, lane, pos, (int(vids[xway, dir_][first]), int(vids[xway, dir_][second])), *times)
@@ -213,16 +215,16 @@ def _with_vehicles(rows: list[list[int]], directions: list[Direction]) -> list[A
 def _write(
     spark: SparkSession, traffic: Traffic, seed: int, directions: list[Direction], partitions: int | None
 ) -> list[Expressway]:
-    """Turn the spools into the run's files."""
+    """Convert the spools to the run's files."""
     xways = sorted({d.xway for d in directions})
     pairs = [[d for d in directions if d.xway == xway] for xway in xways]
-    with _watched("writing", [pair[0] for pair in pairs], 2 * traffic.minutes, already=traffic.minutes):
+    with _show_progress("writing", [pair[0] for pair in pairs], 2 * traffic.minutes, already=traffic.minutes):
         answers = _for_each(spark, pairs, lambda pair: asdict(_write_expressway(pair, traffic, seed)), partitions)
     return [Expressway(**answer) for answer in answers]
 
 
 def _write_expressway(directions: list[Direction], traffic: Traffic, seed: int) -> Expressway:
-    """Write one expressway's file from the spools of its directions; returns what the manifest says of it."""
+    """Write one expressway's file from the spools of its directions; return its entry for the manifest."""
     stage = directions[0].spool.parent
     writer = ExpresswayWriter(stage, directions[0].xway, SCHEMA)
     spools = [pa.ipc.open_file(pa.memory_map(str(d.file("reports")))) for d in directions]
@@ -245,10 +247,10 @@ def _write_expressway(directions: list[Direction], traffic: Traffic, seed: int) 
 def _tuples(
     direction: Direction, batch: pa.RecordBatch, vids: Ints, qids: Ints, traffic: Traffic, seed: int
 ) -> dict[str, Ints]:
-    """A minute of one direction: its reports, each followed by the request it brings."""
+    """Return a minute of one direction: its reports, each followed by its request."""
     time, trip, speed, lane, pos = (column.to_numpy() for column in batch.columns)
     keys = requests.keys_of(seed, direction.xway, direction.dir, trip, time)
-    asking = np.flatnonzero(requests.asks(keys, traffic.requests))
+    asking = np.flatnonzero(requests.has_request(keys, traffic.requests))
     blank = np.full(time.size, -1, dtype=np.int32)
     reports = dict.fromkeys(FIELDS, blank) | {
         "type": np.full(time.size, POSITION, dtype=np.int32),
@@ -272,13 +274,13 @@ def _tuples(
     return {name: np.concatenate([reports[name], asked[name]])[places] for name in FIELDS}
 
 
-# --- how the steps run on Spark --------------------
+# --- running the steps on Spark --------------------
 
 
 def _for_each(spark: SparkSession, items: list[T], work: Callable[[T], Any], partitions: int | None) -> list[Any]:
-    """Do ``work`` on every item, each in a Spark task of its own unless ``partitions`` says otherwise.
+    """Apply ``work`` to every item, each in a Spark task of its own unless ``partitions`` is given.
 
-    The answers, in the order of the items, are small and travel as JSON; tuples stay in files.
+    The results, in the order of the items, are small and returned as JSON; tuples stay in files.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -293,8 +295,8 @@ def _for_each(spark: SparkSession, items: list[T], work: Callable[[T], Any], par
 
 
 @contextmanager
-def _watched(what: str, directions: list[Direction], minutes: int, already: int = 0) -> Iterator[None]:
-    """Show how many minutes of road the tasks have finished, by the files they mark them in."""
+def _show_progress(what: str, directions: list[Direction], minutes: int, already: int = 0) -> Iterator[None]:
+    """Show how many minutes of road the tasks have finished, from the files in which they record them."""
 
     def done() -> int:
         files = [d.file("minutes") for d in directions]

@@ -1,9 +1,8 @@
-"""Runs from SUMO: floating-car data (``fcd-export`` XML) laid on Linear City's expressways.
+"""Import runs from SUMO: map floating-car data (``fcd-export`` XML) to Linear City's expressways.
 
-Traffic engineers simulate with SUMO; a small TOML file says which SUMO edge is which piece of which expressway, and
-this module does the rest: metres to feet, metres per second to miles per hour, one report every 30 seconds from a
-vehicle's first appearance, whole numbers for vehicle names in the order in which they appear. The format of the map
-is told in docs/how-to/sumo.md.
+A small TOML file maps SUMO edges to parts of expressways, and this module does the rest: metres to feet, metres per
+second to miles per hour, one report every 30 seconds from a vehicle's first appearance, integers for vehicle names in
+order of appearance. The format of the map is described in docs/how-to/sumo.md.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ MPH_PER_METRE_PER_SECOND = 3600 * FEET_PER_METRE / MILE
 ENTRY_LANE, EXIT_LANE = 0, 4
 RAMPS = {"entry": ENTRY_LANE, "exit": EXIT_LANE}
 
-_MAP = "docs/how-to/sumo.md tells what a map looks like."
+_MAP = "See docs/how-to/sumo.md for the format of a map."
 
 
 @dataclass(frozen=True)
 class Edge:
-    """Where a SUMO edge lies: ``offset`` feet from the western end at its beginning, running in ``direction``."""
+    """The location of a SUMO edge: it begins ``offset`` feet from the western end and runs in ``direction``."""
 
     expressway: int
     direction: int
@@ -60,7 +59,7 @@ class Edge:
 
 
 def read_map(file: Path) -> dict[str, Edge]:
-    """The edges of a map, by their SUMO names."""
+    """Read the edges of a map, by their SUMO names."""
     try:
         body = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, *MALFORMED) as error:
@@ -68,7 +67,7 @@ def read_map(file: Path) -> dict[str, Edge]:
         raise BadInput(f"--map {file}: cannot be read ({cause}).", hint=_MAP) from error
     edges = body.get("edges")
     if not isinstance(edges, dict) or not edges or len(body) > 1:
-        raise BadInput(f"--map {file}: expected a table [edges.NAME] for each edge, and nothing else.", hint=_MAP)
+        raise BadInput(f"--map {file}: expected one table [edges.NAME] per edge, and nothing else.", hint=_MAP)
     return {name: _edge(file, name, entry) for name, entry in edges.items()}
 
 
@@ -86,8 +85,8 @@ def _edge(file: Path, name: str, entry: Any) -> Edge:
         raise BadInput(f"--map {file}, edge {name}: {cause}.", hint=_MAP) from error
 
 
-class Seen(NamedTuple):
-    """A vehicle on a mapped edge at a whole second, in SUMO's units."""
+class Sighting(NamedTuple):
+    """A vehicle on a mapped edge at a full second, in SUMO's units."""
 
     second: int
     vehicle: str
@@ -98,8 +97,8 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Tally:
-    """What was met on the way."""
+class ImportCounts:
+    """Counts of what was imported."""
 
     sightings: int = 0
     unmapped: int = 0
@@ -107,29 +106,29 @@ class Tally:
     unmapped_edges: set[str] = field(default_factory=set)
 
     def skip(self, edge: str) -> None:
-        """Count a vehicle on an edge the map does not have; a few names are kept for the message."""
+        """Count a vehicle on an unmapped edge; keep a few names for the message."""
         self.unmapped += 1
         if len(self.unmapped_edges) < 5:
             self.unmapped_edges.add(edge)
 
 
 def import_sumo(source: Path, map_file: Path, out: Path) -> Run:
-    """Make a run of SUMO floating-car data."""
+    """Import SUMO floating-car data as a run."""
     edges = read_map(map_file)
     size = file_size(source)
-    tally = Tally()
+    tally = ImportCounts()
     with staged_run(out, needs_bytes=size // 20) as stage:
         writer = _Writer(stage, source, tally)
         for seen in reports(sightings(source, edges, tally)):
             writer.add(seen)
         (stage / "manifest.json").write_text(writer.finish(map_file).to_json(), encoding="utf-8")
     if tally.capped:
-        say(f"{tally.capped:,} reports were faster than {MAX_SPEED} mph and say {MAX_SPEED}.")
+        say(f"{tally.capped:,} reports were faster than {MAX_SPEED} mph and were reduced to {MAX_SPEED}.")
     return Run.open(out)
 
 
-def reports(seen: Iterator[Seen]) -> Iterator[Seen]:
-    """Each vehicle every 30 s from its first appearance; one that was away when its report was due starts anew."""
+def reports(seen: Iterator[Sighting]) -> Iterator[Sighting]:
+    """Select each vehicle every 30 s from its first appearance; one that misses its time starts a new sequence."""
     due: dict[str, int] = {}
     for sighting in seen:
         if sighting.second >= due.get(sighting.vehicle, 0):
@@ -137,8 +136,8 @@ def reports(seen: Iterator[Seen]) -> Iterator[Seen]:
             yield sighting
 
 
-def sightings(source: Path, edges: dict[str, Edge], tally: Tally) -> Iterator[Seen]:
-    """All vehicles on mapped edges, time step by time step; seconds count from the first step."""
+def sightings(source: Path, edges: dict[str, Edge], tally: ImportCounts) -> Iterator[Sighting]:
+    """Return all vehicles on mapped edges, step by step; seconds count from the first step."""
     first = last = None
     for step in _steps(source):
         now = int(_number(source, step, "timestep", "time"))
@@ -155,16 +154,16 @@ def sightings(source: Path, edges: dict[str, Edge], tally: Tally) -> Iterator[Se
 
 
 def _check_step(source: Path, last: int, now: int) -> None:
-    """Steps go forward, and some step falls on the second in which a vehicle must report."""
+    """Reject steps that go backwards, or that do not coincide with the report interval."""
     if now < last or (now > last and REPORT_EVERY % (now - last)):
         raise BadInput(
-            f"{source}: time step {now} after {last}; reports fall due every {REPORT_EVERY} s.",
+            f"{source}: time step {now} after {last} does not fit reports every {REPORT_EVERY} s.",
             hint="Export with a period that divides 30: sumo --fcd-output FILE --device.fcd.period 1",
         )
 
 
 def _steps(source: Path) -> Iterator[Element]:
-    """The time steps; what was read is forgotten, so that memory holds one step, not the file."""
+    """Read the time steps; only one step is kept in memory."""
     root = None
     with open_text(source) as contents, bar("importing", source.stat().st_size) as advance:
         place = 0
@@ -173,7 +172,8 @@ def _steps(source: Path) -> Iterator[Element]:
                 root = element if root is None else root
                 if root.tag != "fcd-export":
                     raise BadInput(
-                        f"{source}: starts with <{root.tag}>, expected <fcd-export>.", hint="sumo --fcd-output FILE"
+                        f"{source}: starts with <{root.tag}>, expected <fcd-export>.",
+                        hint="Export with: sumo --fcd-output FILE",
                     )
                 if event == "end" and element.tag == "timestep":
                     yield element
@@ -181,18 +181,18 @@ def _steps(source: Path) -> Iterator[Element]:
                     advance(contents.tell() - place)
                     place = contents.tell()
         except (ParseError, DefusedXmlException) as error:
-            raise BadInput(f"{source}: not whole XML ({error}).", hint="Export it from SUMO again.") from error
+            raise BadInput(f"{source}: invalid XML ({error}).", hint="Export it from SUMO again.") from error
 
 
-def _seen(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Seen:
+def _seen(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Sighting:
     what = f"second {second}, vehicle {vehicle.get('id')!r}"
     if not index.isdecimal() or len(index) > 4 or int(index) >= len(edge.lanes):
         raise BadInput(
-            f"{source}, {what}: lane {vehicle.get('lane')!r}, the map gives its edge {len(edge.lanes)} lanes.",
+            f"{source}, {what}: lane {vehicle.get('lane')!r}, but the map has {len(edge.lanes)} lanes for its edge.",
             hint="List a Linear Road lane for each SUMO lane of the edge: lanes = [1, 2, 3].",
         )
     metres, speed = (_number(source, vehicle, what, name) for name in ("pos", "speed"))
-    return Seen(second, vehicle.get("id", ""), edge, edge.lanes[int(index)], metres, speed)
+    return Sighting(second, vehicle.get("id", ""), edge, edge.lanes[int(index)], metres, speed)
 
 
 def _number(source: Path, element: Element, what: str, name: str) -> float:
@@ -203,24 +203,24 @@ def _number(source: Path, element: Element, what: str, name: str) -> float:
         number = -1.0
     if not 0 <= number < 2**31:
         raise BadInput(
-            f"{source}, {what}: {name} is {value!r}, expected a number from 0.", hint="Export it from SUMO again."
+            f"{source}, {what}: {name} is {value!r}, expected a non-negative number.", hint="Export it from SUMO again."
         )
     return number
 
 
 class _Writer:
-    """Gathers reports into minutes, and minutes into a run's files."""
+    """Collects reports by minute, and writes minutes to a run's files."""
 
-    def __init__(self, stage: Path, source: Path, tally: Tally) -> None:
+    def __init__(self, stage: Path, source: Path, tally: ImportCounts) -> None:
         self._stage = stage
         self._source = source
         self._tally = tally
         self._vids: dict[str, int] = {}
-        self._minute: list[Seen] = []
+        self._minute: list[Sighting] = []
         self._last = 0
         self._writers: dict[int, ExpresswayWriter] = {}
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: Sighting) -> None:
         if self._minute and seen.second // MINUTE > self._last // MINUTE:
             self._flush()
         self._vids.setdefault(seen.vehicle, len(self._vids))
@@ -256,7 +256,7 @@ class _Writer:
         return pa.table({name: values.astype(np.int32) for name, values in columns.items()}, schema=SCHEMA)
 
     def _feet(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Whole feet from the western end; the very end of the road counts as its last foot."""
+        """Return full feet from the western end; the end of the road counts as its last foot."""
         driven = np.array([s.metres for s in self._minute]) * FEET_PER_METRE
         east = np.array([1 - 2 * s.edge.direction for s in self._minute])
         feet = np.floor(np.array([s.edge.offset for s in self._minute]) + east * driven)
@@ -266,7 +266,7 @@ class _Writer:
             raise BadInput(
                 f"{self._source}, second {seen.second}, vehicle {seen.vehicle!r}: {seen.metres:g} m from an edge that "
                 f"begins at foot {seen.edge.offset:g} is foot {feet[off[0]]:.0f}, off the road of {ROAD:,} feet.",
-                hint="Mend the edge's offset or direction in the map.",
+                hint="Fix the edge's offset or direction in the map.",
             )
         return np.minimum(feet, ROAD - 1)
 
@@ -274,8 +274,8 @@ class _Writer:
         if not self._minute:
             some = ", ".join(sorted(self._tally.unmapped_edges)) or "none"
             raise BadInput(
-                f"{self._source}: no vehicle on an edge of {map_file}; it has {self._tally.sightings:,} sightings, on "
-                f"edges such as: {some}.",
+                f"{self._source}: no vehicle on an edge of {map_file}; there are {self._tally.sightings:,} vehicle "
+                f"positions, on edges such as: {some}.",
                 hint=_MAP,
             )
         self._flush()

@@ -1,6 +1,6 @@
-"""What traffic is wanted: how many trips start when and where, how fast people like to drive, when accidents happen.
+"""The demand: how many trips start when and where, desired speeds, and when accidents happen.
 
-The plan of an expressway depends on the seed, the expressway and the minute alone, so that any part of a city can be
+The plan of an expressway depends only on the seed, the expressway and the minute, so that any part of a city can be
 simulated anywhere, and a longer run begins like a shorter one.
 """
 
@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._city.kernel import MPH, Plan, Trips
+from slipstream._city.kernel import MPH, AccidentPlan, Trips
 from slipstream._errors import BadArgument
 from slipstream._feeds.tuples import ROAD, SEGMENTS
 
 EAST, WEST = 0, 1
 MINUTE = 60
 
-#: (second, trips that start per second on an expressway): read off the entries of the benchmark's own file in its first
-#: seven minutes, and set beyond so that the tuple rate follows the published one
+#: (second, trips that start per second on an expressway): from the benchmark's own file for its first seven minutes,
+#: then chosen so that the tuple rate follows the published one
 DEMAND = ((0, 12.6), (90, 11.4), (240, 8.6), (420, 8.5), (900, 12.0), (4500, 15.5), (6500, 32.0), (10800, 58.0))
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Everything that shapes a simulated run, besides its seed; recorded in the manifest.
+    """The parameters of a simulated run, without its seed; recorded in the manifest.
 
     >>> Traffic(expressways=1.5).directions()
     [(0, 0), (0, 1), (1, 0)]
@@ -55,30 +55,30 @@ class Traffic:
         for good, name, wanted in checks:
             if not good:
                 found = getattr(self, name.replace("-", "_"))
-                raise BadArgument(f"--{name} {found}: out of range.", hint=f"Give {wanted}.")
+                raise BadArgument(f"--{name} {found} is out of range.", hint=f"Use {wanted}.")
 
     @property
     def seconds(self) -> int:
-        """Length of the run."""
+        """The length of the run."""
         return self.minutes * MINUTE
 
     def directions(self) -> list[tuple[int, int]]:
-        """The (expressway, direction) pairs to simulate; half an expressway is its eastern direction."""
+        """Return the (expressway, direction) pairs to simulate; half an expressway is its eastbound direction."""
         return [(half // 2, half % 2) for half in range(int(2 * self.expressways))]
 
     def parameters(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the parameters for the manifest."""
         return asdict(self)
 
 
 def demand_at(t: int) -> float:
-    """Trips that start per second on one expressway at second ``t``."""
+    """Return the trips that start per second on one expressway at second ``t``."""
     seconds, rates = zip(*DEMAND, strict=True)
     return float(np.interp(t, seconds, rates))
 
 
 def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> Trips:
-    """The trips of one direction of one expressway."""
+    """Plan the trips of one direction of one expressway."""
     minutes = [_trips_of_minute(traffic, seed, xway, minute) for minute in range(traffic.minutes)]
     columns = [np.concatenate(column) for column in zip(*minutes, strict=True)]
     start, entry, exit_, offset, first_speed, desired = columns
@@ -90,7 +90,7 @@ def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> Trips:
 
 
 def _trips_of_minute(traffic: Traffic, seed: int, xway: int, minute: int) -> list[np.ndarray[Any, Any]]:
-    """Start, entry, exit, offset, first speed and desired speed of the trips that start in a minute."""
+    """Return start, entry, exit, offset, first speed and desired speed of the trips that start in a minute."""
     random = np.random.Generator(np.random.PCG64([seed, xway, minute, 1]))
     n = random.poisson(MINUTE * traffic.demand * demand_at(minute * MINUTE + MINUTE // 2))
     start = np.sort(random.integers(minute * MINUTE, (minute + 1) * MINUTE, n))
@@ -103,7 +103,7 @@ def _trips_of_minute(traffic: Traffic, seed: int, xway: int, minute: int) -> lis
 
 
 def _exits(random: np.random.Generator, entry: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Exit segments: normal(50, 20 miles), another one than the entry."""
+    """Draw exit segments: normal(50, 20 miles), different from the entry."""
     exit_ = np.full(entry.size, -1)
     missing = np.arange(entry.size)
     while missing.size:
@@ -114,8 +114,8 @@ def _exits(random: np.random.Generator, entry: np.ndarray[Any, Any]) -> np.ndarr
     return exit_
 
 
-def plan_accidents(traffic: Traffic, seed: int, xway: int, direction: int) -> Plan:
-    """The accidents of one direction: one per expressway and period, at a random time, place, lane and direction."""
+def plan_accidents(traffic: Traffic, seed: int, xway: int, direction: int) -> AccidentPlan:
+    """Plan the accidents of one direction: one per expressway and period, at a random time and place."""
     every = traffic.accident_every * MINUTE
     rows = []
     for number in range(-(-traffic.seconds // every) if every else 0):
@@ -129,4 +129,4 @@ def plan_accidents(traffic: Traffic, seed: int, xway: int, direction: int) -> Pl
             rows.append(row)
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 4)
     whens, lanes, clear_afters = (table[:, column].astype(np.int32) for column in (0, 2, 3))
-    return Plan(whens, table[:, 1].copy(), lanes, clear_afters)
+    return AccidentPlan(whens, table[:, 1].copy(), lanes, clear_afters)

@@ -1,8 +1,8 @@
-"""Which vehicle makes which trip.
+"""Assign vehicles to trips.
 
-Trips are simulated first and in parallel; what a car does on the road does not depend on who drives it. Afterwards
-some trips are given to vehicles that finished an earlier one, on whatever expressway: so a vehicle is never in two
-places, and the expressways need not talk to each other while they are simulated.
+Trips are simulated first and in parallel, as the behaviour of a car does not depend on its identity. Afterwards some
+trips are assigned to vehicles that have finished an earlier one, on any expressway: so a vehicle is never in two
+places, and expressways can be simulated independently.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled, uniform
 
-#: a vehicle stays away for more than a minute, so that its next report cannot be taken for the same trip
+#: a vehicle stays away for more than a minute, so that its next report is not part of the same trip
 AWAY_AT_LEAST = 61
-#: and mostly for some minutes
+#: and usually for some minutes
 AWAY_MEAN = 900.0
 
 
 @dataclass(frozen=True)
 class TripTable:
-    """All trips of a run that began, in the order of (start, expressway, direction, number)."""
+    """All started trips of a run, ordered by (start, expressway, direction, number)."""
 
     xway: Ints
     dir: Ints
@@ -30,9 +30,11 @@ class TripTable:
     end: Ints  # -1: still on the road when the run ends
 
 
-def assign(trips: TripTable, seed: int, returning: float) -> tuple[Ints, int]:
-    """The vehicle of each trip, and the number of vehicles; a share ``returning`` of the trips is a vehicle's second
-    or later one, as soon as there are vehicles that have left and rested."""
+def assign_vehicles(trips: TripTable, seed: int, returning: float) -> tuple[Ints, int]:
+    """Return the vehicle of each trip, and the number of vehicles.
+
+    A share ``returning`` of the trips are a vehicle's second or later one, once there are vehicles that have left.
+    """
     with np.errstate(over="ignore"):
         keys = (trips.xway.astype(np.uint64) << np.uint64(40)) | (trips.dir.astype(np.uint64) << np.uint64(39))
         keys = (keys | trips.number.astype(np.uint64)) ^ (np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15))

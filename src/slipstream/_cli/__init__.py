@@ -71,15 +71,15 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def slipstream(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Streams and trajectories of moving vehicles, on Apache Spark."""
 
 
 def main() -> None:
-    """The command: run it, and leave no Spark session behind."""
-    # Spark's gateway logs a traceback for Ctrl-C and for a JVM that is gone; people get a message of ours
+    """Run the command line, and leave no Spark session behind."""
+    # Spark's gateway logs a traceback for Ctrl-C and for a lost JVM; users get our own message
     logging.getLogger().addHandler(logging.NullHandler())
     session.interrupt_on_signals()
     try:
@@ -138,7 +138,7 @@ def _check_working_folder() -> None:
 
 
 def _leave_pipe() -> NoReturn:
-    """End as what a pipe's reader (head, less) has ended, which has seen enough."""
+    """Exit quietly: the reader of the pipe (head, less) has ended, so nobody needs the rest."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
 

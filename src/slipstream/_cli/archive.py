@@ -48,10 +48,11 @@ def archive(
     out: Annotated[Path, typer.Option("--out", help="The folder for trips, rejects, summary and checkpoint.")],
     follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
     speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
-    until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
-    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, ids shifted.")] = 1,
+    until: Annotated[int | None, typer.Option(metavar="T", help="Stop a run before this second.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, with shifted ids.")] = 1,
     lateness: Annotated[
-        int | None, typer.Option(help="Seconds a tuple may be late; trips wait as long. [default: 60, live 2]")
+        int | None,
+        typer.Option(metavar="SECONDS", help="How late a tuple may be; trips wait as long. [default: 60, live 2]"),
     ] = None,
     silence: Silence = 5.0,
     format_: Format = "",
@@ -61,11 +62,11 @@ def archive(
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
     start: Start = "2007-05-28 00:00:00",
-    text: Annotated[bool, typer.Option(help="Write rejects.csv beside the tables.")] = True,
-    batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
+    text: Annotated[bool, typer.Option(help="Also write rejects.csv.")] = True,
+    batch_seconds: Annotated[int, typer.Option(metavar="N", help="At most this many seconds of a run per batch.")] = 60,
     compact_every: CompactEvery = 500,
     parallel: Annotated[
-        int, typer.Option(help="Fragments; 0 for one per core, of a live feed on this machine for one.")
+        int, typer.Option(help="The number of fragments; 0 for one per core, or 1 for a live feed on this machine.")
     ] = 0,
     max_rejects: MaxRejects = 1.0,
     overwrite: Afresh = False,
@@ -73,11 +74,11 @@ def archive(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make trajectories of position reports: OUT/outputs/trips with vid, xway, dir and a moving point each.
+    """Turn position reports into trajectories: OUT/outputs/trips, with vid, xway, dir and a moving point per trip.
 
     This is `slipstream toll --archive` without the tolls: the same inputs, the same reports accepted, the same trips. A
-    trip is written once, when it is over; when the input ends, all are. What was rejected and why is in rejects.csv and
-    OUT/outputs/rejects, counts are in summary.json. After a crash or Ctrl-C the same command resumes where it was.
+    trip is written once, when it is over; when the input ends, all are. Rejected reports are in rejects.csv and
+    OUT/outputs/rejects, with the reason; counts are in summary.json. After a crash or Ctrl-C, the same command resumes.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""``slipstream berlinmod``: generate or load movements, index them, run the 17 queries, look at them."""
+"""``slipstream berlinmod``: generate or load movements, index them, run the 17 queries, draw them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ app = Family(
 
 Data = Annotated[Path, typer.Argument(help="A data set, made by `generate` or `load`.")]
 Out = Annotated[Path, typer.Option("--out", help="The folder to write.")]
-Format = Annotated[str, typer.Option("--format", help="published (units) or mobilitydb (instants).")]
-Metres = Annotated[bool, typer.Option("--metres", help="Coordinates that look like degrees are metres.")]
-As = Annotated[str, typer.Option("--as", help="Representation: oba, tba or both.")]
+Format = Annotated[
+    str, typer.Option("--format", help="The format of the files: published (units) or mobilitydb (instants).")
+]
+Metres = Annotated[bool, typer.Option("--metres", help="Read coordinates that look like degrees as metres.")]
+As = Annotated[str, typer.Option("--as", help="The representation to use: oba, tba or both.")]
 
 
 def add_to(root: typer.Typer) -> None:
@@ -43,12 +45,14 @@ def add_to(root: typer.Typer) -> None:
 @app.command()
 def generate(
     out: Out,
-    scale: Annotated[float, typer.Option("--scale", help="1.0 is 2,000 vehicles for 28 days.")] = 0.05,
+    scale: Annotated[float, typer.Option("--scale", help="The size; 1.0 is 2,000 vehicles for 28 days.")] = 0.05,
     network: Annotated[
         Path | None,
         typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; else a synthetic city."),
     ] = None,
-    regions: Annotated[bool, typer.Option("--regions", help="Homes and work places by the paper's regions.")] = False,
+    regions: Annotated[
+        bool, typer.Option("--regions", help="Choose homes and work places by the paper's regions.")
+    ] = False,
     home_regions: Annotated[
         Path | None, typer.Option("--home-regions", help="Weighted regions for homes, a SECONDO nested list.")
     ] = None,
@@ -148,7 +152,9 @@ def export(
     format_: Format = "published",
     srid: Annotated[
         int | None,
-        typer.Option("--srid", help="What geometries (mobilitydb) say their reference system is; coordinates stay."),
+        typer.Option(
+            "--srid", metavar="N", help="The reference system that geometries (mobilitydb) name; coordinates stay."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     master: Master = LOCAL,
@@ -158,7 +164,7 @@ def export(
     """Write a data set as CSV files that other systems read.
 
     Geometries name a reference system only where the data set's plane is one that is known: streets that were in
-    degrees, or files that named it. `--srid` has them name another.
+    degrees, or files that named it. `--srid` makes them name another.
 
     Example: `slipstream berlinmod export data/small --format mobilitydb --out csv`
     """
@@ -197,7 +203,9 @@ def run(
     data: Data,
     numbers: Annotated[str, typer.Option("--only", help="Only these queries, such as 1-5,17.")] = "1-17",
     as_: As = "both",
-    out: Annotated[Path | None, typer.Option("--out", help="Where the answers go; DATA/answers by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder for the answers. [default: DATA/answers]")
+    ] = None,
     master: Master = LOCAL,
     conf: Conf = None,
     as_json: Json = False,

@@ -1,4 +1,4 @@
-"""``slipstream chaos``: faults on purpose."""
+"""``slipstream chaos``: inject faults into a job."""
 
 from __future__ import annotations
 
@@ -24,30 +24,33 @@ def chaos(
             help="A run to toll, or after -- the command of any job, without --out. A few minutes of input will do.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where jobs run and the report goes.")],
-    faults: Annotated[int, typer.Option(min=1, help="How many faults.")] = 200,
-    seed: Annotated[int | None, typer.Option(help="Which faults, where chance decides. [default: 1]")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for the jobs and the report.")],
+    faults: Annotated[int, typer.Option(min=1, help="The number of faults.")] = 200,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same faults. [default: 1]")] = None,
     only: Annotated[
         str | None,
         typer.Option(metavar="KINDS", help="Only these kinds of faults, separated by commas. [default: all]"),
     ] = None,
     batch_seconds: Annotated[
-        int, typer.Option(min=1, help="Of toll and archive: seconds of a run per batch. Fewer make more commits.")
+        int,
+        typer.Option(min=1, help="Seconds of a run per batch, for toll and archive. Fewer seconds make more commits."),
     ] = 3,
-    pause_seconds: Annotated[float, typer.Option(min=0, help="How long a paused process is paused.")] = 60.0,
+    pause_seconds: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long a paused process stays paused.")
+    ] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Disturb a job and check that it puts out what it would have anyway.
+    """Inject faults into a job, and check that its outputs stay the same.
 
-    The job is run once undisturbed. Then it is killed at named points and at random ones, paused, given a full disk, a
-    read-only or damaged checkpoint and another time of day, and started again. After every fault what it has committed
+    The job runs once undisturbed. Then it is killed at named points and at random ones, paused, given a full disk, a
+    read-only or damaged checkpoint and another time of day, and started again. After every fault, what it has committed
     must be what the undisturbed job commits: all tables of its outputs, its text files, its cuboids and connection
-    points, apart from columns that say when. Or it has stopped and said what to do. Anything else is reported, and the
-    exit code is 5.
+    points, except for columns that contain times. Or it has stopped with advice on what to do. Anything else is
+    reported, and the exit code is 5.
 
-    The job needs input that ends, in some dozens of batches, and outputs that depend on that input alone. DIR gets
-    report.md, the table, and faults.jsonl, every fault and what came of it; the same command resumes a campaign that
-    was interrupted. Kinds: failpoints, kill, signal, worker, pause, clock, disk, read-only, damage.
+    The job needs input that ends, within some dozens of batches, and outputs that depend on that input alone. DIR gets
+    report.md, the table, and faults.jsonl, every fault and its outcome; the same command resumes a campaign that was
+    interrupted. Kinds: failpoints, kill, signal, worker, pause, clock, disk, read-only, damage.
 
     Examples:
 
@@ -66,7 +69,7 @@ def chaos(
         Run.open(Path(words[0]))
     check_folder(out, mark=NOTES)
     from slipstream._chaos.campaign import SHARES, Campaign, seed_in
-    from slipstream._chaos.report import as_markdown, bad_ones
+    from slipstream._chaos.report import as_markdown, describe_bad
     from slipstream._chaos.subject import Subject
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
@@ -76,15 +79,15 @@ def chaos(
     campaign = Campaign(subject, out.absolute(), faults, chosen, wanted, pause_s=pause_seconds)
     say(f"seed {chosen}")
     try:
-        records = campaign.carry_out()
+        records = campaign.run()
     except KeyboardInterrupt:
-        found = f"{len(campaign.records)} of {faults} faults so far, {len(bad_ones(campaign.records))} bad"
+        found = f"{len(campaign.records)} of {faults} faults so far, {len(describe_bad(campaign.records))} bad"
         say(f"Interrupted: {found}; see {out / 'report.md'}. The same command resumes.")
         raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")
-    bad = bad_ones(records)
+    bad = describe_bad(records)
     show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
     if bad:
         raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}")

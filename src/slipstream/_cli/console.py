@@ -26,7 +26,7 @@ def console(
         list[Path] | None,
         typer.Argument(
             metavar="FOLDER",
-            help="What the page may see: folders with runs and results in them, or runs and results themselves.",
+            help="What the page shows: runs and results, or folders that contain them.",
             show_default="the current folder",
         ),
     ] = None,
@@ -34,9 +34,7 @@ def console(
         str, typer.Option(help="The address to listen on; other than loopback it requires a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65535)] = 8321,
-    name: Annotated[
-        list[str] | None, typer.Option(help="Another name this machine is reached by. May be repeated.")
-    ] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Another name of this machine. Repeatable.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File containing the token. If omitted, a token is generated and printed.")
     ] = None,
@@ -53,8 +51,8 @@ def console(
 
     The page shows the runs, jobs, data sets and networks below each FOLDER (by default the current
     folder), and nothing outside. It starts, pauses and stops toll engines on the runs; their results go into the first
-    FOLDER, by default into `runs`. It listens on this machine only; at any other address it asks for a token. Engines
-    started from the page end with the console; what they committed stays.
+    FOLDER, by default into `runs`. It listens on this machine only; at any other address it requires a token. Engines
+    started from the page end with the console; committed results stay.
 
     Examples:
 
@@ -84,7 +82,7 @@ def console(
         say(f"It is reachable from other machines and requires this token: {token}")
     if not (static() / "index.html").is_file():
         say(f"This installation has no page; the interface works without. {page_advice()}")
-    if workspace.is_cut_short:
+    if workspace.is_truncated:
         say("Not all folders are looked through, there are too many. Name those to show: slipstream console FOLDER...")
     if browser:
         webbrowser.open(address)

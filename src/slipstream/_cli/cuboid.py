@@ -1,4 +1,4 @@
-"""``slipstream cuboid``: fill cuboids from streams, look keys up, ask questions, watch results, see what it costs."""
+"""``slipstream cuboid``: fill cuboids from streams, look keys up, run queries, follow results, measure the cost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from slipstream._io.sources import Feed
 
 app = Family(
-    help="Cuboids: the state of a stream as a database that anyone can question while it runs.",
+    help="Cuboids: the state of a stream as a database that you can query while it runs.",
     epilog="Start with: slipstream cuboid ticks --out ticks",
     no_args_is_help=True,
 )
 
-#: bytes of input below which Spark's start is most of the work
+#: bytes of input below which starting Spark takes most of the time
 SMALL = 8 << 20
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
@@ -53,14 +53,14 @@ def _text(given: str) -> str:
 
 @app.command()
 def ticks(
-    out: Annotated[Path, typer.Option("--out", help="The folder for CSV files: time, stock_id, price.")],
-    number: Annotated[int, typer.Option("--ticks", min=1, help="Ticks of each of the seven stocks.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Another seed, other prices.")] = 1,
-    files: Annotated[int, typer.Option(min=1, help="Cut into so many files, read one after another.")] = 4,
+    out: Annotated[Path, typer.Option("--out", help="The folder for the CSV files: time, stock_id, price.")],
+    number: Annotated[int, typer.Option("--ticks", min=1, help="Ticks per stock; there are seven stocks.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same prices.")] = 1,
+    files: Annotated[int, typer.Option(min=1, help="The number of files to write; a job reads one per batch.")] = 4,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Make stock-like series to try things on: seven random walks in which a W shows now and then.
+    """Generate sample data: stock-like series, seven random walks in which a W pattern shows now and then.
 
     Example: `slipstream cuboid ticks --ticks 5000 --out ticks`
     """
@@ -91,8 +91,12 @@ def run(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
-    fragments: Annotated[int, typer.Option(min=0, help="Fragments by hash of the key; 0 for one per core.")] = 0,
-    ranges: Annotated[str, typer.Option(help="Fragments by range instead: the first key of each but the first.")] = "",
+    fragments: Annotated[
+        int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
+    ] = 0,
+    ranges: Annotated[
+        str, typer.Option(help="Fragments by range of the key instead: where each but the first begins.")
+    ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
@@ -102,10 +106,10 @@ def run(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Fill a cuboid from a stream, and ask its continuous queries at every arrival.
+    """Fill a cuboid from a stream, and evaluate its continuous queries at every arrival.
 
-    The schema declares the cuboid, patterns, and named queries, whose results are outputs of their names. Rows that
-    cannot be kept are in the output rejects, with the reason. After a crash the same command resumes where it was.
+    The schema declares the cuboid, patterns, and named queries. The results of a query are an output of its name; rows
+    that cannot be kept go to the output rejects, with the reason. After a crash the same command resumes.
 
     Examples:
 
@@ -178,7 +182,7 @@ def get(
     key: Annotated[str | None, typer.Argument(help="The key, if the reference is a cuboid's name.")] = None,
     as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
-    """Look a key up in the last committed batch, as JSON: all of it, an attribute's past, or one element.
+    """Look up a key as of the last committed batch, as JSON: all of it, the past of an attribute, or one element.
 
     Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`,
     `slipstream cuboid get fleet car WVW123`
@@ -195,18 +199,26 @@ def get(
 def query(
     folder: Folder,
     text: Annotated[
-        str, typer.Argument(help="SELECT ... FROM cuboid ..., or a file with it; CREATE PATTERN before it.")
+        str,
+        typer.Argument(
+            help="SELECT ... FROM cuboid ..., with any CREATE PATTERN before it, or a file that contains it."
+        ),
     ],
     every: Annotated[
-        float, typer.Option(help="Ask again after each new batch, looking every SECONDS; 0 to ask once.", min=0)
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Query again after each new batch, polling at this interval; 0 to query once.",
+            min=0,
+        ),
     ] = 0.0,
-    on_spark: Annotated[bool, typer.Option("--spark", help="Split the work over fragments by Spark.")] = False,
+    on_spark: Annotated[bool, typer.Option("--spark", help="Run the query on Spark, a task per fragment.")] = False,
     functions: Functions = None,
     master: Master = session.LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a question in Streamonas-SQL; the answer is as of the last committed batch, in all fragments.
+    """Run a query in Streamonas-SQL; the result is as of the last committed batch, in all fragments.
 
     Examples:
 
@@ -236,11 +248,11 @@ def query(
 @app.command()
 def results(
     folder: Folder,
-    name: Annotated[str, typer.Argument(help="The continuous query, or rejects: rows that could not be kept.")],
+    name: Annotated[str, typer.Argument(help="The continuous query; or rejects, the rows that could not be kept.")],
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing new results.")] = False,
     as_json: Json = False,  # noqa: ARG001  (the result is JSON anyway)
 ) -> None:
-    """Print what a continuous query found, a JSON line each, in committed batches only.
+    """Print the results of a continuous query as JSON lines, from committed batches only.
 
     Example: `slipstream cuboid results stocks members --follow`
     """
@@ -260,10 +272,12 @@ def results(
 @app.command()
 def metrics(
     folder: Folder,
-    png: Annotated[Path | None, typer.Option("--png", help="Also draw the QoS map into this file.")] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Also draw the QoS map into this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what real-time consistency costs: arrival rate, commit time, each query's time, the capacity left.
+    """Show the cost of real-time consistency: arrival rate, commit time, time per query, remaining capacity.
 
     Example: `slipstream cuboid metrics tolls --png qos.png`
     """

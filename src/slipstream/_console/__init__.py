@@ -1,16 +1,16 @@
-"""The console: a page in a browser that shows the city, the stream and the networks, and the server behind it.
+"""The console: a web page that shows live traffic, networks, trajectories and jobs, and the server behind it.
 
-    workspace  which runs and folders the page may see: names, never paths
-    engines    toll engines as child processes that end with the console
-    roads      the traffic of a run at any second
-    published  the same for feeds that are no run, from the engine's snapshot
-    vehicles   one vehicle, or one segment, looked at closely
-    told       what drivers were told: prices, speeds, accidents, from the committed answers
-    pulse      the health of a stream, batch by batch
-    watch      the city on show: what is watched, where in time, and the frames that go to the pages
-    guard      who may ask: hosts, origins, token, sizes
-    city, network, trajectories, monitor   the pages' interfaces, one router each
-    server     all of it as one application
+    workspace   the runs and folders that the page may see: names, never paths
+    live/       the Live city page: traffic, vehicles, notifications, and the health of a stream
+    networks/   the Network editor: files, drafts, and the network that runs
+    trips/      the Trajectories page: recorded journeys, and the results of queries
+    overview    the Jobs page: all jobs of the workspace
+    pages/      the HTTP interface of each page, one router each
+    guard       access control: hosts, origins, token, sizes
+    sign_in     signing in with the token
+    errors      errors as HTTP responses
+    monitoring  health check and Prometheus metrics
+    server      the application and its server
 
-It may import everything but the command line, and nothing imports it but the command line.
+It may import everything except the command line; only the command line imports it.
 """

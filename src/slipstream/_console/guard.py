@@ -1,12 +1,13 @@
-"""Who may ask the console, and how much: checked for every request before anything else sees it.
+"""Access control, applied to every request before anything else.
 
-- The Host header must be an address the console listens at, so that no other name can be made to mean this machine.
-- A request that changes something must come from our own page: its Origin must be ours and it must carry the header
+- The Host header must be an address that the console listens on, which prevents DNS rebinding.
+- A request that changes something must come from our own page: its Origin must be ours and it must have the header
   ``X-Slipstream``, which a form or an image on another site cannot send.
-- Beyond loopback, every request needs the token: once, in the body of a login, after that in a cookie that scripts
-  cannot read; or in an Authorization header. It is compared in constant time and never stands in an address.
-- Bodies are limited, in size and in the time they take to come; so are connections (``server.Protocol``).
-- Every answer forbids pages of ours to load or to be shown by anything else.
+- On addresses other than loopback, every request requires the token: once in the body of a login, after that in a
+  cookie that scripts cannot read; or in an Authorization header. It is compared in constant time and never part of a
+  URL.
+- Bodies are limited in size and in the time to receive them; so are connections (``server.Protocol``).
+- Every response forbids our pages to load anything from other sites or to be framed by them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "slipstream-session"
 HEADER = "x-slipstream"
 BODY_LIMIT = 1 << 20
-#: seconds for all of a body to come
+#: seconds to receive a whole body
 BODY_SECONDS = 30.0
 _SAFE = {"GET", "HEAD", "OPTIONS"}
-#: what one may see without a token: the page itself (it has no data in it), the way in, and whether we are alive
+#: allowed without a token: the page itself (it contains no data), signing in, and the health check
 _OPEN_API = {"/api/session", "/healthz"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -48,7 +49,7 @@ SECURE_HEADERS = {
 
 @dataclass(frozen=True)
 class Rules:
-    """Where the console listens, and the token it wants; none on loopback."""
+    """Where the console listens, and the token it requires; none on loopback."""
 
     host: str = "127.0.0.1"
     port: int = 8321
@@ -58,7 +59,7 @@ class Rules:
 
     @property
     def hosts(self) -> set[str]:
-        """The Host headers that mean us."""
+        """The accepted Host headers."""
         names = {"localhost", "127.0.0.1", "[::1]", *self.names}
         if not is_loopback(self.host) and self.host not in ("0.0.0.0", "::"):
             names.add(self.host)
@@ -66,15 +67,15 @@ class Rules:
 
     @property
     def session(self) -> str:
-        """What the cookie holds: it proves the token and dies with the console."""
+        """The value of the cookie: proof of the token, valid until the console exits."""
         return hmac.new(self._salt, self.token.encode(), hashlib.sha256).hexdigest()
 
     def accepts(self, token: str) -> bool:
-        """Whether that is the token, told in constant time."""
+        """Return whether the token is right, in constant time."""
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def knows(self, headers: Headers) -> bool:
-        """Whether a request brings the token or a session."""
+        """Return whether a request has the token or a session."""
         if not self.token:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -84,7 +85,7 @@ class Rules:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own.
+    """Return whether an address is a loopback address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -111,25 +112,25 @@ class Guard:
         self._rules = rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on with a limited body and secured headers."""
+        """Reject a request, or pass it on with a limited body and secured headers."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if refusal := self._refusal(scope, headers):
-            await refusal(scope, receive, _secured(send))
+        if rejection := self._reject(scope, headers):
+            await rejection(scope, receive, _add_secure_headers(send))
             return
-        await self._app(scope, _limited(receive), _secured(send))
+        await self._app(scope, _limit_body(receive), _add_secure_headers(send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+    def _reject(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         if headers.get("host", "") not in self._rules.hosts:
-            return _refuse(421, "This name is not ours.", "Use the address the console printed.")
+            return _problem(421, "Unknown host name.", "Use the address that the console printed.")
         if scope["method"] not in _SAFE and (why := self._foreign(headers)):
-            return _refuse(403, why, f"Requests that change something need our Origin and the header {HEADER}: 1.")
+            return _problem(403, why, f"Requests that change something require our Origin and the header {HEADER}: 1.")
         if not headers.get("content-length", "0").isdigit() or int(headers.get("content-length", "0")) > BODY_LIMIT:
-            return _refuse(413, "The request is too large.", f"At most {BODY_LIMIT:,} bytes.")
+            return _problem(413, "The request is too large.", f"The limit is {BODY_LIMIT:,} bytes.")
         if self._is_private(scope["path"]) and not self._rules.knows(headers):
-            return _refuse(401, "The console wants its token.", "It was printed when the console started.")
+            return _problem(401, "The console requires its token.", "It printed the token when it started.")
         return None
 
     def _foreign(self, headers: Headers) -> str:
@@ -147,22 +148,22 @@ class Guard:
         return path not in _OPEN_API and (path.startswith("/api/") or path in ("/metrics", "/openapi.json"))
 
 
-def _refuse(code: int, message: str, hint: str) -> JSONResponse:
+def _problem(code: int, message: str, hint: str) -> JSONResponse:
     return JSONResponse({"message": message, "hint": hint}, status_code=code)
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit_body(receive: Receive) -> Receive:
     taken, is_whole = 0, False
     deadline = time.monotonic() + BODY_SECONDS
 
     async def limited() -> Message:
         nonlocal taken, is_whole
-        # once the body is there, the next message is that the page has left, whenever that is
+        # after the body, the next message is the disconnect, which may take any time
         message = await receive() if is_whole else await _in_time(receive, deadline)
         taken += len(message.get("body", b""))
         is_whole = not message.get("more_body", False)
         if taken > BODY_LIMIT:
-            # the one kind of error that FastAPI passes on while it reads a body
+            # the only kind of exception that FastAPI passes on while it reads a body
             raise HTTPException(413, "The request is too large")
         return message
 
@@ -173,10 +174,10 @@ async def _in_time(receive: Receive, deadline: float) -> Message:
     try:
         return await asyncio.wait_for(receive(), deadline - time.monotonic())
     except TimeoutError as error:
-        raise HTTPException(408, "The request took too long to come") from error
+        raise HTTPException(408, "The request took too long to arrive") from error
 
 
-def _secured(send: Send) -> Send:
+def _add_secure_headers(send: Send) -> Send:
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

@@ -1,7 +1,7 @@
-"""The jobs below the workspace, of any kind: what each does, what it has committed, and its outputs.
+"""All jobs of the workspace: their state, what they have committed, and their outputs.
 
-Every job writes the same files into its folder (``runtime.job``), so one page shows them all. Nothing is asked of the
-process that runs a job; steering it means writing the same small file that ``slipstream job`` writes.
+Every job writes the same files into its folder (``_runtime.job``), so one page shows them all. The process of a job is
+not involved; controlling it means writing the same small file that ``slipstream job`` writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from slipstream._console.refusals import NotNow
+from slipstream._console.errors import Conflict
 from slipstream._console.workspace import Workspace, is_job, pick
 from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
 from slipstream._cuboid.snapshots.files import Catalogue
@@ -31,19 +31,19 @@ from slipstream._runtime.job import Job
 from slipstream._tools.strict_json import parse_json
 
 State = Literal["new", "starting", "ready", "running", "paused", "stopped", "finished", "failed", "gone", "damaged"]
-Want = Literal["pause", "run", "step", "stop"]
+Action = Literal["pause", "run", "step", "stop"]
 
-#: batches that the page shows one by one
+#: batches that the page shows individually
 RECENT = 200
-#: bytes at the end of the metrics that are read for these
+#: bytes to read from the end of the metrics for these
 _TAIL = 400_000
 _ACTIVE = ("starting", "ready", "running", "paused")
-#: why a job stopped -> its state, unless an error ended it
+#: reason for the stop -> state; any other reason is an error
 _ENDED: dict[str, State] = {status.FINISHED: "finished", status.ASKED: "stopped", "interrupted": "stopped"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class JobEntry:
     """A job in the list."""
 
     name: str
@@ -54,8 +54,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Done:
-    """A committed batch; what it cost is known a moment later."""
+class CommittedBatch:
+    """A committed batch; its costs are known shortly after."""
 
     batch: int
     committed_at: float
@@ -67,8 +67,8 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Result:
-    """An output: its columns and its committed rows."""
+class OutputSummary:
+    """An output: its columns and its number of committed rows."""
 
     name: str
     columns: list[str]
@@ -76,13 +76,13 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Detail:
-    """Everything the page shows of a job."""
+class JobDetail:
+    """Everything the page shows about a job."""
 
     name: str
     kind: str
     state: State
-    why: str = ""  # what ended it
+    why: str = ""  # why it stopped
     since: float | None = None  # when it entered its state, seconds of the Unix clock
     source: str = ""
     settings: dict[str, str] = field(default_factory=dict)
@@ -92,15 +92,15 @@ class Detail:
     committed_at: float | None = None
     commit_s: float | None = None  # mean over the recent batches
     state_bytes: int | None = None
-    recent: list[Done] = field(default_factory=list)
-    outputs: list[Result] = field(default_factory=list)
+    recent: list[CommittedBatch] = field(default_factory=list)
+    outputs: list[OutputSummary] = field(default_factory=list)
     cuboids: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # what cannot be read
+    problems: list[str] = field(default_factory=list)  # files that cannot be read
 
 
 @dataclass
-class _Followed:
-    """The journal of a job, summed up as it grows."""
+class _JournalTotals:
+    """Totals over the journal of a job, updated as it grows."""
 
     tail: Tail
     batches: int = 0
@@ -119,28 +119,28 @@ class Jobs:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._followed: dict[str, _Followed] = {}  # by the id of the job, which is new when its folder is begun anew
+        self._followed: dict[str, _JournalTotals] = {}  # by job id, which changes when its folder is recreated
         self._lock = Lock()
 
-    def listed(self) -> list[Entry]:
-        """All jobs: those at work first, then those that committed last."""
+    def entries(self) -> list[JobEntry]:
+        """Return all jobs: running ones first, then by the time of the last commit."""
         found = [_entry(name, folder) for name, folder in self._workspace.find(is_job).items()]
         return sorted(found, key=lambda one: (one.state not in _ACTIVE, -(one.committed_at or 0), one.name))
 
-    def detail(self, name: str) -> Detail:
-        """One job, with its outputs."""
+    def detail(self, name: str) -> JobDetail:
+        """Return one job, with its outputs."""
         folder = self._folder(name)
         try:
             found = Job.read(folder)
         except SlipstreamError as error:
-            return Detail(name, "", "damaged", why=error.message)
+            return JobDetail(name, "", "damaged", why=error.message)
         problems: list[str] = []
         followed = self._follow(folder, found.id, problems)
         last, seen = (followed.recent[-1] if followed.recent else None), _status(folder)
         recent = list(_done(followed.recent, _costs(folder)))
-        # a job warms up with batches that bring nothing
+        # empty batches are part of the warm-up
         costs = [done.commit_s for done in recent if done.commit_s is not None and (done.tuples or done.rows)]
-        return Detail(
+        return JobDetail(
             name=name,
             kind=found.kind,
             state=_state(folder, seen),
@@ -161,26 +161,26 @@ class Jobs:
         )
 
     def rows(self, name: str, output: str, last: int) -> list[dict[str, Any]]:
-        """The newest rows of an output, the newest last."""
+        """Return the newest rows of an output, newest last."""
         folder = self._folder(name)
         pick(
             {one: folder / one for one in outputs.output_names(folder)},
             output,
             "output",
-            "Choose one that the job has.",
+            "Choose an output of the job.",
         )
         return [{key: _plain(value) for key, value in row.items()} for row in newest_results(folder, output, last)]
 
-    def want(self, name: str, want: Want) -> Detail:
-        """Pause, resume, step or stop a job that is at work."""
+    def act(self, name: str, action: Action) -> JobDetail:
+        """Pause, resume, step or stop a running job."""
         folder = self._folder(name)
         if _state(folder, _status(folder)) not in _ACTIVE:
-            raise NotNow(f"{name} is not running.", hint="The command that started it starts it again.")
-        job.control(folder).request({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[want])
+            raise Conflict(f"{name} is not running.", hint="Run the command that started it again.")
+        job.control(folder).request({"pause": PAUSE, "run": RUN, "step": "1", "stop": STOP}[action])
         return self.detail(name)
 
     def _named(self, source: str) -> str:
-        """What a job reads, by names that the page knows: it gets no paths. A network reads SOURCE=WHERE, and so on."""
+        """Return the source of a job without paths, which the page must not see. Networks have SOURCE=WHERE, ..."""
         return ", ".join(self._without_path(part) for part in source.split(", "))
 
     def _without_path(self, source: str) -> str:
@@ -191,11 +191,11 @@ class Jobs:
         return f"{label}{equals}{where}"
 
     def _folder(self, name: str) -> Path:
-        return pick(self._workspace.find(is_job), name, "job", "`slipstream toll RUN --out FOLDER` starts one.")
+        return pick(self._workspace.find(is_job), name, "job", "Start one with `slipstream toll RUN --out FOLDER`.")
 
-    def _follow(self, folder: Path, id_: str, problems: list[str]) -> _Followed:
+    def _follow(self, folder: Path, id_: str, problems: list[str]) -> _JournalTotals:
         with self._lock:
-            followed = self._followed.setdefault(f"{folder} {id_}", _Followed(Tail(folder)))
+            followed = self._followed.setdefault(f"{folder} {id_}", _JournalTotals(Tail(folder)))
             try:
                 followed.read()
             except SlipstreamError as error:
@@ -203,17 +203,17 @@ class Jobs:
             return followed
 
 
-def _entry(name: str, folder: Path) -> Entry:
+def _entry(name: str, folder: Path) -> JobEntry:
     try:
         found, last = Job.read(folder), outputs.last_batch(folder)
     except SlipstreamError:
-        return Entry(name, "", "damaged", 0, None)
+        return JobEntry(name, "", "damaged", 0, None)
     state = _state(folder, _status(folder))
-    return Entry(name, found.kind, state, last.batch + 1 if last else 0, last.committed_ms / 1000 if last else None)
+    return JobEntry(name, found.kind, state, last.batch + 1 if last else 0, last.committed_ms / 1000 if last else None)
 
 
 def _status(folder: Path) -> dict[str, Any]:
-    """What ``status.json`` says; nothing before the first start."""
+    """Return the contents of ``status.json``; empty before the first start."""
     try:
         body = parse_json((folder / status.FILE).read_bytes())
     except (OSError, *MALFORMED):
@@ -247,7 +247,7 @@ def _state(folder: Path, seen: dict[str, Any]) -> State:
 
 
 def _lives(pid: Any) -> bool:
-    """Whether a process is there; one that cannot be asked about may be."""
+    """Return whether a process exists; assume so if that cannot be determined."""
     if not isinstance(pid, int) or pid <= 0:
         return True
     try:
@@ -260,22 +260,22 @@ def _lives(pid: Any) -> bool:
 
 
 def _costs(folder: Path) -> dict[int, metrics.BatchMetrics]:
-    """What the last batches cost, by number; of a batch that was repeated, the last time."""
+    """Return the metrics of the last batches by number; for a repeated batch, the latest."""
     file = folder / metrics.FILE
     with suppress(OSError, *MALFORMED), file.open("rb") as lines:
         lines.seek(max(lines.seek(0, os.SEEK_END) - _TAIL, 0))
         whole = lines.read().rpartition(b"\n")[0].split(b"\n")
         if lines.tell() > _TAIL:
-            del whole[0]  # the rest of a line
+            del whole[0]  # an incomplete line
         found = [metrics.BatchMetrics(**parse_json(line)) for line in whole[-2 * RECENT :] if line]
         return {one.batch: one for one in found}
     return {}
 
 
-def _done(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iterator[Done]:
+def _done(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iterator[CommittedBatch]:
     for batch in batches:
         cost = costs.get(batch.batch)
-        yield Done(
+        yield CommittedBatch(
             batch=batch.batch,
             committed_at=batch.committed_ms / 1000,
             tuples=batch.tuples,
@@ -286,16 +286,16 @@ def _done(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iter
         )
 
 
-def _results(folder: Path, problems: list[str]) -> Iterator[Result]:
+def _results(folder: Path, problems: list[str]) -> Iterator[OutputSummary]:
     for name in outputs.output_names(folder):
         try:
             found = outputs.visible_files(folder, name)
         except SlipstreamError as error:
             problems.append(error.message)
             continue
-        # a file that is ahead of the journal is counted with the next commit
+        # a file ahead of the journal counts with the next commit
         rows = sum(file.rows for file in found.files if file.last <= found.last)
-        yield Result(name, [column for column in found.schema.names if column != outputs.BATCH], rows)
+        yield OutputSummary(name, [column for column in found.schema.names if column != outputs.BATCH], rows)
 
 
 def _cuboids(folder: Path, problems: list[str]) -> list[str]:
@@ -309,7 +309,7 @@ def _cuboids(folder: Path, problems: list[str]) -> list[str]:
 
 
 def _shown(settings: dict[str, Any]) -> dict[str, str]:
-    """Settings that say something, in few words."""
+    """Return non-empty settings as short texts."""
     texts = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in settings.items()
     }
@@ -325,7 +325,7 @@ def _number(value: Any) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has a word for; movements as the span of time they are known in."""
+    """Return a value that JSON can represent; for moving points, their time span."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

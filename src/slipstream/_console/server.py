@@ -20,10 +20,11 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from slipstream import __version__
-from slipstream._console import health, problems, sign_in
+from slipstream._console import monitoring, sign_in
+from slipstream._console.errors import add_error_handlers
 from slipstream._console.guard import Guard, Rules
-from slipstream._console.live.live_city import City
-from slipstream._console.networks.network_runner import Works
+from slipstream._console.live.live_city import LiveCity
+from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.overview import Jobs
 from slipstream._console.pages import city, jobs, network, trajectories
 from slipstream._console.workspace import Workspace
@@ -32,30 +33,30 @@ PAGES = ("/", "/city", "/network", "/trajectories", "/jobs")
 
 _NO_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Slipstream</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 40em; margin: 4em auto">
-<h1>This installation has no page</h1>
-<p>The server runs, but its page was not built when Slipstream was installed. {advice}</p>
-<p>Everything else works without it: <a href="/openapi.json">the interface</a>, <a href="/metrics">metrics</a>,
-and all commands of <code>slipstream</code>.</p></body></html>"""
+<h1>The console page is not installed</h1>
+<p>The server is running, but the page was not built when Slipstream was installed. {advice}</p>
+<p>Everything else works without it: <a href="/openapi.json">the API</a>, <a href="/metrics">metrics</a>,
+and all <code>slipstream</code> commands.</p></body></html>"""
 _IN_A_CLONE = "Install Node 18 or newer (Debian, Ubuntu: apt-get install nodejs npm), then run {script}"
 _INSTALLED = (
-    "Wheels of Slipstream include it unless they were built with SLIPSTREAM_WITHOUT_PAGE=1: build yours again without "
-    "that, where Node 18 or newer is installed (pip wheel --no-deps CLONE), and install it with pip."
+    "Slipstream wheels include it unless built with SLIPSTREAM_WITHOUT_PAGE=1: rebuild yours without that setting on a "
+    "machine with Node 18 or newer (pip wheel --no-deps CLONE), and install it with pip."
 )
 
 
 def static() -> Path:
-    """Where the built page lies."""
+    """Return the folder of the built page."""
     return Path(str(files("slipstream._console").joinpath("static")))
 
 
 def page_advice(root: Path = Path(__file__).parents[3]) -> str:
-    """How to get the page where it is missing: in a clone at ``root``, or installed from a wheel."""
+    """Explain how to build a missing page: in a clone at ``root``, or installed from a wheel."""
     script = root / "scripts" / "console.sh"
     return _IN_A_CLONE.format(script=script) if script.is_file() else _INSTALLED
 
 
 def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
-    """The application over a workspace, or over one folder."""
+    """Create the application for a workspace, or for one folder."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -63,7 +64,7 @@ def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
         watcher.start()
         yield
         app.state.city.close()
-        app.state.works.close()
+        app.state.runner.close()
         watcher.join()
 
     app = FastAPI(
@@ -75,21 +76,21 @@ def create(workspace: Workspace | Path, rules: Rules, master: str) -> FastAPI:
         redoc_url=None,
     )
     workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
-    app.state.city = City(workspace, master)
-    app.state.works = Works(app.state.city.workspace, master)
+    app.state.city = LiveCity(workspace, master)
+    app.state.runner = NetworkRunner(app.state.city.workspace, master)
     app.state.jobs = Jobs(app.state.city.workspace)
     app.state.library = trajectories.Library()
     app.state.rules = rules
-    for page in (sign_in, city, network, trajectories, jobs, health):
+    for page in (sign_in, city, network, trajectories, jobs, monitoring):
         app.include_router(page.router)
-    problems.add_to(app)
+    add_error_handlers(app)
     _serve_page(app, static())
     app.add_middleware(Guard, rules=rules)
     return app
 
 
 def _serve_page(app: FastAPI, built: Path) -> None:
-    """The page at its addresses; its files carry their digest in their names and may be kept for ever."""
+    """Serve the page; its files have a digest in their names, so browsers may cache them indefinitely."""
     index = built / "index.html"
 
     def page() -> Response:
@@ -106,24 +107,24 @@ def _serve_page(app: FastAPI, built: Path) -> None:
 
 
 class Server(uvicorn.Server):
-    """Tells the streams to end before it waits for them to."""
+    """Ends the event streams before it waits for them."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Ctrl-C, or another signal to end."""
+        """Handle Ctrl-C or another signal to exit."""
         app: Any = self.config.app
         app.state.city.closed.set()
         super().handle_exit(sig, frame)
 
 
 class Protocol(H11Protocol):
-    """HTTP with bounds: so many connections, and so much time for the head of a request to come."""
+    """HTTP with limits on connections, and on the time to receive the head of a request."""
 
     most_connections = 200
     head_seconds = 10.0
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request, unless too many wait already."""
+        """Wait for a request, unless there are too many connections."""
         super().connection_made(transport)
         if len(self.connections) > self.most_connections:
             transport.close()
@@ -131,29 +132,29 @@ class Protocol(H11Protocol):
             self._watch_head()
 
     def data_received(self, data: bytes) -> None:
-        """Read on."""
+        """Process received data."""
         super().data_received(data)
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing more will come."""
+        """Clean up after a closed connection."""
         super().connection_lost(exc)
-        self._forget()
+        self._cancel_timer()
 
     def _watch_head(self) -> None:
         if self.conn.their_state is not h11.IDLE:
-            self._forget()
+            self._cancel_timer()
         elif self._timer is None:
             self._timer = self.loop.call_later(self.head_seconds, self.transport.close)
 
-    def _forget(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 def config(app: FastAPI, host: str, port: int, log_level: str = "critical") -> uvicorn.Config:
-    """How the console is served."""
+    """Return the server configuration."""
     return uvicorn.Config(
         app,
         host=host,

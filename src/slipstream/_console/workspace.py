@@ -1,7 +1,6 @@
 """The folders whose runs and results the page may see.
 
-The page names things; it never gives paths. A name is looked up among what is found here, so nothing outside can be
-reached, whatever the name says.
+The page uses names, never paths. A name is looked up among the folders found here, so nothing outside is accessible.
 """
 
 from __future__ import annotations
@@ -14,64 +13,67 @@ from itertools import islice
 from pathlib import Path
 
 from slipstream._archive.files import is_archive
-from slipstream._console.refusals import NotNow, NotThere
+from slipstream._console.errors import Conflict, NotFound
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import FORMAT, Run
 from slipstream._linear_road.job.layout import TOLL, Layout
 from slipstream._runtime.job import FILE, Job
 
-#: how deep below a given folder things are looked for, and in how many folders: somebody may start it at home
+#: limits of the search below a folder: someone may start the console in a home folder
 _DEPTH = 5
 MOST = 5_000
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Folders with runs, with engines' results, with networks and journeys."""
+    """Folders with runs, results, networks and journeys."""
 
     roots: tuple[Path, ...]
-    base: Path  # what names are relative to
-    home: Path | None  # where new things go; nowhere if only single runs or results were given
+    base: Path  # names are relative to it
+    home: Path | None  # for new results; None if only single runs or results were given
 
     @classmethod
     def over(cls, folders: Sequence[Path], home: Path | None = None) -> Workspace:
-        """A workspace of some folders, or of runs and results themselves; new things go into ``home`` below them."""
+        """Create a workspace of folders, or of single runs and results; new results go to ``home`` below them."""
         roots = tuple(dict.fromkeys(folder.resolve() for folder in folders))
         shared = Path(os.path.commonpath(roots))
         base = shared.parent if shared in roots and is_closed(shared) else shared
         return cls(roots, base, home.resolve() if home else next((root for root in roots if not is_closed(root)), None))
 
     def runs(self) -> dict[str, Path]:
-        """The runs by name: their path within the workspace."""
-        # a manifest that cannot be read may be a run's; opening it says what is wrong
+        """Return the runs by name: their path within the workspace."""
+        # an unreadable manifest may be that of a run; opening it reports the error
         return self.find(lambda folder: format_of(folder) in (FORMAT, ""))
 
     def results(self) -> dict[str, Path]:
-        """The folders that engines wrote, by name."""
+        """Return the folders of toll jobs, by name."""
         return self.find(is_result)
 
     def run(self, name: str) -> Run:
-        """The run of that name."""
-        return Run.open(pick(self.runs(), name, "run", "`slipstream simulate --out RUN` makes one."))
+        """Open the run with a name."""
+        return Run.open(pick(self.runs(), name, "run", "Create one with `slipstream simulate --out RUN`."))
 
     def result(self, name: str) -> Path:
-        """The engine's folder of that name."""
-        return pick(self.results(), name, "result", "Start a run from the page, or `slipstream toll RUN --out FOLDER`.")
+        """Return the folder of a toll job with a name."""
+        hint = "Start a run on the page, or with `slipstream toll RUN --out FOLDER`."
+        return pick(self.results(), name, "result", hint)
 
     def new(self, stem: str) -> tuple[str, Path]:
-        """A folder that does not exist yet, and its name: the stem with a number."""
+        """Return the name and path of a new folder: the stem with a number."""
         if self.home is None:
-            raise NotNow("There is no folder for new results.", hint="Give the console one: slipstream console FOLDER")
+            raise Conflict(
+                "There is no folder for new results.", hint="Start the console with one: slipstream console FOLDER"
+            )
         self.home.mkdir(exist_ok=True)
         taken = {folder.name for folder in self.home.iterdir()}
         path = self.home / next(name for n in range(1, 10**6) if (name := f"{stem}-{n}") not in taken)
         return self.name(path), path
 
     def run_of(self, result: Path) -> Run | None:
-        """The run that a folder's answers are about, where it is in the workspace.
+        """Return the run of a result, if it is in the workspace.
 
-        A result only knows the last part of its run's path. Of several such runs the nearest is meant; if that does not
-        tell them apart either, the traffic shown might be another's, so nothing is.
+        A result only stores the last part of its run's path. Of several such runs, the nearest one counts; if that is
+        ambiguous too, the displayed traffic might be wrong, so none is used.
         """
         kind, _, name = Layout.read(result).source.partition(" ")
         found = [path for path in self.runs().values() if path.name == name] if kind == "run" else []
@@ -79,26 +81,27 @@ class Workspace:
         nearest = [path for path in found if _shared_parts(path, result) == near]
         if len({(path / "manifest.json").read_bytes() for path in nearest}) > 1:
             raise BadInput(
-                f"{self.name(result)} answers a run {name!r}; there are {', '.join(sorted(map(self.name, nearest)))}.",
-                hint="Start the console over the folders that belong together: slipstream console RUN RESULT",
+                f"{self.name(result)} is the result of a run {name!r}, which is ambiguous: "
+                f"{', '.join(sorted(map(self.name, nearest)))}.",
+                hint="Start the console with the folders that belong together: slipstream console RUN RESULT",
             )
         return Run.open(nearest[0]) if nearest else None
 
     def find(self, wanted: Callable[[Path], bool]) -> dict[str, Path]:
-        """The folders that are wanted, by name."""
+        """Return the folders that match, by name."""
         return {self.name(folder): folder for folder in self.folders() if folder != self.base and wanted(folder)}
 
     def name(self, path: Path) -> str:
-        """What the page calls something of the workspace."""
+        """Return the name of a path on the page."""
         return path.relative_to(self.base).as_posix()
 
     def folders(self) -> Iterator[Path]:
-        """The roots and what is below them, the nearest first; not what is inside a run or result, hidden or a link."""
+        """Return the roots and the folders below, nearest first; none inside a run or result, hidden, or linked."""
         return islice(self._levels(), MOST)
 
     @property
-    def is_cut_short(self) -> bool:
-        """Whether there are more folders than are looked through."""
+    def is_truncated(self) -> bool:
+        """Whether there are more folders than are searched."""
         return next(islice(self._levels(), MOST, None), None) is not None
 
     def _levels(self) -> Iterator[Path]:
@@ -113,7 +116,7 @@ def _shared_parts(one: Path, other: Path) -> int:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    """The folders in a folder that may be looked into; one that vanishes meanwhile has none."""
+    """Return the accessible folders in a folder; none if it has disappeared."""
     try:
         with os.scandir(folder) as entries:
             inside = [Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -123,7 +126,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def format_of(folder: Path) -> str | None:
-    """What a folder's manifest says it is; nothing without one, and no name if it cannot be read."""
+    """Return the format in a folder's manifest; None without a manifest, empty if it cannot be read."""
     file = folder / "manifest.json"
     if not file.is_file():
         return None
@@ -134,12 +137,12 @@ def format_of(folder: Path) -> str | None:
 
 
 def is_job(folder: Path) -> bool:
-    """Whether a folder is that of a job, of any kind."""
+    """Return whether a folder is that of a job, of any kind."""
     return (folder / FILE).is_file()
 
 
 def is_result(folder: Path) -> bool:
-    """Whether a job wrote answers into this folder; one whose layout cannot be read may have."""
+    """Return whether a folder is that of a toll job; assume so if its layout cannot be read."""
     if not is_job(folder):
         return False
     try:
@@ -149,12 +152,12 @@ def is_result(folder: Path) -> bool:
 
 
 def is_closed(folder: Path) -> bool:
-    """Whether a folder is one thing: a run, the folder of a job, a data set."""
+    """Return whether a folder is a single object: a run, the folder of a job, a data set."""
     return (folder / "manifest.json").is_file() or is_job(folder) or is_archive(folder)
 
 
 def plain_files(folder: Path) -> list[Path]:
-    """The files in a folder; no hidden ones, and no links."""
+    """Return the files in a folder, without hidden files and links."""
     try:
         return sorted(path for path in folder.iterdir() if _is_plain(path) and path.is_file())
     except OSError:
@@ -166,7 +169,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def pick(found: dict[str, Path], name: str, kind: str, hint: str) -> Path:
-    """What has that name."""
+    """Return the path with a name."""
     if name not in found:
-        raise NotThere(f"No {kind} {name!r} in the workspace.", hint=hint)
+        raise NotFound(f"No {kind} {name!r} in the workspace.", hint=hint)
     return found[name]

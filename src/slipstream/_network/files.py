@@ -446,12 +446,11 @@ class _Reader:
         """An operator with the parameters that a file gives it."""
         needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
         known = {f.name for f in dataclasses.fields(kind)}
+        fields = self._fields(where, body, needed, known - needed)
         try:
-            return decode_as(kind, self._fields(where, body, needed, known - needed))
+            return decode_as(kind, fields)
         except BadInput as error:
-            raise BadInput(
-                error.message if error.message.startswith(where) else f"{where}: {error.message}", hint=error.hint
-            ) from error
+            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
         except MALFORMED as error:
             raise BadInput(f"{where}: {error}.", hint=f"It takes: {_signature(kind)}.") from error
 

@@ -1,4 +1,4 @@
-// What the stream did over the last batches.
+// Charts of the last batches.
 import { useMemo } from "react";
 import { Chart } from "../shared/chart";
 import { SERIES } from "../shared/scales";
@@ -13,17 +13,17 @@ export function Charts({ beats, limit }: { beats: readonly Beat[]; limit: number
   const data = useMemo(() => columns(beats), [beats]);
   const ink = useMemo(() => ({ main: colour("accent"), soft: colour("soft"), dim: colour("dim") }), [theme]);
   const rates = [
-    { label: "in", colour: ink.main, fill: ink.soft },
+    { label: "input", colour: ink.main, fill: ink.soft },
     { label: "answers", colour: SERIES[0] },
   ];
   const commits = [
     { label: "commit", colour: ink.main, fill: ink.soft },
-    { label: "its share", colour: ink.dim, dash: [4, 3] },
+    { label: "budget", colour: ink.dim, dash: [4, 3] },
   ];
   return (
     <div className="charts">
       <Chart title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
-      <Chart title="Response, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} bare />
+      <Chart title="Response time, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} bare />
       <Chart title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
       <Chart title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
     </div>

@@ -1,4 +1,4 @@
-// Start, pause, stop; and the line of time on which one may go back.
+// Start, pause and stop; and the timeline for looking back.
 import { useEffect, useState } from "react";
 import { get, post, type Problem } from "../shared/api";
 import { clock, count } from "../shared/format";
@@ -32,7 +32,7 @@ export function Controls({ state, connected, onProblem }: Props) {
   }, [state.result, state.run]);
   const act = (what: string, body: unknown = {}) => post(`/api/city/${what}`, body).catch(onProblem);
   const entry = choices?.runs.find((one) => one.name === run);
-  const mayGoOn = state.status === "paused" || (state.status === "stopped" && state.run !== "");
+  const resumable = state.status === "paused" || (state.status === "stopped" && state.run !== "");
   return (
     <section className="bar" aria-label="Run control">
       <label>
@@ -58,13 +58,13 @@ export function Controls({ state, connected, onProblem }: Props) {
       </label>
       <div className="buttons">
         {!busy && (
-          <button className={mayGoOn ? "" : "primary"} disabled={!run} onClick={() => void act("start", { run, speed })}>
+          <button className={resumable ? "" : "primary"} disabled={!run} onClick={() => void act("start", { run, speed })}>
             Start
           </button>
         )}
-        {!busy && mayGoOn && (
+        {!busy && resumable && (
           <button className="primary" onClick={() => void act("resume", { speed })}>
-            Go on
+            Resume
           </button>
         )}
         {busy && (
@@ -83,7 +83,7 @@ export function Controls({ state, connected, onProblem }: Props) {
           Open
           <select value={state.result} onChange={(event) => void act("open", { result: event.target.value })}>
             <option value="" disabled>
-              an earlier result
+              a result
             </option>
             {choices?.results.map((name) => (
               <option key={name} value={name}>
@@ -118,7 +118,7 @@ export function Controls({ state, connected, onProblem }: Props) {
 
 const PLAYS = [1, 2, 5, 10, 30, 60];
 
-/** The line of time: drag it to look back, play from there, return to the newest second. */
+/** The timeline: drag it to look back, play from there, return to the latest second. */
 export function Timeline({ state, onProblem }: { state: State; onProblem: (problem: Problem) => void }) {
   const [dragged, setDragged] = useState<number>();
   const newest = Math.max(0, state.committed);
@@ -155,7 +155,7 @@ export function Timeline({ state, onProblem }: { state: State; onProblem: (probl
       <span className="mono">{clock(second)}</span>
       <span className="dim mono">/ {clock(state.seconds)}</span>
       <button className={view.follow ? "live on" : "live"} disabled={view.follow} onClick={() => void look({ follow: true, playing: false })}>
-        Newest
+        Latest
       </button>
     </Player>
   );

@@ -1,4 +1,4 @@
-// A closer look: one segment's last minutes, one vehicle's trip and account.
+// Details: the last minutes of a segment, the trip and account of a vehicle.
 import { type FormEvent, useState } from "react";
 import { Chart } from "../shared/chart";
 import { clock, count } from "../shared/format";
@@ -71,7 +71,7 @@ export function VehicleSearch({ onSearch }: { onSearch: (vid: number | undefined
         placeholder="Find vehicle…"
         inputMode="numeric"
         pattern="\s*\d{1,10}\s*"
-        title="A vehicle's number"
+        title="A vehicle number"
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
       />
@@ -92,7 +92,7 @@ export function VehicleCard({ vid, second, onClose, onShow }: { vid: number; sec
         </button>
       </header>
       {problem && <ErrorNote problem={problem} />}
-      {!data && !problem && <p className="note">Looking…</p>}
+      {!data && !problem && <p className="note">Loading…</p>}
       {data && <VehicleFacts vehicle={data} onShow={onShow} />}
     </section>
   );
@@ -106,7 +106,7 @@ function VehicleFacts({ vehicle, onShow }: { vehicle: Vehicle; onShow: (place: P
         <dt>Balance</dt>
         <dd className="balance" data-testid="balance">
           {vehicle.balance === null ? "–" : count(vehicle.balance)}
-          <small>{vehicle.balance_from === "snapshot" ? "from the accounts" : vehicle.balance_from === "answers" ? "from its notices" : "only in the accounts"}</small>
+          <small>{vehicle.balance_from === "snapshot" ? "from the accounts" : vehicle.balance_from === "answers" ? "from notifications" : "not available here"}</small>
         </dd>
         <dt>Position</dt>
         <dd>
@@ -122,7 +122,7 @@ function VehicleFacts({ vehicle, onShow }: { vehicle: Vehicle; onShow: (place: P
         <dd>
           since {clock(vehicle.since)} from segment {vehicle.entered}
           {vehicle.exit !== null && ` to ${vehicle.exit}`}
-          {vehicle.trips > 1 && `, its ${vehicle.trips}th`}
+          {vehicle.trips > 1 && `, trip ${vehicle.trips}`}
         </dd>
       </dl>
       <Rows
@@ -135,7 +135,7 @@ function VehicleFacts({ vehicle, onShow }: { vehicle: Vehicle; onShow: (place: P
             notice.lav < 0 ? "–" : notice.lav,
             count(notice.toll),
             notice.charged ? "yes" : "–",
-            notice.alert !== null && <i className="diamond" title={`warned of an accident in segment ${notice.alert}`} />,
+            notice.alert !== null && <i className="diamond" title={`accident alert for segment ${notice.alert}`} />,
           ])}
       />
     </>

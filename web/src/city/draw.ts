@@ -1,4 +1,4 @@
-// Drawing the city on a canvas: pure functions of what is to be seen.
+// Draw the city on a canvas: pure functions of what is displayed.
 import { css, type Scale, VIRIDIS } from "../shared/scales";
 import { type Cars, type Grid, MILE, NOBODY, type Place, SEGMENTS } from "./types";
 
@@ -8,7 +8,7 @@ export interface MeasureInfo {
   title: string;
   unit: string;
   scale: Scale;
-  /** the values at the dark and the bright end: what needs attention is bright */
+  /** the values at the dark and the bright end; what needs attention is bright */
   ends: (grid: Grid) => [number, number];
   values: (grid: Grid) => Uint8Array | Uint16Array | Uint32Array;
   curve: (share: number) => number;
@@ -36,10 +36,10 @@ export interface Ink {
   dark: boolean;
 }
 
-/** The part of a scale that stands out from the background: neither end may vanish in it. */
+/** The part of a scale that contrasts with the background. */
 export const shade = (share: number, dark: boolean): number => (dark ? 0.12 + 0.88 * share : 0.92 * share);
 
-/** Where things are on the canvas. */
+/** The layout of the canvas. */
 export interface Frame {
   width: number;
   height: number;
@@ -62,7 +62,7 @@ export function frameOf(width: number, height: number, rows: number): Frame {
 const hex = (colour: string): [number, number, number] =>
   [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) as [number, number, number];
 
-/** One pixel for each segment: eastward and westward rows in turn. */
+/** One pixel per segment; eastbound and westbound rows alternate. */
 export function paint(image: ImageData, grid: Grid, measure: Measure, ink: Ink): void {
   const info = MEASURES[measure];
   const values = info.values(grid);
@@ -78,7 +78,7 @@ export function paint(image: ImageData, grid: Grid, measure: Measure, ink: Ink):
   }
 }
 
-/** A map on its way from one to the next. */
+/** A transition from one map to the next. */
 export function blend(out: ImageData, from: ImageData, to: ImageData, share: number): void {
   for (let i = 0; i < out.data.length; i++) {
     const a = from.data[i] ?? 0;
@@ -102,7 +102,7 @@ export function drawCity(
   for (let r = 0; r < grid.xways.length; r++) {
     const y = f.top + r * f.row;
     const strip = (f.row - f.gap) / 2;
-    // bands end where pixels end: between thin ones, half pixels would look like gaps
+    // align bands to pixels: half pixels between thin bands would look like gaps
     const [top, middle, bottom] = [y, y + strip, y + 2 * strip].map(Math.round) as [number, number, number];
     const apart = f.gap > 4 ? 1 : 0;
     c.drawImage(cells, 0, 2 * r, SEGMENTS, 1, f.left, top, wide, middle - top);
@@ -135,7 +135,7 @@ export function boxOf(f: Frame, row: number, dir: number, seg: number): [number,
   return [f.left + seg * wide, f.top + row * f.row + dir * (strip + (f.gap > 4 ? 1 : 0)), wide, strip];
 }
 
-/** Accidents: a shape of its own, so that no one needs the colour. */
+/** Accidents have their own shape, so that colour is not needed to see them. */
 function marks(c: CanvasRenderingContext2D, f: Frame, grid: Grid, ink: Ink): void {
   for (let i = 0; i < grid.accident.length; i++) {
     if (!grid.accident[i]) continue;
@@ -186,7 +186,7 @@ const STEPS = 12;
 const stepOf = (mph: number): number => Math.min(STEPS, Math.round((mph / 70) * STEPS));
 const sorted = new WeakMap<Cars, number[]>();
 
-/** The cars in the order of their speed: colours change seldom while they are drawn. Slow ones come last, on top. */
+/** Cars by speed, so that the colour rarely changes while drawing. Slow ones come last, on top. */
 function bySpeed(cars: Cars): number[] {
   let order = sorted.get(cars);
   if (!order) {
@@ -196,7 +196,7 @@ function bySpeed(cars: Cars): number[] {
   return order;
 }
 
-/** One expressway with all its cars; each is carried on from its last report at the speed it reported. */
+/** One expressway with all its cars, extrapolated from their last reports. */
 export function drawRoad(
   c: CanvasRenderingContext2D,
   f: Frame,
@@ -233,9 +233,9 @@ export function drawRoad(
     const since = Math.min(30, Math.max(0, now - (cars.time[i] ?? 0)));
     const feet = (cars.pos[i] ?? 0) + (dir ? -1 : 1) * (cars.spd[i] ?? 0) * (MILE / 3600) * since;
     const lane = cars.lane[i] ?? 0;
-    // lanes lie outwards from the middle: the exit and entry ramps are at the edges
+    // lanes go outwards from the middle: the exit and entry ramps are at the edges
     const place = dir ? lane : LANES - 1 - lane;
-    // cars of a lane lie side by side, each always at the same height, so that a crowd looks like one
+    // cars of a lane are spread vertically, each always at the same height, so that a crowd is visible
     const y = f.top + dir * (half + 20) + band * (place + 0.12 + 0.76 * (((cars.vid[i] ?? 0) * 0.618034) % 1));
     c.fillRect(f.left + (wide * feet) / (MILE * SEGMENTS) - size / 2, y - size / 2, size, size);
   }

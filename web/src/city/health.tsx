@@ -1,4 +1,4 @@
-// The stream's health against its limits.
+// The health of the stream, compared with its limits.
 import { Figure } from "../shared/figure";
 import { count, duration } from "../shared/format";
 import { SERIES } from "../shared/scales";
@@ -12,26 +12,26 @@ const KINDS: Record<string, string> = {
   travel_time: "Travel time",
 };
 
-/** seconds within which a toll or an alert must be there */
+/** the response time limit of tolls and alerts, in seconds */
 export const LIMIT = 5;
 
-/** The limits are those of real time: at ten times that, ten seconds of the run pass in one. */
+/** The limits apply in real time only: at 10×, ten seconds of the run pass in one. */
 export const limitsApply = (state: State): boolean => state.speed === 1;
 
 export function Figures({ state }: { state: State }) {
   const { health } = state;
   const stable = health.stable === null ? "–" : health.stable ? "yes" : "no";
-  // an alarm asks somebody to act: there is nothing to do about a run that has ended
+  // no alarms for a run that has ended: there is nothing to do about it
   const alarming = state.status === "running";
   const behind = alarming && health.stable === false;
   return (
     <dl className="figures" aria-label={alarming ? "The last minute" : "The last minute before the end"}>
       <Figure name="Cars on the road" value={count(state.cars)} />
       <Figure name="Mean speed" value={state.mean_speed === null ? "–" : state.mean_speed.toFixed(0)} unit="mph" />
-      <Figure name="Arrivals" value={health.arrival_rate === null ? "–" : count(health.arrival_rate)} unit="tuples/s" />
-      <Figure name="Between two" value={duration(health.interarrival)} />
-      <Figure name="Commit, mean" value={duration(health.commit)} />
-      <Figure name="Query capacity left" value={duration(health.capacity)} alarm={behind} />
+      <Figure name="Arrival rate" value={health.arrival_rate === null ? "–" : count(health.arrival_rate)} unit="tuples/s" />
+      <Figure name="Time between tuples" value={duration(health.interarrival)} />
+      <Figure name="Mean commit time" value={duration(health.commit)} />
+      <Figure name="Query time capacity" value={duration(health.capacity)} alarm={behind} />
       <Figure name="Lag" value={duration(health.lag)} alarm={alarming && limitsApply(state) && (health.lag ?? 0) > LIMIT} />
       <Figure name="Stable" value={stable} alarm={behind} />
     </dl>
@@ -46,9 +46,9 @@ export function Responses({ state }: { state: State }) {
     <section className="card responses">
       <header>
         <h3>Response times</h3>
-        <span className="dim">{limited ? "last minute, against the limit" : paced ? `last minute; at ${state.speed}× no limit applies` : ""}</span>
+        <span className="dim">{limited ? "last minute, compared with the limit" : paced ? `last minute; limits do not apply at ${state.speed}×` : ""}</span>
       </header>
-      {!paced && <p className="note">At full speed there is no clock to measure against. Start at a pace to see them.</p>}
+      {!paced && <p className="note">There are no response times at full speed, which has no clock. Start at another speed to see them.</p>}
       {paced && (
         <table>
           <thead>

@@ -1,4 +1,4 @@
-// The city as it streams in. The map goes around React, straight to the canvas: it changes too often to be rendered.
+// The live stream of the city. The map bypasses React and goes straight to the canvas: it changes too often to render.
 import { useEffect, useRef, useState } from "react";
 import { listen } from "../shared/api";
 import type { Beat, Grid, State } from "./types";
@@ -9,7 +9,7 @@ export interface Live {
   state: State | undefined;
   beats: readonly Beat[];
   connected: boolean;
-  /** the newest map, and a call when there is another */
+  /** the newest map; `onGrid` registers a listener for updates */
   grid: React.RefObject<Grid | undefined>;
   onGrid: (listener: () => void) => () => void;
 }
@@ -53,7 +53,7 @@ export function useLive(): Live {
   return { state, beats, connected, grid, onGrid: onGrid.current };
 }
 
-/** Newer tellings of a batch replace older ones. */
+/** Newer versions of a batch replace older ones. */
 export function merged(before: readonly Beat[], fresh: readonly Beat[]): readonly Beat[] {
   const first = fresh[0]?.batch ?? Infinity;
   return [...before.filter((beat) => beat.batch < first), ...fresh].slice(-SHOWN);

@@ -1,4 +1,4 @@
-// The map of the city: a canvas, drawn when there is something new, at the pace of the screen.
+// The map of the city: a canvas, redrawn when something changes, at most once per frame.
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useRef, useState } from "react";
 import { get } from "../shared/api";
 import { sharpened } from "../shared/canvas";
@@ -19,7 +19,7 @@ interface Props {
   onZoom: (xway: number | undefined) => void;
 }
 
-/** What the drawing loop needs between two frames of the screen. */
+/** The state of the drawing loop between two frames. */
 class Scene {
   grid: Grid | undefined;
   from: ImageData | undefined;
@@ -49,7 +49,7 @@ class Scene {
     if (this.cells.height !== rows) [this.cells.width, this.cells.height] = [SEGMENTS, rows];
   }
 
-  /** Bring the cells up to this moment; says whether they still move. */
+  /** Advance the cells to the current time; return whether they still move. */
   step(now: number): boolean {
     const share = Math.min(1, (now - this.began) / FADE_MS);
     const c = this.cells.getContext("2d");
@@ -137,7 +137,7 @@ export function CityMap({ live, measure, zoomed, chosen, onChoose, onZoom }: Pro
         ref={canvas}
         tabIndex={0}
         role="img"
-        aria-label="Map of the city. Arrow keys choose a segment, Enter zooms to its expressway, Escape goes back."
+        aria-label="Map of the city. Arrow keys select a segment, Enter zooms to its expressway, Escape goes back."
         onKeyDown={onKey}
         onPointerMove={(event) => {
           const place = at(event);
@@ -168,7 +168,7 @@ export function CityMap({ live, measure, zoomed, chosen, onChoose, onZoom }: Pro
   );
 }
 
-/** Seconds of the run that pass in one of ours on the map. */
+/** Seconds of the run per second of real time on the map. */
 function paceOf(state: NonNullable<Live["state"]>): number {
   if (!state.view.follow) return state.view.playing ? state.view.speed : 0;
   return state.status === "running" ? state.speed : 0;

@@ -24,7 +24,7 @@ export function CityPage() {
   const [problem, setProblem] = useState<Problem>();
   const onProblem = useCallback((one: Problem) => setProblem(one), []);
   const { state } = live;
-  if (!state) return <p className="note">{live.connected ? "Loading…" : "The console does not answer; trying again."}</p>;
+  if (!state) return <p className="note">{live.connected ? "Loading…" : "The console is not responding. Retrying…"}</p>;
   return (
     <div className="city page">
       <Controls state={state} connected={live.connected} onProblem={onProblem} />
@@ -34,7 +34,7 @@ export function CityPage() {
         <div className="left">
           <section className="card city-map" aria-label="Map of the city">
             <header>
-              <div className="segmented" role="radiogroup" aria-label="Colour shows">
+              <div className="segmented" role="radiogroup" aria-label="Colour by">
                 {(Object.keys(MEASURES) as Measure[]).map((one) => (
                   <button key={one} role="radio" aria-checked={one === measure} onClick={() => setMeasure(one)}>
                     {MEASURES[one].title}
@@ -47,7 +47,7 @@ export function CityPage() {
               {zoomed !== undefined ? (
                 <button onClick={() => setZoomed(undefined)}>All expressways</button>
               ) : (
-                <span className="dim hint">double-click or double-tap an expressway</span>
+                <span className="dim hint">double-click or double-tap an expressway to zoom in</span>
               )}
             </header>
             <CityMap live={live} measure={measure} zoomed={zoomed} chosen={chosen} onChoose={setChosen} onZoom={setZoomed} />
@@ -103,17 +103,17 @@ function Waiting({ state }: { state: State }) {
     return (
       <div className="over">
         <Empty title="Starting Spark">
-          <p>The first seconds come when the engine has warmed up.</p>
+          <p>The first results appear when the engine has warmed up.</p>
         </Empty>
       </div>
     );
   }
   return (
     <div className="over">
-      <Empty title="The city is empty">
-        <p>Choose a run and press Start, or open an earlier result: both are above, once there are some.</p>
+      <Empty title="Nothing to display yet">
+        <p>Choose a run above and press Start, or open a result.</p>
         <p>
-          No runs yet? <code>slipstream simulate --expressways 1 --minutes 5 --out runs/first</code>
+          No runs yet? Create one: <code>slipstream simulate --expressways 1 --minutes 5 --out runs/first</code>
         </p>
       </Empty>
     </div>

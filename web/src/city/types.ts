@@ -1,4 +1,4 @@
-// What the server says of the city; the names are those of /openapi.json.
+// Types of the live city API; the names are those of /openapi.json.
 
 import type { Status } from "../shared/status";
 
@@ -85,7 +85,7 @@ export interface Choices {
   broken: string[];
 }
 
-/** The map: one value for each (expressway, direction, segment). */
+/** The map: one value per (expressway, direction, segment). */
 export interface Grid {
   second: number;
   xways: number[];

@@ -1,4 +1,4 @@
-// The jobs of the workspace, of every kind: what each does, what it has committed, what came out.
+// The jobs of the workspace, of every kind: state, progress and outputs.
 import "./jobs.css";
 import { useEffect, useState } from "react";
 import { post, type Problem } from "../shared/api";
@@ -44,17 +44,17 @@ interface Detail extends Entry {
 
 const ACTIVE: readonly JobState[] = ["starting", "ready", "running", "paused"];
 
-/** A number that grows while the page is open, so that what it shows is asked for again. */
-function useBeat(ms: number): number {
-  const [beat, setBeat] = useState(0);
+/** A counter that triggers a refresh while the page is open. */
+function useTick(ms: number): number {
+  const [tick, setTick] = useState(0);
   useEffect(() => {
-    const timer = window.setInterval(() => setBeat((n) => n + 1), ms);
+    const timer = window.setInterval(() => setTick((n) => n + 1), ms);
     return () => window.clearInterval(timer);
   }, [ms]);
-  return beat;
+  return tick;
 }
 
-/** What was last known, while the next answer is on its way. */
+/** The last known value, until the next response arrives. */
 function useLatest<T>(fresh: T | undefined, of: unknown): T | undefined {
   const [kept, setKept] = useState<{ of: unknown; data: T }>();
   useEffect(() => {
@@ -64,8 +64,8 @@ function useLatest<T>(fresh: T | undefined, of: unknown): T | undefined {
 }
 
 export function JobsPage() {
-  const beat = useBeat(1000);
-  const { data, problem } = useFresh<Entry[]>("/api/jobs", Math.floor(beat / 2));
+  const tick = useTick(1000);
+  const { data, problem } = useFresh<Entry[]>("/api/jobs", Math.floor(tick / 2));
   const jobs = useLatest(data, "jobs");
   const [chosen, setChosen] = useState("");
   const [refused, setRefused] = useState<Problem>();
@@ -85,7 +85,7 @@ export function JobsPage() {
       ) : (
         <div className="columns">
           <JobList jobs={jobs} chosen={name} onChoose={setChosen} />
-          <Job key={name} name={name} beat={beat} onProblem={setRefused} />
+          <Job key={name} name={name} tick={tick} onProblem={setRefused} />
         </div>
       )}
     </div>
@@ -108,12 +108,12 @@ function JobList({ jobs, chosen, onChoose }: { jobs: Entry[]; chosen: string; on
   );
 }
 
-function Job({ name, beat, onProblem }: { name: string; beat: number; onProblem: (problem: Problem | undefined) => void }) {
+function Job({ name, tick, onProblem }: { name: string; tick: number; onProblem: (problem: Problem | undefined) => void }) {
   const path = `/api/jobs/job?${new URLSearchParams({ job: name })}`;
-  const { data, problem } = useFresh<Detail>(path, beat);
+  const { data, problem } = useFresh<Detail>(path, tick);
   const job = useLatest(data, path);
   if (!job) return problem ? <ErrorNote problem={problem} /> : <p className="note">Loading…</p>;
-  const tell = (want: string) => post("/api/jobs/want", { job: name, want }).then(() => onProblem(undefined), onProblem);
+  const control = (want: string) => post("/api/jobs/want", { job: name, want }).then(() => onProblem(undefined), onProblem);
   const ended = job.state === "failed" || job.state === "damaged";
   return (
     <section className="job" aria-label={`Job ${name}`}>
@@ -123,7 +123,7 @@ function Job({ name, beat, onProblem }: { name: string; beat: number; onProblem:
         <StatusLight status={job.state} />
         {job.since !== null && <span className="dim">since {instant(job.since)}</span>}
         <span className="grow" />
-        {ACTIVE.includes(job.state) && <Steering state={job.state} tell={tell} />}
+        {ACTIVE.includes(job.state) && <JobControls state={job.state} control={control} />}
       </header>
       {ended && job.why && <ErrorNote problem={{ message: job.why }} />}
       {job.problems.map((one) => (
@@ -134,7 +134,7 @@ function Job({ name, beat, onProblem }: { name: string; beat: number; onProblem:
         <Figure name="tuples" value={count(job.tuples)} />
         <Figure name="rejects" value={count(job.rejects)} alarm={job.rejects > 0} />
         <Figure name="last commit" value={job.committed_at === null ? "–" : instant(job.committed_at)} />
-        <Figure name="mean commit" value={duration(job.commit_s)} />
+        <Figure name="mean commit time" value={duration(job.commit_s)} />
         <Figure name="state" value={job.state_bytes === null ? "–" : bytes(job.state_bytes)} />
       </dl>
       <Batches recent={job.recent} />
@@ -144,27 +144,27 @@ function Job({ name, beat, onProblem }: { name: string; beat: number; onProblem:
   );
 }
 
-function Steering({ state, tell }: { state: JobState; tell: (want: string) => void }) {
+function JobControls({ state, control }: { state: JobState; control: (want: string) => void }) {
   return (
     <div className="buttons">
       {state === "paused" ? (
-        <button className="primary" onClick={() => tell("run")}>
-          Go on
+        <button className="primary" onClick={() => control("run")}>
+          Resume
         </button>
       ) : (
-        <button onClick={() => tell("pause")}>Pause</button>
+        <button onClick={() => control("pause")}>Pause</button>
       )}
-      <button disabled={state !== "paused"} onClick={() => tell("step")}>
+      <button disabled={state !== "paused"} onClick={() => control("step")}>
         Step
       </button>
-      <button onClick={() => tell("stop")}>Stop</button>
+      <button onClick={() => control("stop")}>Stop</button>
     </div>
   );
 }
 
 function Batches({ recent }: { recent: Done[] }) {
   useTheme();
-  // batches that bring nothing are not shown: a job warms up with some, and a quiet feed has many
+  // skip empty batches: a job warms up with some, and a quiet feed has many
   const busy = recent.filter((one) => one.tuples > 0 || one.rows > 0);
   const first = busy[0]?.committed_at ?? 0;
   const x = busy.map((one) => one.committed_at - first);
@@ -172,7 +172,7 @@ function Batches({ recent }: { recent: Done[] }) {
   return (
     <div className="charts">
       <Chart title="Tuples per batch" unit="" x={x} lines={[{ label: "tuples", colour: colour("accent") }]} values={[busy.map((one) => one.tuples)]} bare />
-      <Chart title="Commit" unit="s" x={x} lines={[{ label: "commit", colour: colour("mark") }]} values={[busy.map((one) => one.commit_s)]} bare />
+      <Chart title="Commit time" unit="s" x={x} lines={[{ label: "commit", colour: colour("mark") }]} values={[busy.map((one) => one.commit_s)]} bare />
     </div>
   );
 }
@@ -207,12 +207,12 @@ function Outputs({ job }: { job: Detail }) {
   );
 }
 
-/** What was fixed when the job began. */
+/** The settings fixed at the first start of the job. */
 function Facts({ job }: { job: Detail }) {
   const facts: [string, string][] = [
-    ...(job.source ? [["reads", job.source] as [string, string]] : []),
+    ...(job.source ? [["source", job.source] as [string, string]] : []),
     ...(job.cuboids.length ? [["cuboids", job.cuboids.join(", ")] as [string, string]] : []),
-    ...(job.why && !ACTIVE.includes(job.state) ? [["ended", job.why] as [string, string]] : []),
+    ...(job.why && !ACTIVE.includes(job.state) ? [["stopped", job.why] as [string, string]] : []),
     ...Object.entries(job.settings),
   ];
   return (

@@ -1,4 +1,4 @@
-// The canvas: boxes and arcs, drawn from the network; groups are one box until one zooms into them.
+// The canvas: boxes and arcs of the network; a group is one box until you zoom in.
 import "@xyflow/react/dist/base.css";
 import {
   applyNodeChanges,
@@ -24,7 +24,7 @@ import { memo, useCallback, useEffect, useMemo, useState } from "react";
 import { count, duration } from "../shared/format";
 import { layout, type Positions, type Spot, WIDTH } from "./layout";
 import * as m from "./model";
-import type { Complaint, Drop, Flow, Stage, Verdict, Working } from "./server";
+import type { Complaint, Drop, Flow, Stage, Verdict, RunState } from "./server";
 import { framesOf, stageOf, stageOfSpot, type StageOf } from "./stages";
 
 export const DRAGGED = "application/slipstream-piece";
@@ -54,11 +54,11 @@ interface Props {
   shapes: readonly m.Shape[];
   verdict: Verdict | undefined;
   showStages: boolean;
-  run: Working | undefined;
+  run: RunState | undefined;
   group: string | undefined;
   selected: string | undefined;
   positions: Positions;
-  /** what was opened: then the whole of it is shown */
+  /** changes when a network is opened, which is then shown as a whole */
   opened: number;
   onSelect: (id: string | undefined) => void;
   onEnter: (group: string | undefined) => void;
@@ -67,11 +67,11 @@ interface Props {
   onDrop: (piece: m.Piece, at: { x: number; y: number }) => void;
 }
 
-/** A zoom at which boxes can be read, and the width of canvas below which the whole network is not squeezed in. */
+/** The smallest legible zoom, and the canvas width below which the network is not shown as a whole. */
 const LEGIBLE = 0.6;
 const NARROW = 600;
 
-/** The whole network; on a phone its beginning, large enough to be read. */
+/** Show the whole network; on a phone its beginning, large enough to read. */
 async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
   await flow.fitView({ padding: 0.08, maxZoom: 1.1 });
   const canvas = document.querySelector(".canvas");
@@ -107,7 +107,7 @@ export function Canvas(props: Props) {
   useEffect(() => {
     const soon = window.setTimeout(() => void show(flow), 60);
     return () => window.clearTimeout(soon);
-    // the drawer of a run takes a part of the canvas, and stages move boxes
+    // the drawer of a run covers part of the canvas, and stages move boxes
   }, [group, props.opened, run !== undefined, stages.length, flow]);
 
   const onNodesChange = useCallback(
@@ -183,7 +183,7 @@ const dotOf = (port: string): string => `o${port || "0"}`;
 const portAt = (dot: string | null | undefined): string => (dot && dot !== "o0" ? dot.slice(1) : "");
 const sideAt = (dot: string | null | undefined): number => Number(dot?.slice(1) ?? 0);
 
-/** The stages of what was last right, so that boxes keep their places while one is being changed. */
+/** The stages of the last valid network, so that boxes keep their places while one is edited. */
 function useStages(verdict: Verdict | undefined, opened: number, show_: boolean): readonly Stage[] {
   const [known, setKnown] = useState<{ opened: number; stages: readonly Stage[] }>({ opened, stages: [] });
   useEffect(() => {
@@ -211,7 +211,7 @@ const framed = ({ stage, x, y, width, height }: ReturnType<typeof framesOf>[numb
     deletable: false,
     focusable: false,
     style: { pointerEvents: "none" },
-    data: { title: stage.said.replace(/^s/, "S") },
+    data: { title: stage.summary.replace(/^s/, "S") },
   }) as unknown as Drawn;
 
 interface Scene {
@@ -220,7 +220,7 @@ interface Scene {
   wires: { arc: string; target: string; side: number; from: string; to: string }[];
 }
 
-/** What is drawn: all with groups closed, or one group with its surroundings. */
+/** What to draw: everything with groups closed, or one group with its neighbours. */
 function sceneOf(doc: m.Doc, group: string | undefined, shapes: readonly m.Shape[], inStage: StageOf): Scene {
   const groupOf = (id: string) => (id.startsWith("boxes.") ? doc.boxes[m.split(id)[1]]?.group : undefined);
   const shown = (id: string): string => {
@@ -252,7 +252,7 @@ function heightOf(doc: m.Doc, id: string, shapes: readonly m.Shape[]): number {
   return 46 + 22 * (part === "boxes" ? linesOf(doc, name, shapes).length : 1);
 }
 
-/** What stands in a box: what it does, and its outputs if it has several. */
+/** The contents of a box: what it does, and its outputs if it has several. */
 function linesOf(doc: m.Doc, name: string, shapes: readonly m.Shape[]): DrawnLine[] {
   const box = doc.boxes[name] ?? { from: [] };
   const ports = m.portsOf(doc, name, shapes);
@@ -261,7 +261,7 @@ function linesOf(doc: m.Doc, name: string, shapes: readonly m.Shape[]): DrawnLin
   return ports.length > 1 ? [{ text: m.summary(box) }, ...outputs] : [{ text: m.summary(box), port: "" }];
 }
 
-function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: StageOf, verdict: Verdict | undefined, run: Working | undefined): Look {
+function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: StageOf, verdict: Verdict | undefined, run: RunState | undefined): Look {
   const [part, name] = m.split(id);
   const plain = { complaints: [] as Complaint[], understood: true, inputs: ["i0"] };
   if (id.startsWith("group.")) {
@@ -294,7 +294,7 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
   return { ...base, kind, lines: linesOf(doc, name, shapes), inputs, names: m.sideNames(box), ...(box.note ? { note: box.note } : {}) };
 }
 
-function wiresOf(doc: m.Doc, scene: Scene, run: Working | undefined, selected: string | undefined): Wire[] {
+function wiresOf(doc: m.Doc, scene: Scene, run: RunState | undefined, selected: string | undefined): Wire[] {
   const seen = new Set<string>();
   const busy = run?.status === "running";
   return scene.wires.flatMap(({ arc, target, side, from, to }) => {
@@ -393,7 +393,7 @@ const ArcLine = memo(function ArcLine(props: EdgeProps<Wire>) {
         <EdgeLabelRenderer>
           <div className="rate mono" style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}>
             {flow && <span title="tuples so far">{count(flow.tuples)}</span>}
-            {flow && busy && flow.rate > 0 && <span title="tuples a second">{flow.rate < 10 ? flow.rate.toFixed(1) : count(flow.rate)}/s</span>}
+            {flow && busy && flow.rate > 0 && <span title="tuples per second">{flow.rate < 10 ? flow.rate.toFixed(1) : count(flow.rate)}/s</span>}
             {flow?.delay !== null && flow?.delay !== undefined && <span title="mean delay in the last batch">{duration(flow.delay)}</span>}
             {queue && <span title="waiting to enter the network">{count(queue)} queued</span>}
             {shedding && (

@@ -1,4 +1,4 @@
-// A QoS graph one draws with the mouse: drag points, double-click for a new one, Delete to remove one.
+// An editable QoS graph: drag points, double-click to add one, Delete to remove one.
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import type { Points } from "./model";
 
@@ -9,7 +9,7 @@ interface Props {
   title: string;
   unit: string;
   points: Points;
-  /** fixed ends of the axis; without, it follows the points */
+  /** fixed ends of the axis; by default it follows the points */
   range?: [number, number];
   onChange: (points: Points) => void;
 }
@@ -62,7 +62,7 @@ export function QosGraph({ title, unit, points, range, onChange }: Props) {
         ref={svg}
         viewBox={`0 0 ${W} ${H}`}
         role="group"
-        aria-label={`${title}: double-click for a new point`}
+        aria-label={`${title}: double-click to add a point`}
         onDoubleClick={insert}
         onPointerMove={(event: PointerEvent) => held && place(held.index, at(event))}
         onPointerUp={() => setHeld(undefined)}

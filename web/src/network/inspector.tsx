@@ -1,11 +1,11 @@
-// The panel for what is chosen: every field of the file, and everything the mouse can do, also by keyboard.
+// The panel for the selection: every field of the file, and keyboard access to everything the mouse can do.
 import { type ReactNode, useEffect, useState } from "react";
 import type { Problem } from "../shared/api";
 import { ErrorNote } from "../shared/notes";
 import { QosGraph } from "./graph";
 import * as m from "./model";
-import { columns as columnsOf, type Complaint, type Shelf, shed, type Verdict, type Working } from "./server";
-import { said, stageOf } from "./stages";
+import { columns as columnsOf, type Complaint, type WorkspaceContents, shed, type Verdict, type RunState } from "./server";
+import { describeStage, stageOf } from "./stages";
 
 type Edit = (edit: (doc: m.Doc) => m.Doc, field?: string) => void;
 
@@ -13,8 +13,8 @@ interface Props {
   doc: m.Doc;
   id: string | undefined;
   verdict: Verdict | undefined;
-  run: Working | undefined;
-  shelf: Shelf | undefined;
+  run: RunState | undefined;
+  contents: WorkspaceContents | undefined;
   recordings: Record<string, string>;
   onRecording: (place: string, recording: string) => void;
   onEdit: Edit;
@@ -35,7 +35,7 @@ export function Inspector(props: Props) {
   const box = part === "boxes" ? doc.boxes[name] : undefined;
   const end = part === "points" ? "point" : doc.outputs[name]?.archive ? "archive" : "output";
   const kind = box ? m.kindOf(box) : part === "sources" ? "source" : part === "tables" ? "table" : end;
-  const where = said(verdict, stageOf(doc, verdict?.stages ?? []).get(id));
+  const where = describeStage(verdict, stageOf(doc, verdict?.stages ?? []).get(id));
   return (
     <section className="inspector" aria-label={`Properties of ${name}`}>
       <header>
@@ -115,7 +115,7 @@ function Numeric({ label, value, onChange, hint }: { label: string; value: numbe
   );
 }
 
-/** A name is changed when it is finished: half a name would tear the arcs off. */
+/** A name changes when editing ends: a partial name would disconnect arcs. */
 function NameField({ doc, id, onRename }: Pick<Props, "doc" | "onRename"> & { id: string }) {
   const [part, name] = m.split(id);
   const [text, setText] = useState(name);
@@ -133,7 +133,7 @@ function NameField({ doc, id, onRename }: Pick<Props, "doc" | "onRename"> & { id
         aria-label="Name"
         value={text}
         aria-invalid={wrong || undefined}
-        title={wrong ? "Letters, digits and underscores; each name once." : undefined}
+        title={wrong ? "Use letters, digits and underscores; names must be unique." : undefined}
         onChange={(event) => setText(event.target.value)}
         onBlur={done}
         onKeyDown={(event) => event.key === "Enter" && done()}
@@ -142,10 +142,10 @@ function NameField({ doc, id, onRename }: Pick<Props, "doc" | "onRename"> & { id
   );
 }
 
-const shapesOf = (shelf: Shelf | undefined): readonly m.Shape[] => shelf?.operators ?? [];
+const shapesOf = (contents: WorkspaceContents | undefined): readonly m.Shape[] => contents?.operators ?? [];
 
-function Inputs({ doc, id, shelf, onEdit }: Pick<Props, "doc" | "shelf" | "onEdit"> & { id: string }) {
-  const shapes = shapesOf(shelf);
+function Inputs({ doc, id, contents, onEdit }: Pick<Props, "doc" | "contents" | "onEdit"> & { id: string }) {
+  const shapes = shapesOf(contents);
   const [part, name] = m.split(id);
   const box = part === "boxes" ? doc.boxes[name] : undefined;
   const inputs = m.inputsOf(doc, id);
@@ -173,7 +173,7 @@ function Inputs({ doc, id, shelf, onEdit }: Pick<Props, "doc" | "shelf" | "onEdi
 }
 
 function BoxFields(props: Props & { id: string; name: string; box: m.Box; complaints: Complaint[] }) {
-  const { doc, id, name, box, verdict, complaints, shelf, onEdit } = props;
+  const { doc, id, name, box, verdict, complaints, contents, onEdit } = props;
   const set = (fields: Partial<Record<keyof m.Box, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
   const wrong = (text: string) => complaints.some((one) => one.expression === text || (one.column !== "" && new RegExp(`\\b${one.column}\\b`).test(text)));
   const inputs = m.inputsOf(doc, id);
@@ -183,12 +183,12 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
   );
   const lookup = box.join !== undefined && inputs.some((arc) => arc !== "" && arc in (doc.tables ?? {}));
   useEffect(() => {
-    // a stored table is looked up whole: it has no window
+    // a stored table has no window
     if (lookup && (box.size !== undefined || box.left || box.right)) onEdit((now) => m.change(now, id, { size: undefined, left: undefined, right: undefined }));
   }, [lookup, box, id, onEdit]);
   return (
     <>
-      <Inputs doc={doc} id={id} shelf={shelf} onEdit={onEdit} />
+      <Inputs doc={doc} id={id} contents={contents} onEdit={onEdit} />
       {known.some((columns) => columns.length > 0) && <p className="known mono">{inputs.map((arc, i) => (known[i]?.length ? `${inputs.length > 1 ? `${(m.sideNames(box)[i] ?? `${i + 1}`).replace(/ input$/, "").toLowerCase()}: ` : ""}${Object.entries(verdict?.schemas[arc] ?? {}).map(([column, type]) => `${column} ${type}`).join(", ")}` : "")).filter(Boolean).join("\n")}</p>}
       {box.filter?.map((text, i) => (
         <div className="pair" key={i}>
@@ -211,21 +211,21 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
         </Row>
       )}
       {box.latest && (
-        <Row label="Same values in">
-          <Words label="Same values in" words={box.latest} onChange={(latest) => set({ latest }, "latest")} />
+        <Row label="Match on">
+          <Words label="Match on" words={box.latest} onChange={(latest) => set({ latest }, "latest")} />
         </Row>
       )}
       {box.latest && <Check label="Earlier arrivals only" on={box.before} onChange={(before) => set({ before }, "before")} />}
       {box.join !== undefined && <Text label="Predicate" mono value={box.join} wrong={wrong(box.join)} placeholder="left.pos = right.pos" onChange={(join) => set({ join }, "join")} />}
-      {lookup && <Check label="Keep those without a match" on={box.outer} onChange={(outer) => set({ outer }, "outer")} />}
-      <ClassFields box={box} shelf={shelf} wrong={wrong} set={set} />
+      {lookup && <Check label="Keep tuples without a match" on={box.outer} onChange={(outer) => set({ outer }, "outer")} />}
+      <ClassFields box={box} contents={contents} wrong={wrong} set={set} />
       {(box.bsort || box.aggregate) && order("order", 0, "Order")}
       {((box.join !== undefined && !lookup) || box.resample) && [order("left", 0, "Left order"), order("right", 1, "Right order")]}
       {(box.aggregate || box.resample || (box.join !== undefined && !lookup)) && <Numeric label="Window size" value={box.size} onChange={(size) => set({ size }, "size")} />}
       {box.aggregate && <Numeric label="Advance" value={box.advance} hint="the size" onChange={(advance) => set({ advance }, "advance")} />}
       {box.aggregate && <Numeric label="Timeout (s)" value={box.timeout} hint="none" onChange={(timeout) => set({ timeout }, "timeout")} />}
       {box.aggregate && <Check label="Closed by a clock" on={box.clock !== undefined} onChange={(on) => set({ clock: on ? "" : undefined }, "clock")} />}
-      {box.resample && <Numeric label="Lag" value={box.lag} hint="waits for all" onChange={(lag) => set({ lag }, "lag")} />}
+      {box.resample && <Numeric label="Lag" value={box.lag} hint="wait for all" onChange={(lag) => set({ lag }, "lag")} />}
       <Row label="Group">
         <Text label="Group" value={box.group ?? ""} list="groups" placeholder="none" onChange={(group) => set({ group: group || undefined }, "group")} />
       </Row>
@@ -244,8 +244,8 @@ function BoxFields(props: Props & { id: string; name: string; box: m.Box; compla
 type Set = (fields: Partial<Record<keyof m.Box, unknown>>, field: string) => void;
 
 /** The fields of boxes on cuboids, of the toll box and of operators. */
-function ClassFields({ box, shelf, wrong, set }: { box: m.Box; shelf: Shelf | undefined; wrong: (text: string) => boolean; set: Set }) {
-  const shapes = shapesOf(shelf);
+function ClassFields({ box, contents, wrong, set }: { box: m.Box; contents: WorkspaceContents | undefined; wrong: (text: string) => boolean; set: Set }) {
+  const shapes = shapesOf(contents);
   const shape = m.shapeOf(box, shapes);
   const loaded = shapes.filter((one) => one.kind === "operator");
   const named = box.operator === "" || loaded.some((one) => one.name === box.operator) ? loaded : [...loaded, { name: box.operator ?? "", about: "" }];
@@ -260,11 +260,11 @@ function ClassFields({ box, shelf, wrong, set }: { box: m.Box; shelf: Shelf | un
       {box.query !== undefined && <Statement label="Query" value={box.query} placeholder="SELECT vid, avg(speed) AS mean FROM car" onChange={(query) => set({ query }, "query")} />}
       {box.lookup && <Pairs title="Column" values={box.lookup} wrong={wrong} onChange={(lookup, field) => set({ lookup }, `lookup${field}`)} />}
       {box.lookup && (
-        <Row label="Row of">
-          <Text label="Row of" mono value={box.key ?? ""} wrong={wrong(box.key ?? "")} placeholder="vid" onChange={(key) => set({ key }, "key")} />
+        <Row label="Key column">
+          <Text label="Key column" mono value={box.key ?? ""} wrong={wrong(box.key ?? "")} placeholder="vid" onChange={(key) => set({ key }, "key")} />
         </Row>
       )}
-      {box.lookup && <Check label="Keep those without a row" on={box.outer} onChange={(outer) => set({ outer }, "outer")} />}
+      {box.lookup && <Check label="Keep tuples without a row" on={box.outer} onChange={(outer) => set({ outer }, "outer")} />}
       {box.toll && <ParameterFields shape={shape} given={box.toll} onChange={(toll, field) => set({ toll }, `toll${field}`)} />}
       {box.operator !== undefined && (
         <Row label="Operator">
@@ -284,14 +284,14 @@ function ClassFields({ box, shelf, wrong, set }: { box: m.Box; shelf: Shelf | un
       )}
       {box.operator !== undefined && !shape && (
         <p className="dim">
-          Operators are Python classes. <code>slipstream console --functions FILE.py</code> loads those in a file.
+          Operators are Python classes. Load a file of them with <code>slipstream console --functions FILE.py</code>.
         </p>
       )}
     </>
   );
 }
 
-/** Parameters by the types their class gives them; what is empty is left to its default. */
+/** Parameters by the types in their class; an empty field means the default. */
 function ParameterFields({ shape, given, onChange }: { shape: m.Shape | undefined; given: m.Parameters; onChange: (given: m.Parameters, field: string) => void }) {
   const put = (name: string, value: unknown) => onChange(Object.fromEntries(Object.entries({ ...given, [name]: value }).filter(([, one]) => one !== undefined)), name);
   return shape?.parameters.map(({ name, type, default: standard, is_required }) => {
@@ -351,7 +351,7 @@ function OrderFields({ label, id, order, known, wrong, onChange }: { label: stri
   );
 }
 
-/** Words with commas between; kept as typed while typing. */
+/** Words separated by commas; not reformatted while typing. */
 function Words({ label, words, onChange }: { label: string; words: string[]; onChange: (words: string[]) => void }) {
   const [text, setText] = useState(words.join(", "));
   const parsed = (typed: string) => typed.split(",").map((word) => word.trim()).filter(Boolean);
@@ -372,7 +372,7 @@ function Words({ label, words, onChange }: { label: string; words: string[]; onC
   );
 }
 
-/** name = expression, line by line. */
+/** name = expression, one per line. */
 function Pairs({ title, values, wrong, onChange }: { title: string; values: m.Columns; wrong: (text: string) => boolean; onChange: (values: m.Columns, field: string) => void }) {
   const entries = Object.entries(values);
   const put = (i: number, entry: [string, string]) => onChange(Object.fromEntries(entries.map((one, k) => (k === i ? entry : one))), String(i));
@@ -398,7 +398,7 @@ function Pairs({ title, values, wrong, onChange }: { title: string; values: m.Co
   );
 }
 
-function StreamFields({ id, columns, shelf, recordings, onRecording, onEdit, onProblem }: Props & { id: string; columns: m.Columns }) {
+function StreamFields({ id, columns, contents, recordings, onRecording, onEdit, onProblem }: Props & { id: string; columns: m.Columns }) {
   const entries = Object.entries(columns);
   const set = (fresh: [string, string][], field: string) => onEdit((now) => m.setColumns(now, id, Object.fromEntries(fresh)), `${id}.${field}`);
   const take = (recording: string) => {
@@ -410,14 +410,14 @@ function StreamFields({ id, columns, shelf, recordings, onRecording, onEdit, onP
       <Row label="Recording">
         <select aria-label="Recording" value={recordings[id] ?? ""} onChange={(event) => take(event.target.value)}>
           <option value="">choose one to run</option>
-          {shelf?.recordings.map((one) => (
+          {contents?.recordings.map((one) => (
             <option key={one} value={one}>
               {one}
             </option>
           ))}
         </select>
       </Row>
-      {shelf?.recordings.length === 0 && <p className="dim">Put CSV, JSON lines or Parquet files, or a run of the simulator, into the workspace.</p>}
+      {contents?.recordings.length === 0 && <p className="dim">Add CSV, JSON lines or Parquet files, or a simulated run, to the workspace.</p>}
       {entries.map(([name, type], i) => (
         <div className="pair" key={i}>
           <Text label={`Column ${i + 1}`} mono value={name} wrong={!m.isName(name)} onChange={(fresh) => fresh in columns || set(entries.map((one, k) => (k === i ? [fresh, type] : one)), String(i))} />
@@ -433,7 +433,7 @@ function StreamFields({ id, columns, shelf, recordings, onRecording, onEdit, onP
       ))}
       <div className="buttons">
         <button onClick={() => set([...entries, [`column_${entries.length + 1}`, "integer"]], "+")}>Add a column</button>
-        {recordings[id] && <button onClick={() => columnsOf(recordings[id] ?? "").then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem)}>Take the recording’s</button>}
+        {recordings[id] && <button onClick={() => columnsOf(recordings[id] ?? "").then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem)}>Use the recording’s columns</button>}
       </div>
     </>
   );
@@ -442,16 +442,16 @@ function StreamFields({ id, columns, shelf, recordings, onRecording, onEdit, onP
 const DELAY: m.Points = [[0, 1], [2, 1], [60, 0]];
 const DROP: m.Points = [[0, 0], [1, 1]];
 
-function OutputFields({ doc, id, output, verdict, shelf, onEdit }: Props & { id: string; output: m.Output }) {
+function OutputFields({ doc, id, output, verdict, contents, onEdit }: Props & { id: string; output: m.Output }) {
   const set = (fields: Partial<Record<keyof m.Output, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
   const numbers = Object.entries(verdict?.schemas[output.from] ?? {}).filter(([, type]) => type === "integer" || type === "float");
   return (
     <>
-      <Inputs doc={doc} id={id} shelf={shelf} onEdit={onEdit} />
+      <Inputs doc={doc} id={id} contents={contents} onEdit={onEdit} />
       {output.archive && (
         <>
-          <p className="dim">A row per trip. A silence of more than gap seconds ends a trip; what is in none goes to {m.split(id)[1]}_rejects.</p>
-          <ParameterFields shape={shapesOf(shelf).find((one) => one.name === "archive")} given={output.archive} onChange={(archive, field) => set({ archive }, `archive${field}`)} />
+          <p className="dim">One row per trip. A gap of more than gap seconds ends a trip; tuples without a trip go to {m.split(id)[1]}_rejects.</p>
+          <ParameterFields shape={shapesOf(contents).find((one) => one.name === "archive")} given={output.archive} onChange={(archive, field) => set({ archive }, `archive${field}`)} />
         </>
       )}
       {!output.view && (
@@ -459,7 +459,7 @@ function OutputFields({ doc, id, output, verdict, shelf, onEdit }: Props & { id:
           <Words label="Also to" words={[output.to ?? []].flat()} onChange={(to) => set({ to: to.length > 1 ? to : to[0] }, "to")} />
         </Row>
       )}
-      <h3>What it is worth</h3>
+      <h3>Quality of service</h3>
       <QosGraph title="By delay" unit="seconds" points={output.delay ?? DELAY} onChange={(delay) => set({ delay }, "delay")} />
       <QosGraph title="By share delivered" unit="" range={[0, 1]} points={output.drop ?? DROP} onChange={(drop) => set({ drop }, "drop")} />
       <Row label="By value of">
@@ -490,11 +490,11 @@ function Keep({ kept, set }: { kept: { keep_seconds?: number; keep_tuples?: numb
   );
 }
 
-function PointFields({ doc, id, point, shelf, onEdit }: Props & { id: string; point: m.Point }) {
+function PointFields({ doc, id, point, contents, onEdit }: Props & { id: string; point: m.Point }) {
   const set = (fields: object, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
   return (
     <>
-      <Inputs doc={doc} id={id} shelf={shelf} onEdit={onEdit} />
+      <Inputs doc={doc} id={id} contents={contents} onEdit={onEdit} />
       <Keep kept={point} set={set} />
       <Row label="Sorted by">
         <Text label="Sorted by" mono value={point.key ?? ""} placeholder="arrival" onChange={(key) => set({ key: key || undefined }, "key")} />
@@ -529,16 +529,16 @@ function NetworkPanel({ doc, verdict, onEdit, onSelect }: Props) {
       ))}
       {verdict?.stages.map((one) => (
         <p key={one.stage} className="dim">
-          {said(verdict, one.stage)}
+          {describeStage(verdict, one.stage)}
           {one.boxes.length > 0 && `, with ${one.boxes.join(", ")}`}
         </p>
       ))}
-      <p className="dim">Choose a box to see and change it. Drag from one dot to another to connect; Delete removes what is chosen.</p>
+      <p className="dim">Select a box to edit it. Drag from one dot to another to connect them; Delete removes the selection.</p>
     </section>
   );
 }
 
-function ArcPanel({ doc, arc, target, side, verdict, run, shelf, onEdit, onSelect, onProblem }: Props & { arc: string; target: string; side: number }) {
+function ArcPanel({ doc, arc, target, side, verdict, run, contents, onEdit, onSelect, onProblem }: Props & { arc: string; target: string; side: number }) {
   const schema = verdict?.schemas[arc];
   const drop = run?.drops.find((one) => one.arc === arc && one.side === side && `${one.is_output ? "outputs" : "boxes"}.${one.taker}` === target);
   const busy = run?.status === "running" || run?.status === "paused";
@@ -551,7 +551,7 @@ function ArcPanel({ doc, arc, target, side, verdict, run, shelf, onEdit, onSelec
       <header>
         <h2>Arc</h2>
         <span className="dim">
-          {m.arcTitle(doc, arc, shapesOf(shelf))} → {m.split(target)[1]}
+          {m.arcTitle(doc, arc, shapesOf(contents))} → {m.split(target)[1]}
         </span>
       </header>
       {schema ? (
@@ -566,7 +566,7 @@ function ArcPanel({ doc, arc, target, side, verdict, run, shelf, onEdit, onSelec
           </tbody>
         </table>
       ) : (
-        <p className="dim">Its columns are not known yet: something before it is wrong.</p>
+        <p className="dim">Its columns are unknown until the errors upstream are fixed.</p>
       )}
       {busy && drop && (
         <Row label={`Drop ${Math.round(drop.share * 100)} %`}>

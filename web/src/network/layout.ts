@@ -1,15 +1,15 @@
-// Places for boxes that nobody has placed: layers along the stream, neighbours near each other.
+// Automatic layout: layers along the stream, neighbours close to each other.
 
 export interface Spot {
   id: string;
   height: number;
-  /** stages follow each other: all of one stands left of the next */
+  /** stages are ordered: each is left of the next */
   stage?: number;
 }
 export type Positions = Record<string, { x: number; y: number }>;
 
 export const WIDTH = 188;
-// between two boxes there is room for what an arc says
+// leave room for the labels of arcs between boxes
 const ACROSS = WIDTH + 104;
 const BETWEEN = 36;
 
@@ -36,7 +36,7 @@ export function layout(spots: Spot[], arcs: [string, string][]): Positions {
 
 function layersOf(spots: Spot[], arcs: [string, string][]): Map<string, number> {
   const layer = new Map(spots.map((spot) => [spot.id, 0]));
-  // longest path; as many rounds as there can be layers, so a loop ends too
+  // longest path; bounded by the number of layers, so loops terminate too
   for (let round = 0; round < spots.length; round++) {
     let moved = false;
     for (const [from, to] of arcs) {
@@ -52,7 +52,7 @@ function layersOf(spots: Spot[], arcs: [string, string][]): Map<string, number> 
   return layer;
 }
 
-/** Move each stage behind those before it; says whether anything moved. */
+/** Move each stage behind the previous ones; returns whether anything moved. */
 function inStages(spots: Spot[], layer: Map<string, number>): boolean {
   let [moved, end] = [false, -1];
   const stages = [...new Set(spots.flatMap(({ stage }) => (stage === undefined ? [] : [stage])))].sort((a, b) => a - b);

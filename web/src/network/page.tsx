@@ -1,4 +1,4 @@
-// The network editor: draw boxes and arcs, have them checked as you draw, run them, look at what passes.
+// The network editor: draw boxes and arcs, check them while drawing, run them, inspect their tuples.
 import "./network.css";
 import { ReactFlowProvider } from "@xyflow/react";
 import { Fragment, useCallback, useEffect, useRef, useState } from "react";
@@ -12,7 +12,7 @@ import { RunBar, TupleDrawer, useRun } from "./run";
 import * as server from "./server";
 
 const KEY = "slipstream-network";
-/** What is being drawn survives a reload. */
+/** The draft, which survives a reload. */
 interface Desk {
   file: string;
   doc: m.Doc;
@@ -26,7 +26,7 @@ interface Desk {
 const BLANK: Desk = { file: "", doc: m.EMPTY, saved: JSON.stringify(m.EMPTY), positions: {}, recordings: {}, parallel: 1, showStages: true };
 const NO_SHAPES: readonly m.Shape[] = [];
 
-function remembered(): Desk {
+function storedDesk(): Desk {
   try {
     return { ...BLANK, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Desk>) };
   } catch {
@@ -34,9 +34,9 @@ function remembered(): Desk {
   }
 }
 
-/** The network with a way back: steps of one field within a second count as one. */
+/** The network with undo: edits of one field within a second count as one. */
 function useDesk() {
-  const [desk, setDesk] = useState(remembered);
+  const [desk, setDesk] = useState(storedDesk);
   const past = useRef<{ docs: m.Doc[]; field: string; at: number }>({ docs: [], field: "", at: 0 });
   useEffect(() => localStorage.setItem(KEY, JSON.stringify(desk)), [desk]);
   const edit = useCallback((change: (doc: m.Doc) => m.Doc, field = "") => {
@@ -98,7 +98,7 @@ export function NetworkPage() {
 function Editor() {
   const { desk, setDesk, edit, undo } = useDesk();
   const { doc, positions, recordings, parallel, showStages } = desk;
-  const [shelf, setShelf] = useState<server.Shelf>();
+  const [contents, setContents] = useState<server.WorkspaceContents>();
   const [selected, setSelected] = useState<string>();
   const [group, setGroup] = useState<string>();
   const [opened, setOpened] = useState(0);
@@ -106,7 +106,7 @@ function Editor() {
   const [lost, setLost] = useState<Problem>();
   const [verdict, checking] = useVerdict(doc, parallel, setLost);
   const [run, setRun] = useRun();
-  const look = useCallback(() => void server.shelf().then(setShelf, setProblem), []);
+  const look = useCallback(() => void server.contents().then(setContents, setProblem), []);
   useEffect(look, [look]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -120,15 +120,15 @@ function Editor() {
     return () => window.removeEventListener("keydown", onKey);
   }, [undo]);
   useEffect(() => {
-    // a recording with the source's name is probably the one
-    if (!shelf) return;
+    // guess: a recording with the name of the source
+    if (!contents) return;
     const wanted = ["sources", "tables"].flatMap((part) => Object.keys(doc[part as "sources"] ?? {}).map((name) => `${part}.${name}`));
     const guesses = wanted.filter((id) => !recordings[id]).flatMap((id) => {
-      const found = shelf.recordings.find((one) => one.split("/").at(-1)?.replace(/\.\w+$/, "") === m.split(id)[1]);
+      const found = contents.recordings.find((one) => one.split("/").at(-1)?.replace(/\.\w+$/, "") === m.split(id)[1]);
       return found ? [[id, found] as const] : [];
     });
     if (guesses.length) setDesk((now) => ({ ...now, recordings: { ...now.recordings, ...Object.fromEntries(guesses) } }));
-  }, [shelf, doc, recordings, setDesk]);
+  }, [contents, doc, recordings, setDesk]);
 
   const put = useCallback(
     (piece: m.Piece, at?: { x: number; y: number }) => {
@@ -147,14 +147,14 @@ function Editor() {
     setDesk((now) => ({ ...now, positions: moved(now.positions), recordings: moved(now.recordings) }));
     setSelected(fresh);
   };
-  const shapes = shelf?.operators ?? NO_SHAPES;
+  const shapes = contents?.operators ?? NO_SHAPES;
   const empty = m.placesOf(doc).length === 0;
   const wrong = !verdict || verdict.complaints.length > 0;
   const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
   return (
     <div className="network page">
-      <FileBar desk={desk} setDesk={setDesk} shelf={shelf} onShelf={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo}>
-        <Verdict verdict={verdict} checking={checking} lost={lost} awake={shelf?.awake ?? false} onSelect={setSelected} />
+      <FileBar desk={desk} setDesk={setDesk} contents={contents} onRefresh={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo}>
+        <Verdict verdict={verdict} checking={checking} lost={lost} awake={contents?.awake ?? false} onSelect={setSelected} />
       </FileBar>
       <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} parallel={parallel} onParallel={(many) => setDesk((now) => ({ ...now, parallel: many }))} onRun={setRun} onProblem={setProblem} />
       {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
@@ -178,11 +178,11 @@ function Editor() {
             <Canvas doc={doc} shapes={shapes} verdict={verdict} showStages={showStages} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
             {empty && (
               <div className="over">
-                <Empty title="An empty canvas">
-                  <p>Drag a source and boxes from the left, connect their dots, and let an output leave. Or open a network above.</p>
-                  {shelf?.networks.length === 0 && (
+                <Empty title="Empty canvas">
+                  <p>Drag a source, boxes and an output from the left, and connect their dots. Or open a network above.</p>
+                  {contents?.networks.length === 0 && (
                     <p>
-                      No networks yet: <code>slipstream examples</code> writes some, in a folder that the console shows.
+                      No networks yet: run <code>slipstream examples</code> in the workspace to create some.
                     </p>
                   )}
                 </Empty>
@@ -207,7 +207,7 @@ function Editor() {
             id={selected}
             verdict={verdict}
             run={shownRun}
-            shelf={shelf}
+            contents={contents}
             recordings={recordings}
             onRecording={(id, one) => setDesk((now) => ({ ...now, recordings: { ...now.recordings, [id]: one } }))}
             onEdit={edit}
@@ -227,7 +227,7 @@ function Palette({ onAdd }: { onAdd: (piece: m.Piece) => void }) {
       key={piece}
       className="plain"
       draggable
-      title={`${m.TITLES[piece][0]}: ${m.TITLES[piece][1]}. Drag it, or press to add it.`}
+      title={`${m.TITLES[piece][0]}: ${m.TITLES[piece][1]}. Drag it to the canvas, or click to add it.`}
       onDragStart={(event) => {
         event.dataTransfer.setData(DRAGGED, piece);
         event.dataTransfer.effectAllowed = "copy";
@@ -260,18 +260,18 @@ interface VerdictProps {
 
 function Verdict({ verdict, checking, lost, awake, onSelect }: VerdictProps) {
   if (lost) return <span className="verdict wrong">{lost.message}</span>;
-  if (!verdict) return <span className="verdict" role="status">{awake ? "Checking" : "Starting Spark, which knows the types"}</span>;
+  if (!verdict) return <span className="verdict" role="status">{awake ? "Checking…" : "Starting Spark to check the network…"}</span>;
   const first = verdict.complaints[0];
   if (first) {
     return (
       <button className="plain verdict wrong" onClick={() => onSelect(first.place || undefined)}>
-        {verdict.complaints.length === 1 ? "1 thing to mend" : `${verdict.complaints.length} things to mend`}
+        {verdict.complaints.length === 1 ? "1 error" : `${verdict.complaints.length} errors`}
       </button>
     );
   }
   return (
     <span className={`verdict right ${checking ? "old" : ""}`} role="status">
-      Makes sense
+      No errors
     </span>
   );
 }
@@ -279,15 +279,15 @@ function Verdict({ verdict, checking, lost, awake, onSelect }: VerdictProps) {
 interface FileProps {
   desk: Desk;
   setDesk: (change: (now: Desk) => Desk) => void;
-  shelf: server.Shelf | undefined;
-  onShelf: () => void;
+  contents: server.WorkspaceContents | undefined;
+  onRefresh: () => void;
   onProblem: (problem: Problem | undefined) => void;
   onOpened: () => void;
   undo: () => void;
   children: React.ReactNode;
 }
 
-function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, children }: FileProps) {
+function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo, children }: FileProps) {
   const [name, setName] = useState(desk.file);
   useEffect(() => setName(desk.file), [desk.file]);
   const changed = JSON.stringify(desk.doc) !== desk.saved;
@@ -295,7 +295,7 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
   const target = /\.ya?ml$/.test(typed) ? typed : `${typed}.yaml`;
   const show = (file: string, doc: m.Doc) =>
     setDesk((now) => ({ ...now, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: {} }));
-  const leave = () => !changed || window.confirm("What is drawn is not saved. Leave it?");
+  const leave = () => !changed || window.confirm("Discard unsaved changes?");
   const open = (file: string) => {
     if (!leave()) return;
     server.open(file).then((found) => (show(file, found.document), onOpened(), onProblem(undefined)), onProblem);
@@ -304,17 +304,17 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
     server.save(target, desk.doc, target === desk.file).then((found) => {
       setDesk((now) => ({ ...now, file: target, doc: found.document, saved: JSON.stringify(found.document) }));
       onProblem(undefined);
-      onShelf();
+      onRefresh();
     }, onProblem);
   return (
     <section className="bar" aria-label="Network file">
       <label>
         Open
-        <select value="" onFocus={onShelf} onChange={(event) => open(event.target.value)}>
+        <select value="" onFocus={onRefresh} onChange={(event) => open(event.target.value)}>
           <option value="" disabled>
-            {shelf?.networks.length ? "a network" : "none yet"}
+            {contents?.networks.length ? "a network" : "none yet"}
           </option>
-          {shelf?.networks.map((one) => (
+          {contents?.networks.map((one) => (
             <option key={one} value={one}>
               {one}
             </option>
@@ -332,7 +332,7 @@ function FileBar({ desk, setDesk, shelf, onShelf, onProblem, onOpened, undo, chi
       <button className="plain" onClick={undo} title="Ctrl+Z">
         Undo
       </button>
-      {changed && <span className="dim">not saved</span>}
+      {changed && <span className="dim">unsaved changes</span>}
       <span className="grow" />
       {children}
     </section>

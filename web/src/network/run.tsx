@@ -1,4 +1,4 @@
-// Running the network: start, pause, step, stop, and the tuples that pass.
+// Run the network: start, pause, step, stop, and inspect tuples.
 import { useEffect, useState } from "react";
 import type { Problem } from "../shared/api";
 import { Figure } from "../shared/figure";
@@ -6,11 +6,11 @@ import { count, duration } from "../shared/format";
 import { Rows, text } from "../shared/rows";
 import { StatusLight } from "../shared/status";
 import * as m from "./model";
-import { running, start, steer, type Tuples, tuples, type Working } from "./server";
+import { running, start, steer, type Tuples, tuples, type RunState } from "./server";
 
-/** The run as the server sees it, asked for twice a second while something happens. */
-export function useRun(): [Working | undefined, (run: Working) => void] {
-  const [run, setRun] = useState<Working>();
+/** The state of the run on the server, polled twice a second while it is active. */
+export function useRun(): [RunState | undefined, (run: RunState) => void] {
+  const [run, setRun] = useState<RunState>();
   const [again, setAgain] = useState(0);
   const pace = !run || ["starting", "running", "stopping"].includes(run.status) ? 400 : 1500;
   useEffect(() => {
@@ -30,17 +30,17 @@ export function useRun(): [Working | undefined, (run: Working) => void] {
 }
 
 const RATES: [string, number | null][] = [
-  ["1/s", 1], ["5/s", 5], ["20/s", 20], ["100/s", 100], ["1,000/s", 1000], ["10,000/s", 10000], ["all at once", null],
+  ["1/s", 1], ["5/s", 5], ["20/s", 20], ["100/s", 100], ["1,000/s", 1000], ["10,000/s", 10000], ["unlimited", null],
 ];
 
 interface BarProps {
   doc: m.Doc;
-  run: Working | undefined;
+  run: RunState | undefined;
   wrong: boolean;
   recordings: Record<string, string>;
   parallel: number;
   onParallel: (parallel: number) => void;
-  onRun: (run: Working) => void;
+  onRun: (run: RunState) => void;
   onProblem: (problem: Problem) => void;
 }
 
@@ -51,7 +51,7 @@ export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRu
   const busy = ["starting", "running", "paused", "stopping"].includes(status);
   const given = (part: "sources" | "tables") => Object.fromEntries(Object.keys(doc[part] ?? {}).map((name) => [name, recordings[`${part}.${name}`] ?? ""]));
   const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate, train, steps, parallel }).then(onRun, onProblem);
-  const tell = (what: "pause" | "resume" | "step" | "stop") => steer(what).then(onRun, onProblem);
+  const control = (what: "pause" | "resume" | "step" | "stop") => steer(what).then(onRun, onProblem);
   return (
     <section className="bar run-bar" aria-label="Run control">
       {!busy && (
@@ -60,20 +60,20 @@ export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRu
         </button>
       )}
       {busy && status !== "paused" && (
-        <button disabled={status !== "running"} onClick={() => void tell("pause")}>
+        <button disabled={status !== "running"} onClick={() => void control("pause")}>
           Pause
         </button>
       )}
       {status === "paused" && (
-        <button className="primary" onClick={() => void tell("resume")}>
-          Go on
+        <button className="primary" onClick={() => void control("resume")}>
+          Resume
         </button>
       )}
-      <button disabled={wrong || status === "starting" || status === "stopping" || status === "running"} onClick={() => void (busy ? tell("step") : begin(1))}>
+      <button disabled={wrong || status === "starting" || status === "stopping" || status === "running"} onClick={() => void (busy ? control("step") : begin(1))}>
         Step
       </button>
       {busy && (
-        <button disabled={status === "stopping"} onClick={() => void tell("stop")}>
+        <button disabled={status === "stopping"} onClick={() => void control("stop")}>
           Stop
         </button>
       )}
@@ -87,11 +87,11 @@ export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRu
           ))}
         </select>
       </label>
-      <label title="Tuples that arrive together; a step lets one train of each source arrive.">
+      <label title="Tuples that arrive together; a step is one train from each source.">
         Train
         <input type="number" min={1} step={1} disabled={busy} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
       </label>
-      <label title="Boxes with a key run in so many partitions; where keys change, the next stage begins.">
+      <label title="The number of partitions for boxes with a key; a new stage begins where keys change.">
         Partitions
         <input type="number" min={1} max={64} step={1} disabled={busy} value={parallel} onChange={(event) => onParallel(Math.min(64, Math.max(1, Math.round(Number(event.target.value) || 1))))} />
       </label>
@@ -106,7 +106,7 @@ export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRu
 }
 
 /** The newest tuples on an arc or at an output. */
-export function TupleDrawer({ doc, shapes, run, selected }: { doc: m.Doc; shapes: readonly m.Shape[]; run: Working; selected: string | undefined }) {
+export function TupleDrawer({ doc, shapes, run, selected }: { doc: m.Doc; shapes: readonly m.Shape[]; run: RunState; selected: string | undefined }) {
   const [chosen, setChosen] = useState("");
   const [found, setFound] = useState<Tuples>();
   const ends = [...Object.keys(run.outputs), ...Object.keys(doc.points ?? {})];
@@ -114,7 +114,7 @@ export function TupleDrawer({ doc, shapes, run, selected }: { doc: m.Doc; shapes
   useEffect(() => {
     const wanted = choiceOf(doc, selected);
     if (wanted && choices.includes(wanted)) setChosen(wanted);
-    // only what one clicks changes the drawer
+    // only a selection changes the drawer
   }, [selected]);
   const shown = choices.includes(chosen) ? chosen : (choices[0] ?? "");
   const [kind, name] = [shown.slice(0, 3) as "end" | "arc", shown.slice(4)];
@@ -146,7 +146,7 @@ export function TupleDrawer({ doc, shapes, run, selected }: { doc: m.Doc; shapes
             <Figure name="rate" value={`${flow.rate.toFixed(1)}/s`} />
             <Figure name="delay" value={duration(flow.delay)} />
             <Figure name="worst" value={duration(flow.worst)} />
-            {flow.utility !== null && <Figure name="in time" value={`${Math.round((flow.good ?? 0) * 100)} %`} />}
+            {flow.utility !== null && <Figure name="on time" value={`${Math.round((flow.good ?? 0) * 100)} %`} />}
             {flow.utility !== null && <Figure name="delivered" value={`${Math.round((flow.delivered ?? 1) * 100)} %`} />}
             {flow.utility !== null && <Figure name="utility" value={flow.utility.toFixed(2)} />}
           </dl>
@@ -156,7 +156,7 @@ export function TupleDrawer({ doc, shapes, run, selected }: { doc: m.Doc; shapes
         {found && found.rows.length > 0 ? (
           <Rows columns={found.columns} rows={[...found.rows].reverse().map((row) => row.map(text))} />
         ) : (
-          <p className="note">Nothing has passed here yet. A window closes when its group hears of something beyond it.</p>
+          <p className="note">No tuples here yet. A window closes when a tuple beyond it arrives in its group.</p>
         )}
       </div>
     </section>

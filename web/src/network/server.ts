@@ -1,9 +1,9 @@
-// What the server says of networks.
+// The network API.
 import { get, post, put } from "../shared/api";
 import type { Status } from "../shared/status";
 import type { Columns, Doc, Shape } from "./model";
 
-export interface Shelf {
+export interface WorkspaceContents {
   networks: string[];
   recordings: string[];
   operators: Shape[];
@@ -27,7 +27,7 @@ export interface Stage {
   boxes: string[];
   keys: string[][];
   partitions: number;
-  said: string;
+  summary: string;
 }
 export interface Flow {
   tuples: number;
@@ -47,7 +47,7 @@ export interface Drop {
   share: number;
   dropped: number;
 }
-export interface Working {
+export interface RunState {
   status: Status;
   error: string;
   hint: string;
@@ -64,7 +64,7 @@ export interface Tuples {
   columns: string[];
   rows: unknown[][];
 }
-export interface Order {
+export interface RunOptions {
   inputs: Record<string, string>;
   tables: Record<string, string>;
   rate: number | null;
@@ -75,13 +75,13 @@ export interface Order {
 
 const at = (path: string, query: Record<string, string> = {}) => `/api/network/${path}?${new URLSearchParams(query)}`;
 
-export const shelf = () => get<Shelf>(at("shelf"));
+export const contents = () => get<WorkspaceContents>(at("workspace"));
 export const open = (file: string) => get<{ file: string; document: Doc }>(at("file", { file }));
 export const save = (file: string, document: Doc, replace: boolean) => put<{ file: string; document: Doc }>(at("file"), { file, document, replace });
 export const columns = (recording: string) => get<{ columns: Columns }>(at("columns", { recording }));
 export const check = (document: Doc, parallel: number) => post<Verdict>(at("check"), { document, parallel });
-export const running = () => get<Working>(at("run"));
-export const start = (document: Doc, order: Order) => post<Working>(at("run/start"), { document, ...order });
-export const steer = (what: "pause" | "resume" | "step" | "stop") => post<Working>(at(`run/${what}`));
-export const shed = (shares: Record<string, number>) => put<Working>(at("run/shed"), { shares });
+export const running = () => get<RunState>(at("run"));
+export const start = (document: Doc, options: RunOptions) => post<RunState>(at("run/start"), { document, ...options });
+export const steer = (what: "pause" | "resume" | "step" | "stop") => post<RunState>(at(`run/${what}`));
+export const shed = (shares: Record<string, number>) => put<RunState>(at("run/shed"), { shares });
 export const tuples = (kind: "arc" | "end", name: string) => get<Tuples>(at("run/tuples", { kind, name }));

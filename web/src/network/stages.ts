@@ -1,4 +1,4 @@
-// Stages on the canvas: which places belong to which, and the frames around them.
+// Stages on the canvas: which boxes belong to which, and the frames around them.
 import * as m from "./model";
 import type { Stage, Verdict } from "./server";
 
@@ -9,7 +9,7 @@ export function stageOf(doc: m.Doc, stages: readonly Stage[]): StageOf {
   const of = new Map<string, number>();
   for (const { stage, boxes } of stages) {
     for (const name of boxes) {
-      // an output that archives stands for a box of its own
+      // an archive output represents a box of its own
       const output = name.replace(/^archive_/, "");
       of.set(doc.boxes[name] || !doc.outputs[output]?.archive ? `boxes.${name}` : `outputs.${output}`, stage);
     }
@@ -21,7 +21,7 @@ export function stageOf(doc: m.Doc, stages: readonly Stage[]): StageOf {
   return of;
 }
 
-/** The stage of what is drawn as one: of a group, if all its boxes are in one. */
+/** The stage of a drawn object; of a group, if all its boxes are in one. */
 export function stageOfSpot(doc: m.Doc, id: string, of: StageOf): number | undefined {
   if (!id.startsWith("group.")) return of.get(id);
   const inside = Object.entries(doc.boxes).filter(([, box]) => box.group === id.slice(6));
@@ -29,9 +29,9 @@ export function stageOfSpot(doc: m.Doc, id: string, of: StageOf): number | undef
   return stages.size === 1 ? [...stages][0] : undefined;
 }
 
-/** What a stage is, where a box says where it runs. */
-export const said = (verdict: Verdict | undefined, stage: number | undefined): string =>
-  (verdict?.stages.find((one) => one.stage === stage)?.said ?? "").replace(/^s/, "S");
+/** The description of a stage. */
+export const describeStage = (verdict: Verdict | undefined, stage: number | undefined): string =>
+  (verdict?.stages.find((one) => one.stage === stage)?.summary ?? "").replace(/^s/, "S");
 
 export interface Framed {
   id: string;
@@ -48,7 +48,7 @@ export interface Frame {
 
 const [AROUND, LABEL] = [18, 30];
 
-/** A frame around what is drawn of each stage. */
+/** A frame around the drawn boxes of each stage. */
 export function framesOf(doc: m.Doc, stages: readonly Stage[], of: StageOf, drawn: readonly Framed[], width: number): Frame[] {
   return stages.flatMap((stage) => {
     const inside = drawn.filter(({ id }) => stageOfSpot(doc, id, of) === stage.stage);

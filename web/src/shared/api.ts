@@ -1,4 +1,4 @@
-// The one way to ask the server: errors come back as the server said them, changes carry the header it wants.
+// Requests to the server: errors have the server's message, changes have the header that it requires.
 
 export class Problem extends Error {
   constructor(
@@ -10,35 +10,35 @@ export class Problem extends Error {
   }
 }
 
-async function ask(path: string, init?: RequestInit): Promise<Response> {
-  let answer: Response;
+async function request(path: string, init?: RequestInit): Promise<Response> {
+  let response: Response;
   try {
-    answer = await fetch(path, { credentials: "same-origin", ...init });
+    response = await fetch(path, { credentials: "same-origin", ...init });
   } catch {
-    throw new Problem(0, "The console does not answer.", "Is `slipstream console` still running?");
+    throw new Problem(0, "The console is not responding.", "Check that `slipstream console` is still running.");
   }
-  if (answer.ok) return answer;
-  const said = (await answer.json().catch(() => ({}))) as { message?: string; hint?: string };
-  throw new Problem(answer.status, said.message ?? `The console answered ${answer.status}.`, said.hint);
+  if (response.ok) return response;
+  const body = (await response.json().catch(() => ({}))) as { message?: string; hint?: string };
+  throw new Problem(response.status, body.message ?? `The console returned an error (${response.status}).`, body.hint);
 }
 
 export async function get<T>(path: string): Promise<T> {
-  return (await (await ask(path)).json()) as T;
+  return (await (await request(path)).json()) as T;
 }
 
 export async function bytes(path: string): Promise<ArrayBuffer> {
-  return (await ask(path)).arrayBuffer();
+  return (await request(path)).arrayBuffer();
 }
 
 async function send<T>(method: string, path: string, body: unknown): Promise<T> {
   const headers = { "content-type": "application/json", "x-slipstream": "1" };
-  return (await (await ask(path, { method, headers, body: JSON.stringify(body) })).json()) as T;
+  return (await (await request(path, { method, headers, body: JSON.stringify(body) })).json()) as T;
 }
 
 export const post = <T>(path: string, body: unknown = {}): Promise<T> => send<T>("POST", path, body);
 export const put = <T>(path: string, body: unknown = {}): Promise<T> => send<T>("PUT", path, body);
 
-/** Server-sent events by name; the browser connects again by itself, `onLink` says whether it is connected. */
+/** Listen to server-sent events by name; reconnects automatically, and `onLink` reports whether it is connected. */
 export function listen(
   path: string,
   handlers: Record<string, (data: string) => void>,

@@ -1,4 +1,4 @@
-/** Keep a canvas as sharp as the screen; says whether it changed, and so is empty. */
+/** Match a canvas to the resolution of the screen; returns whether it changed and so is empty. */
 export function sharpened(canvas: HTMLCanvasElement, context: CanvasRenderingContext2D): boolean {
   const ratio = devicePixelRatio;
   const [width, height] = [Math.round(canvas.clientWidth * ratio), Math.round(canvas.clientHeight * ratio)];

@@ -1,4 +1,4 @@
-// uPlot in React: made once for its form, fed with data, as wide as its place.
+// uPlot in React: recreated when its configuration changes, updated with data, as wide as its container.
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -21,9 +21,9 @@ interface Props {
   values: readonly (readonly (number | null)[])[];
   height?: number;
   format?: (value: number) => string;
-  /** without names where they stand elsewhere */
+  /** without a legend, if it is shown elsewhere */
   bare?: boolean;
-  /** a limit drawn across */
+  /** a limit, drawn as a dashed line */
   limit?: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
       {
         width: place.clientWidth,
         height,
-        // the last time on the axis needs room
+        // room for the last label of the time axis
         padding: [8, 22, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { size: 5 } },
@@ -80,7 +80,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
       made.destroy();
       plot.current = undefined;
     };
-    // `form` holds all that decides the plot's making
+    // `form` contains everything that the plot's configuration depends on
   }, [form]);
   useEffect(() => {
     plot.current?.setData([x as number[], ...(values as (number | null)[][])]);
@@ -106,7 +106,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
         <span className="unit">{unit}</span>
       </figcaption>
       <div ref={box} />
-      {x.length === 0 && <p className="nothing">Nothing yet</p>}
+      {x.length === 0 && <p className="nothing">No data yet</p>}
     </figure>
   );
 }

@@ -1,4 +1,4 @@
-// A quantity with its name, in a list of them.
+// A labelled quantity, for use in a list.
 import type { ReactNode } from "react";
 
 export function Figure({ name, value, unit, alarm }: { name: string; value: ReactNode; unit?: string; alarm?: boolean }) {

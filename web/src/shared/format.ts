@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Format numbers and times for display.
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export const count = (n: number): string => whole.format(n);
@@ -10,7 +10,7 @@ export function clock(second: number): string {
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
 }
 
-/** A duration with the digits that matter, two or three of them. */
+/** A duration with two or three significant digits. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
   const size = Math.abs(seconds);
@@ -19,14 +19,14 @@ export function duration(seconds: number | null | undefined): string {
   return `${seconds.toFixed(size < 9.95 ? 2 : 1)} s`;
 }
 
-/** A size in the unit that fits. */
+/** A size in bytes, with a suitable unit. */
 export function bytes(n: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   const power = n < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3));
   return `${(n / 1000 ** power).toFixed(power ? 1 : 0)} ${units[power]}`;
 }
 
-/** Seconds of the Unix clock as this place reads them; today's without the day. */
+/** Unix time as local time; without the date if it is today. */
 export function instant(seconds: number): string {
   const at = new Date(seconds * 1000);
   const today = at.toDateString() === new Date().toDateString();

@@ -1,4 +1,4 @@
-// Data that is asked for again when something it depends on has changed, one question at a time.
+// Data that is requested again when something it depends on has changed, one request at a time.
 import { useEffect, useRef, useState } from "react";
 import { get, Problem } from "./api";
 
@@ -7,7 +7,7 @@ export interface Fresh<T> {
   problem: Problem | undefined;
 }
 
-/** `path` undefined asks nothing; `when` is what the answer depends on besides the path. */
+/** `path` undefined requests nothing; `when` is what the response depends on besides the path. */
 export function useFresh<T>(path: string | undefined, when: unknown): Fresh<T> {
   const [answer, setAnswer] = useState<Fresh<T> & { path?: string | undefined }>({ data: undefined, problem: undefined });
   const busy = useRef<string>(undefined);

@@ -1,4 +1,4 @@
-// Asks for the token where the console wants one; it goes into a request's body, never into an address.
+// Asks for the token if the console requires one; it is sent in a request body, never in a URL.
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { get, post, Problem } from "./api";
 import { ErrorNote } from "./notes";
@@ -32,13 +32,13 @@ export function Gate({ children }: { children: ReactNode }) {
     <div className="centre">
       {open === false && (
         <form className="card gate" onSubmit={login}>
-          <h1>Token</h1>
-          <p>This console is reachable from other machines. It printed a token when it started.</p>
+          <h1>Sign in</h1>
+          <p>This console is accessible from other machines. It printed a token when it started.</p>
           <label>
             Token
             <input name="token" type="password" autoComplete="current-password" autoFocus required />
           </label>
-          <button className="primary">Open</button>
+          <button className="primary">Sign in</button>
         </form>
       )}
       {problem && <ErrorNote problem={problem} />}

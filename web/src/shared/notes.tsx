@@ -1,4 +1,4 @@
-// Empty and error states: what is so, and what to do.
+// Empty and error states: what happened, and what to do.
 import type { ReactNode } from "react";
 
 export function ErrorNote({ problem, onClose }: { problem: { message: string; hint?: string }; onClose?: () => void }) {

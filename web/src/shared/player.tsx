@@ -1,10 +1,10 @@
-// Playing recorded time: go and halt, how fast, and the line of time.
+// Playback controls: play and pause, speed, and the timeline.
 import type { ReactNode } from "react";
 import { count } from "./format";
 
 interface Props {
   playing: boolean;
-  /** what pressing the button does when it stands */
+  /** the label of the button when paused */
   verb: string;
   speed: number;
   speeds: readonly number[];
@@ -13,7 +13,7 @@ interface Props {
   max: number;
   value: number;
   valueText: string;
-  /** how much of the line there is to look at */
+  /** the share of the timeline that is available */
   filled?: number;
   disabled?: boolean;
   onPlay: () => void;
@@ -23,10 +23,10 @@ interface Props {
 }
 
 export function Player({ playing, verb, speed, speeds, line, min, max, value, valueText, filled = 1, disabled = false, onPlay, onSpeed, onSeek, children }: Props) {
-  const does = playing ? "Halt" : verb;
+  const label = playing ? "Pause" : verb;
   return (
     <section className="player" aria-label="Time">
-      <button className="plain" onClick={onPlay} disabled={disabled} aria-label={does} title={does}>
+      <button className="plain" onClick={onPlay} disabled={disabled} aria-label={label} title={label}>
         {playing ? "❚❚" : "▶"}
       </button>
       <select aria-label={`${verb} speed`} value={speed} disabled={disabled} onChange={(event) => onSpeed(Number(event.target.value))}>

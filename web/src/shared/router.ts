@@ -1,4 +1,4 @@
-// Addresses without a library: a few pages need none.
+// Routing without a library: enough for a few pages.
 import { useSyncExternalStore } from "react";
 
 const listeners = new Set<() => void>();

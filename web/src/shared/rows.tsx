@@ -1,4 +1,4 @@
-// A table of what was found.
+// A simple table.
 import type { ReactNode } from "react";
 
 export function Rows({ columns, rows }: { columns: readonly string[]; rows: readonly (readonly ReactNode[])[] }) {
@@ -26,5 +26,5 @@ export function Rows({ columns, rows }: { columns: readonly string[]; rows: read
   );
 }
 
-/** A value of the data as text; nothing is a dash. */
+/** A value as text; a dash if there is none. */
 export const text = (value: unknown): string => (value === null || value === undefined ? "–" : String(value));

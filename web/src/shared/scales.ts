@@ -1,4 +1,4 @@
-// The colour scale, one that people with colour-blindness can read: viridis, by its published control colours.
+// The colour scale, suitable for colour-blind readers: viridis, from its published control colours.
 export type Scale = Uint8Array; // 256 colours, three bytes each
 
 function ramp(stops: readonly string[]): Scale {
@@ -28,5 +28,5 @@ export const gradient = (scale: Scale, shade: (share: number) => number): string
   return `linear-gradient(to right, ${stops.join(", ")})`;
 };
 
-/** Colours of series, after Okabe and Ito. */
+/** Colours of series, by Okabe and Ito. */
 export const SERIES = ["#e69f00", "#d55e00", "#56b4e9", "#009e73", "#cc79a7"] as const;

@@ -1,4 +1,4 @@
-// Day and night. The choice is kept in the browser; without one, the system's is taken.
+// Light and dark theme. The choice is stored in the browser; the default is the system's.
 import { useSyncExternalStore } from "react";
 
 export type Theme = "dark" | "light";
@@ -6,8 +6,8 @@ const KEY = "slipstream-theme";
 const listeners = new Set<() => void>();
 
 export function storedTheme(): Theme {
-  const kept = localStorage.getItem(KEY);
-  if (kept === "dark" || kept === "light") return kept;
+  const stored = localStorage.getItem(KEY);
+  if (stored === "dark" || stored === "light") return stored;
   return matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark";
 }
 
@@ -44,7 +44,7 @@ export function ThemeSwitch() {
   );
 }
 
-/** A colour of the theme, for canvases: they cannot read style sheets by themselves. */
+/** A colour of the theme, for canvases, which cannot use style sheets. */
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }

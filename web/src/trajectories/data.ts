@@ -1,4 +1,4 @@
-// What the server says of journeys, and the movement of everybody in pieces of time.
+// The trajectories API, and the movement of all vehicles in chunks of time.
 import { bytes, get, post, type Problem } from "../shared/api";
 
 export interface Vehicle {
@@ -57,7 +57,7 @@ export interface Streets {
   y: Float32Array;
   speed: Float32Array;
 }
-/** Sequences of vertices between which vehicles move evenly; times are seconds after `begin`. */
+/** Sequences of vertices with linear movement in between; times are seconds after `begin`. */
 export interface Movement {
   begin: number;
   seconds: number;
@@ -71,7 +71,7 @@ export interface Movement {
 const at = (path: string, query: Record<string, string | number> = {}) =>
   `/api/trajectories${path}?${new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]))}`;
 
-/** Where the arrays of a packed answer lie: their count, their lengths, then each of them aligned to eight bytes. */
+/** The layout of packed arrays: their number, their lengths, then each of them aligned to eight bytes. */
 function unpack(buffer: ArrayBuffer): { at: number; length: number }[] {
   const head = new Uint32Array(buffer, 0, 1);
   const lengths = new Uint32Array(buffer, 4, head[0] ?? 0);
@@ -86,7 +86,7 @@ const align = (place: number): number => Math.ceil(place / 8) * 8;
 const ints = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Int32Array(buffer, part?.at ?? 0, part?.length ?? 0);
 const floats = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Float32Array(buffer, part?.at ?? 0, part?.length ?? 0);
 
-/** Addresses of what is asked for when something else is chosen. */
+/** URLs that depend on the selection. */
 export const dataSets = at("");
 export const dataSet = (data: string): string => at("/data", { data });
 export const history = (data: string, number: number): string => at("/vehicle", { data, number });
@@ -106,7 +106,7 @@ async function movement(data: string, begin: number, seconds: number): Promise<M
   return { begin, seconds, offsets: ints(buffer, parts[0]), vehicle: ints(buffer, parts[1]), t: floats(buffer, parts[2]), x: floats(buffer, parts[3]), y: floats(buffer, parts[4]) };
 }
 
-/** Pieces of movement as they are needed: an hour each, the next one fetched before it is due. */
+/** Chunks of movement, loaded on demand: an hour each, the next one ahead of time. */
 export class Film {
   static readonly PIECE = 3600;
   private static readonly AGAIN = 2000;
@@ -116,7 +116,7 @@ export class Film {
     private onProblem: (problem: Problem | undefined) => void,
   ) {}
 
-  /** The movement around an instant, if it is there already. */
+  /** The movement around an instant, if it is loaded. */
   at(time: number): Movement | undefined {
     const number = Math.floor(time / Film.PIECE);
     this.want(number);
@@ -131,24 +131,24 @@ export class Film {
     movement(this.data, number * Film.PIECE, Film.PIECE)
       .then((piece) => {
         this.pieces.set(number, piece);
-        // old pieces go when there are many
+        // drop old chunks
         if (this.pieces.size > 30) for (const key of [...this.pieces.keys()].slice(0, 10)) if (Math.abs(key - number) > 2) this.pieces.delete(key);
         this.onProblem(undefined);
       })
       .catch((problem: Problem) => {
         this.onProblem(problem);
-        // the map asks every frame; a server that is lost is asked again now and then
+        // the map calls this every frame; a lost server is retried only now and then
         window.setTimeout(() => this.pieces.delete(number), Film.AGAIN);
       });
   }
 }
 
-/** Where everybody is at an instant, by vehicle; NaN who is nowhere. */
+/** The positions of all vehicles at an instant; NaN if undefined. */
 export class Places {
   readonly x: Float32Array;
   readonly y: Float32Array;
   readonly moving: Uint8Array;
-  /** the sequence each is on, and its vertex just passed */
+  /** the current sequence of each, and its last vertex */
   readonly sequence: Int32Array;
   readonly vertex: Int32Array;
 

@@ -1,4 +1,4 @@
-// The map: streets on one canvas, redrawn when one moves the map; everything that moves on another, every frame.
+// The map: streets on one canvas, redrawn when the map moves; everything that moves on another, every frame.
 import { type PointerEvent, useEffect, useRef } from "react";
 import { sharpened } from "../shared/canvas";
 import { colour, useTheme } from "../shared/theme";
@@ -110,7 +110,7 @@ export function JourneyMap(props: Props) {
     let [best, distance] = [-1, 14];
     for (let i = 0; i < here.x.length; i++) {
       const d = Math.hypot(v.px(here.x[i] ?? NaN) - px, v.py(here.y[i] ?? NaN) - py);
-      // those that move first: many are parked on one place
+      // moving vehicles first: many are parked at one place
       const felt = d + (here.moving[i] ? 0 : 4);
       if (felt < distance) [best, distance] = [i, felt];
     }
@@ -207,7 +207,7 @@ function ready(c: CanvasRenderingContext2D): void {
   c.lineJoin = c.lineCap = "round";
 }
 
-/** Streets, the faster the bolder. */
+/** Streets; faster ones are bolder. */
 function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink: Ink): void {
   ready(c);
   const classes: [number, number, number, string, number][] = [
@@ -236,7 +236,7 @@ function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink
   drawScale(c, v, ink);
 }
 
-/** How far a hundred pixels or so are. */
+/** The length of about a hundred pixels. */
 function drawScale(c: CanvasRenderingContext2D, v: View, ink: Ink): void {
   const ten = 10 ** Math.floor(Math.log10(140 / v.scale));
   const metres = ([5, 2].find((n) => n * ten * v.scale <= 140) ?? 1) * ten;
@@ -286,7 +286,7 @@ function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, piece: Movem
     c.setLineDash([]);
   }
   if (piece && v.scale * TRAIL > 1) trails(c, v, piece, p.clock.current.time - piece.begin, here, ink.car);
-  // from far away many share a place: small and translucent they show how many
+  // when zoomed out, many vehicles overlap: small and translucent, they show density
   const r = Math.min(4.5, 1 + 60 * v.scale);
   dots(c, v, here, (i) => !here.moving[i] && !p.marked.has(i), ink.still, 0.7 * r, 0.5);
   dots(c, v, here, (i) => here.moving[i] === 1 && !p.marked.has(i), ink.car, r, Math.min(1, r / 2));
@@ -303,7 +303,7 @@ function drawMoving(c: CanvasRenderingContext2D, v: View, p: Props, piece: Movem
   }
 }
 
-/** Seconds of its way that a moving vehicle leaves behind it; the newest third thrice as bright. */
+/** The length of the trail of a moving vehicle in seconds; the newest third is three times as bright. */
 const TRAIL = 120;
 
 function trails(c: CanvasRenderingContext2D, v: View, film: Movement, now: number, here: Places, stroke: string): void {
@@ -331,7 +331,7 @@ function dots(c: CanvasRenderingContext2D, v: View, here: Places, wanted: (i: nu
   for (let i = 0; i < here.x.length; i++) {
     if (Number.isNaN(here.x[i] ?? NaN) || !wanted(i)) continue;
     const [x, y] = [v.px(here.x[i] ?? 0), v.py(here.y[i] ?? 0)];
-    // nobody sees the corners of a dot of two pixels, and squares are cheaper
+    // at two pixels, squares look like dots and are cheaper
     if (r < 1.5) c.rect(x - r, y - r, 2 * r, 2 * r);
     else {
       c.moveTo(x + r, y);

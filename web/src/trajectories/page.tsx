@@ -1,4 +1,4 @@
-// Trajectories: recorded journeys on the map of their streets, played in time, and asked who was where and when.
+// Trajectories: play recorded journeys on a map of their streets, and query who was where and when.
 import "./trajectories.css";
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Problem } from "../shared/api";
@@ -23,12 +23,12 @@ export function TrajectoriesPage() {
   if (names?.length === 0) {
     return (
       <div className="centre">
-        <Empty title="No journeys here">
+        <Empty title="No journeys yet">
           <p>
-            Make some with <code>slipstream berlinmod generate --scale 0.005 --out berlin</code>
+            Generate some with <code>slipstream berlinmod generate --scale 0.005 --out berlin</code>
           </p>
           <p>
-            or from a run with <code>slipstream archive RUN --out journeys</code>, in a folder that the console shows.
+            or from a run with <code>slipstream archive RUN --out journeys</code>, in the workspace.
           </p>
         </Empty>
       </div>
@@ -52,7 +52,7 @@ export function TrajectoriesPage() {
         )}
       </section>
       {problem && <ErrorNote problem={problem} {...(asked ? { onClose: () => setAsked(undefined) } : {})} />}
-      {set ? <Journeys key={set.name} set={set} onProblem={setAsked} /> : !problem && <p className="note">Reading the journeys…</p>}
+      {set ? <Journeys key={set.name} set={set} onProblem={setAsked} /> : !problem && <p className="note">Loading journeys…</p>}
     </div>
   );
 }
@@ -150,7 +150,7 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
   );
 }
 
-/** Eight in the morning of the second day: then something happens. */
+/** Eight in the morning of the second day, when there is traffic. */
 function firstMorning(set: DataSet): number {
   const morning = (Math.floor(set.begin / 86400) + 1) * 86400 + 8 * 3600;
   return morning < set.end ? morning : set.begin;
@@ -167,7 +167,7 @@ function Find({ set, onChoose }: { set: DataSet; onChoose: (vehicle: number) => 
   };
   return (
     <form className="find" onSubmit={find}>
-      <input name="licence" aria-label="Licence" placeholder="Find a vehicle by its licence" list="licences" />
+      <input name="licence" aria-label="Licence" placeholder="Find a vehicle by licence" list="licences" />
       <datalist id="licences">
         {set.vehicles.slice(0, 3000).map((vehicle) => (
           <option key={vehicle.licence} value={vehicle.licence} />
@@ -202,7 +202,7 @@ function About({ past, time, onJump, onClose }: { past: History; time: number; o
         <Figure name="driving" value={lasting(driving)} />
         <Figure name="fastest" value={`${Math.round(3.6 * Math.max(0, ...past.drives.map((drive) => drive.fastest)))} km/h`} />
       </dl>
-      <p>{now ? `On its way: ${kilometres(now.metres)} in ${lasting(now.end - now.begin)}, until ${instant(now.end).slice(15)}.` : "Not on its way at this time."}</p>
+      <p>{now ? `Driving: ${kilometres(now.metres)} in ${lasting(now.end - now.begin)}, until ${instant(now.end).slice(15)}.` : "Not driving at this time."}</p>
       <ul className="list">
         {past.drives.slice(0, 400).map((drive) => (
           <li key={drive.begin}>
@@ -249,9 +249,9 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
       .then((found) => (onStays(found.stays), onDraw(false)), onProblem)
       .finally(() => setAsking(false));
   };
-  const missing = region.length < 3 ? "Draw a region first, or take the middle square." : end < begin ? "The period ends before it begins." : "";
+  const missing = region.length < 3 ? "Draw a region first, or use the middle square." : end < begin ? "The period ends before it begins." : "";
   const square = () => {
-    // without a mouse: a square of two kilometres in the middle, to be asked at once
+    // without a mouse: a square of two kilometres in the middle, ready to query
     const [x, y] = [(set.box[0] + set.box[2]) / 2, (set.box[1] + set.box[3]) / 2];
     onRegion([[x - 1000, y - 1000], [x + 1000, y - 1000], [x + 1000, y + 1000], [x - 1000, y + 1000]]);
   };
@@ -287,7 +287,7 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
         <input type="datetime-local" step={1} value={forInput(end)} min={forInput(set.begin)} max={forInput(set.end)} onChange={(event) => Number.isFinite(fromInput(event.target.value)) && setEnd(fromInput(event.target.value))} />
       </label>
       <button className="primary" disabled={missing !== "" || asking} aria-describedby="missing" onClick={ask}>
-        {asking ? "Asking" : "Ask"}
+        {asking ? "Searching…" : "Search"}
       </button>
       {missing && (
         <p id="missing" className="dim">
@@ -296,7 +296,7 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
       )}
       {stays && (
         <p role="status">
-          {stays.length === 0 ? "Nobody was there." : `${count(stays.length)} ${stays.length === 1 ? "vehicle was" : "vehicles were"} there.`}
+          {stays.length === 0 ? "No vehicles were there." : `${count(stays.length)} ${stays.length === 1 ? "vehicle was" : "vehicles were"} there.`}
         </p>
       )}
       <ul className="list">
@@ -335,7 +335,7 @@ function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; sh
       </header>
       {set.answers.length === 0 ? (
         <p className="dim">
-          None has been run here: <code>slipstream berlinmod run {set.name}</code>
+          No results yet. Run the queries: <code>slipstream berlinmod run {set.name}</code>
         </p>
       ) : (
         <select aria-label="Query" value={query} onChange={(event) => show(Number(event.target.value))}>
@@ -351,7 +351,7 @@ function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; sh
         <>
           <p>{shown.title}</p>
           <p className="dim">{count(shown.total)} rows{shown.total > shown.rows.length ? `, the first ${count(shown.rows.length)}` : ""}</p>
-          <div className="rows" tabIndex={0} aria-label="Rows of the answer">
+          <div className="rows" tabIndex={0} aria-label="Rows of the result">
             <Rows
               columns={shown.columns}
               rows={shown.rows.map((row) =>

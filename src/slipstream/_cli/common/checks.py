@@ -1,7 +1,7 @@
-"""What a command can know to be wrong before anything slow begins: files and folders that are missing or in the way.
+"""Checks that come before anything slow: files and folders that are missing or in the way.
 
-Every command checks what it was given first and starts Spark last, so a slip of the finger is answered at once.
-This module imports nothing that takes time.
+Every command checks its arguments first and starts Spark last, so that a typing error is reported at once. This module
+imports nothing that takes time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``toll`` and ``archive`` have in common: they are one job with other outputs."""
+"""What ``toll`` and ``archive`` have in common: they are one job with different outputs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="COLUMN=FIELD,...",
-        help="Which field of a feed is which of a tuple's, as in id=vin,time=ts:ms. A time may be in s, ms, us or "
-        "iso; it becomes seconds since 1970. An id may be text; write id=vin:text where no schema or file says so.",
+        help="Which field of a feed is which of a tuple, as in id=vin,time=ts:ms. A time may be in s, ms, us or "
+        "iso; it becomes seconds since 1970. An id may be text; write id=vin:text if no schema says so.",
     ),
 ]
 Fields = Annotated[
@@ -45,7 +45,7 @@ KafkaConfig = Annotated[
         "--kafka-config",
         metavar="KEY=VALUE|FILE",
         help="A setting of librdkafka, such as security.protocol=SASL_SSL, or a file of them. Settings that begin with "
-        "schema.registry. are for the schema registry. None is written down.",
+        "schema.registry. are for the schema registry. They are never stored.",
     ),
 ]
 MessageSchema = Annotated[
@@ -57,16 +57,20 @@ MessageSchema = Annotated[
     ),
 ]
 SchemaRegistry = Annotated[
-    str, typer.Option(metavar="URL", help="Where the schemas of a topic's messages are, by number.", show_default=False)
+    str, typer.Option(metavar="URL", help="The schema registry of a topic's messages.", show_default=False)
 ]
 Silence = Annotated[
     float,
     typer.Option(
-        min=0, help="Seconds after which a partition of a topic that brings nothing no longer holds the others."
+        min=0,
+        metavar="SECONDS",
+        help="How long the other partitions of a topic wait for one that brings nothing.",
     ),
 ]
-CompactEvery = Annotated[int, typer.Option(min=0, help="Batches between two compactions of the tables; 0 for never.")]
-Start = Annotated[str, typer.Option("--start", help="Of trajectories: the instant of second 0, in UTC.")]
+CompactEvery = Annotated[int, typer.Option(min=0, help="Compact the tables after this many batches; 0 for never.")]
+Start = Annotated[
+    str, typer.Option("--start", metavar="INSTANT", help="The instant of second 0 of trajectories, in UTC.")
+]
 
 
 def check_message_schema(file: Path | None) -> None:

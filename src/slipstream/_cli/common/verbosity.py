@@ -89,7 +89,7 @@ def set_log_file(file: Path | None) -> None:
     except OSError as error:
         raise BadArgument(f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.") from error
     _now.log_file = file
-    logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(sys.argv[1:]))
+    logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(_without_secrets(sys.argv[1:])))
 
 
 def report(error: SlipstreamError, log: Path | None) -> None:
@@ -114,6 +114,17 @@ def name_log(log: Path) -> None:
     """Say where Spark's own messages are."""
     where = f"Spark's own messages, kept for a day: {_escaped(str(log))}"
     Console(stderr=True).print(where, highlight=False, soft_wrap=True)
+
+
+def _without_secrets(words: list[str]) -> list[str]:
+    """A command line without the values of Kafka's settings, which may be passwords.
+
+    >>> _without_secrets(["--kafka-config", "sasl.password=x", "--kafka-config=a=b", "-o", "out"])
+    ['--kafka-config', '...', '--kafka-config=...', '-o', 'out']
+    """
+    option, before = "--kafka-config", ["", *words]
+    hidden = [f"{option}=..." if word.startswith(f"{option}=") else word for word in words]
+    return ["..." if last == option else word for last, word in zip(before, hidden, strict=False)]
 
 
 def _append_spark_log(file: Path) -> None:

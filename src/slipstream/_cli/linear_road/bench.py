@@ -34,9 +34,9 @@ def validate(
     outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Files or folders the engine wrote.")],
     *,
     no_response_times: Annotated[
-        bool, typer.Option("--no-response-times", help="Leave out the limits: for runs made as fast as possible.")
+        bool, typer.Option("--no-response-times", help="Do not check response times: for runs at full speed.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page with plots.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report with plots.")] = None,
     multiply: Annotated[int, typer.Option(min=1, metavar="K", help="The engine was fed the run K times.")] = 1,
     since: Annotated[int, typer.Option(metavar="T", help="Check from this second on.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="Check up to this second, not included.")] = None,
@@ -50,12 +50,12 @@ def validate(
             metavar="KINDS", help="Judge only these kinds of answers; 4, travel times, is often not implemented."
         ),
     ] = "0,1,2,3,4",
-    examples: Annotated[int, typer.Option(min=0, help="How many of each fault to show.")] = 5,
+    examples: Annotated[int, typer.Option(min=0, help="How many examples of each fault to show.")] = 5,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Check the output of any engine against the right answers.
+    """Check the output of any engine against the correct answers.
 
     OUTPUT may be Parquet, or text in the field order of the paper or of the original validator. For every kind of
     answer it counts what is missing, extra, wrong, late or duplicated, and shows the first of each with the rule it
@@ -105,7 +105,7 @@ def validate(
 
 def _kinds(text: str) -> list[int]:
     if not re.fullmatch("[0-4](,[0-4])*", text):
-        raise BadArgument(f"--only {text}: not a list of kinds.", hint="Write for instance --only 0,1,2.")
+        raise BadArgument(f"--only {text}: not a list of kinds.", hint="Write, for example, --only 0,1,2.")
     return [int(kind) for kind in text.split(",")]
 
 
@@ -139,20 +139,22 @@ def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
     to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
     speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
-    fast_forward_to: Annotated[int, typer.Option(metavar="T", help="Deliver all before this second at once.")] = 0,
+    fast_forward_to: Annotated[
+        int, typer.Option(metavar="T", help="Deliver everything before this second at once.")
+    ] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
     end: Annotated[
-        bool, typer.Option("--end", help="Tell who follows the topic or folder that nothing more will come.")
+        bool, typer.Option("--end", help="Mark the end of the topic or folder for those who follow it.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Deliver a run in real time: a tuple with Time t leaves in second t.
 
-    Nothing is lost or reordered: within a destination tuples come as they stand in the run, second by second. The
-    driver measures how late it was itself; if that is ever more than 1 s, the run is void (exit code 5), because then
-    the engine was not given what the benchmark asks for. A TCP destination waits for one client to connect. With
-    stdout, the summary goes to standard error.
+    Nothing is lost or reordered: tuples arrive in the order of the run, second by second. The
+    driver measures its own delay; if that ever exceeds 1 s, the run is void (exit code 5), because the engine was not
+    given the load that the benchmark requires. A TCP destination waits for one client to connect. With stdout, the
+    summary goes to standard error.
 
     Example: `slipstream drive runs/first --to dir:feed --speed 10`
     """
@@ -183,8 +185,8 @@ def drive(
 
 def postgres(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where output.csv goes.")],
-    seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N seconds.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for output.csv.")],
+    seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Run only the first N seconds.")] = None,
     speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
     server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
     as_json: Json = False,
@@ -219,11 +221,11 @@ def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
     app.command(rich_help_panel=PANEL)(drive)
     app.command(rich_help_panel=PANEL)(validate)
-    baselines = Family(help="Run other systems than Slipstream's own engine.", no_args_is_help=True)
+    baselines = Family(help="Run Linear Road on systems other than Slipstream.", no_args_is_help=True)
     baselines.command()(postgres)
     baselines.callback()(_baselines)
     app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
 
 
 def _baselines() -> None:
-    """Run other systems than Slipstream's own engine."""
+    """Run Linear Road on systems other than Slipstream."""

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 def describe(
     run: Annotated[Path, typer.Argument(help="The run to describe.", show_default=False)],
     png: Annotated[
-        Path | None, typer.Option("--png", help="Where the picture goes; RUN/picture.png if not said.")
+        Path | None, typer.Option("--png", metavar="FILE", help="The picture to write. [default: RUN/picture.png]")
     ] = None,
     expressway: Annotated[
-        int | None, typer.Option(help="Whose speeds the picture shows by segment; the first if not said.")
+        int | None, typer.Option(help="The expressway whose speeds the picture shows. [default: the first]")
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="First read every tuple and check the digests.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="First read all tuples and check their digests.")] = False,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Show what is in a run: a table, and a picture as a PNG file.
+    """Describe a run: a table of figures, and a picture as a PNG file.
 
-    The published run of the benchmark (one expressway, three hours) stands beside it, scaled to the run's expressways,
-    for every moment that the run reaches. The picture has tuples per second, vehicles on the road and mean speed over
+    Figures of the benchmark's published run (one expressway, three hours) are shown for comparison, scaled to the run's
+    expressways, up to the run's length. The picture has tuples per second, vehicles on the road and mean speed over
     time, a map of speed by segment and time with the accidents on it, and the mix of requests.
 
     Example: `slipstream describe runs/first --png first.png`

@@ -1,4 +1,4 @@
-"""``slipstream import`` and ``slipstream export``: runs from other people's files, and files for other people."""
+"""``slipstream import`` and ``slipstream export``: runs from and to the files of other programs."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ class Target(StrEnum):
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="The file to import; .gz is read too.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The file to import; it may be compressed (.gz).", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The folder of the new run.", show_default=False)],
-    kind: Annotated[Source, typer.Option("--format", help="What the file is.")] = Source.LINEAR_ROAD,
+    kind: Annotated[Source, typer.Option("--format", help="The format of the file.")] = Source.LINEAR_ROAD,
     map_file: Annotated[
-        Path | None, typer.Option("--map", help="Which SUMO edge is which piece of road (docs/how-to/sumo.md).")
+        Path | None,
+        typer.Option("--map", metavar="FILE", help="Maps the edges of SUMO to expressways (docs/how-to/sumo.md)."),
     ] = None,
     overwrite: Overwrite = False,
     most: MaxRejects = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Make a run of a file.
+    """Import a file as a run.
 
-    **linear-road**: the published text, 15 integers a line, at most 60 s out of order; `slipstream export` writes the
+    **linear-road**: the published text, 15 integers per line, at most 60 s out of order; `slipstream export` writes the
     same bytes back. A line that cannot be read stops the import.
 
     **sumo**: floating-car data of a SUMO simulation (`sumo --fcd-output`), laid on expressways by a map. Vehicles on
@@ -54,9 +55,7 @@ def import_(
     `slipstream import fcd.xml.gz --format sumo --map map.toml --out runs/sumo`
     """
     if (kind is Source.SUMO) != (map_file is not None):
-        raise BadArgument(
-            "--map goes with --format sumo, and the other way round.", hint="docs/how-to/sumo.md shows a map."
-        )
+        raise BadArgument("--map and --format sumo require each other.", hint="docs/how-to/sumo.md shows a map.")
     check_there(file, map_file, what="file", hint="Give a file to import.")
     if not overwrite:
         check_new(out, hint=HINT)
@@ -97,12 +96,12 @@ def _summary(run: Run) -> dict[str, object]:
 
 def export(
     run: Annotated[Path, typer.Argument(help="The run to export.", show_default=False)],
-    target: Annotated[Target, typer.Option("--format", help="What to write.")] = Target.LINEAR_ROAD,
+    target: Annotated[Target, typer.Option("--format", help="The format to write.")] = Target.LINEAR_ROAD,
     out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, standard output.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run as the published Linear Road text: 15 integers a line.
+    """Write a run as the published Linear Road text: 15 integers per line.
 
     Examples: `slipstream export runs/first --out first.dat`, `slipstream export runs/first | head`
     """

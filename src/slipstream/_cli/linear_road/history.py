@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def history(
-    run: Annotated[Path, typer.Argument(help="The run to make it for.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="The run to generate it for.", show_default=False)],
     seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 1,
     csv: Annotated[bool, typer.Option("--csv", help="Also write both tables as CSV, in RUN/history/csv.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the history that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing history.")] = False,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Make the ten weeks of history that daily expenditures and travel times are answered from.
+    """Generate the ten weeks of history from which daily expenditures and travel times are answered.
 
     Two tables, as Parquet that any tool reads: **SegmentHistory** (Day, Min, XWay, Dir, Seg, Lav, Cnt, Toll), 20.16 M
     rows per expressway, and **TollHistory** (VID, Day, XWay, Tolls), a row per vehicle of the run and day; and the
     arrays of means in which the engine looks answers up. Day 1 is yesterday.
 
-    A history that is there already is not made again; with `--csv` only the CSV is made then: no header, the columns
+    A history that exists already is not made again; `--csv` then only exports it: without a header, with the columns
     in the order above, in folders of parts that can be concatenated.
 
     Example: `slipstream history runs/first --csv`

@@ -33,20 +33,26 @@ class Rated(StrEnum):
 
 
 def rate(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where data, tries and report go.")] = Path("rating"),
-    least: Annotated[int, typer.Option("--min", min=1, metavar="L", help="Where the search starts.")] = 1,
-    most: Annotated[int, typer.Option("--max", min=1, metavar="L", help="The most that is tried.")] = 600,
-    window: Annotated[str, typer.Option(help="How long the rating must hold: 90s, 20m, 3h.")] = "20m",
-    probe: Annotated[str, typer.Option(help="How long the tries of the search are: 30s, 2m.")] = "2m",
-    full: Annotated[bool, typer.Option("--full", help="Hold all three hours, from the first second on.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for data, tries and the report.")] = Path(
+        "rating"
+    ),
+    least: Annotated[
+        int, typer.Option("--min", min=1, metavar="L", help="The number of expressways to start with.")
+    ] = 1,
+    most: Annotated[int, typer.Option("--max", min=1, metavar="L", help="The largest number to try.")] = 600,
+    window: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the machine must sustain the rating: 90s, 20m, 3h.")
+    ] = "20m",
+    probe: Annotated[str, typer.Option(metavar="TIME", help="How long each try of the search takes: 30s, 2m.")] = "2m",
+    full: Annotated[bool, typer.Option("--full", help="Sustain all three hours, from the first second on.")] = False,
     engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the standard run.")] = 1,
+    seed: Annotated[int, typer.Option(help="The seed of the standard run.")] = 1,
     as_json: Json = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Find the largest number of expressways that this machine holds within Linear Road's limits.
+    """Find the largest number of expressways that this machine sustains within Linear Road's limits.
 
     One expressway is simulated for three hours and presented L times. Each try starts an engine with the state of the
     busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
@@ -80,7 +86,7 @@ def rate(
 
 
 def _tell_progress(search: Search, run: Path | None) -> None:
-    """What an interrupted search knows so far, and how to go on from there."""
+    """Print what an interrupted search has found, and how to continue from there."""
     tries = list(search.made.values())
     if tries:
         print_table(_table(search.engine.name, tries), console=Console(stderr=True))

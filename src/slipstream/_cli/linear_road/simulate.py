@@ -22,12 +22,12 @@ MANIFEST = "manifest.json"
 
 
 def simulate(
-    out: Annotated[Path, typer.Option("--out", help="The folder to make: a run.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the new run.")],
     expressways: Annotated[
-        float, typer.Option(min=0.5, max=10_000, help="How many; 0.5 is one direction of one.")
+        float, typer.Option(min=0.5, max=10_000, help="The number of expressways; 0.5 is one direction of one.")
     ] = 1.0,
-    minutes: Annotated[int, typer.Option(min=1, max=1440, help="Length of the run; Linear Road's is 180.")] = 180,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Same seed, same tuples.")] = 1,
+    minutes: Annotated[int, typer.Option(min=1, max=1440, help="The length of the run; Linear Road uses 180.")] = 180,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same tuples.")] = 1,
     demand: Annotated[
         float, typer.Option(help="Traffic as a multiple of the benchmark's; 6 is rush hour from the start.")
     ] = 1.0,
@@ -35,18 +35,19 @@ def simulate(
         int, typer.Option(min=0, help="Minutes per accident on each expressway; 0 for none.")
     ] = 20,
     multiply: Annotated[
-        int, typer.Option(min=1, help="Present the run K times, ids shifted, without storing it K times.")
+        int,
+        typer.Option(min=1, metavar="K", help="Present the run K times with shifted ids, without storing it K times."),
     ] = 1,
     overwrite: Overwrite = False,
     master: Master = session.LOCAL,
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate Linear City's traffic and write it as a run.
+    """Simulate the traffic of Linear City and write it as a run.
 
     Cars enter by ramps, follow and overtake each other (IDM and MOBIL), crash now and then, report every 30 seconds
-    and sometimes ask for their balance. The run is a folder of Parquet files and a manifest; `slipstream describe`
-    draws it, `slipstream export` writes the published text. A run that is there already is not made again.
+    and sometimes request their balance. The run is a folder of Parquet files and a manifest; `slipstream describe`
+    draws it, `slipstream export` writes it as the published text. A run that is complete already is not made again.
 
     Example: `slipstream simulate --expressways 1 --minutes 180 --out runs/standard`
     """

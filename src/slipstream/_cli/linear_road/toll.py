@@ -46,13 +46,17 @@ def toll(
     follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
     speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
     fast_forward_to: Annotated[
-        int, typer.Option(metavar="T", help="Start a run at this second, from the state that all before it leave.")
+        int,
+        typer.Option(
+            metavar="T", help="Start a run at this second, with the state that the seconds before it lead to."
+        ),
     ] = 0,
-    until: Annotated[int | None, typer.Option(help="Stop a run before this second.")] = None,
-    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, ids shifted.")] = 1,
-    rules: Annotated[str, typer.Option(help="2004, 2003, or module:function for a toll of your own.")] = "2004",
+    until: Annotated[int | None, typer.Option(metavar="T", help="Stop a run before this second.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, with shifted ids.")] = 1,
+    rules: Annotated[str, typer.Option(help="The rule set: 2004, 2003, or module:function for your own.")] = "2004",
     lateness: Annotated[
-        int | None, typer.Option(help="Seconds a tuple may be late; answers wait as long. [default: 60, live 2]")
+        int | None,
+        typer.Option(metavar="SECONDS", help="How late a tuple may be; answers wait as long. [default: 60, live 2]"),
     ] = None,
     silence: Silence = 5.0,
     format_: Format = "",
@@ -62,7 +66,8 @@ def toll(
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
     history: Annotated[
-        Path | None, typer.Option(help="The run whose history answers, for feeds that are no run.")
+        Path | None,
+        typer.Option(metavar="RUN", help="The run whose history is used, for feeds other than recorded runs."),
     ] = None,
     to: Annotated[
         list[str] | None,
@@ -72,20 +77,26 @@ def toll(
         ),
     ] = None,
     archive: Annotated[
-        bool, typer.Option("--archive", help="Make trajectories too: OUT/outputs/trips, as `slipstream archive` does.")
+        bool, typer.Option("--archive", help="Also write trajectories to OUT/outputs/trips, like `slipstream archive`.")
     ] = False,
     start: Start = "2007-05-28 00:00:00",
     snapshot: Annotated[
         bool, typer.Option("--snapshot", help="Publish cars, segments, accidents and accounts as cuboids to query.")
     ] = False,
     queries: Annotated[
-        Path | None, typer.Option(help="A file of CREATE PATTERN and CREATE QUERY over car, asked at every report.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A file of CREATE PATTERN and CREATE QUERY over car, evaluated at every report."
+        ),
     ] = None,
-    text: Annotated[bool, typer.Option(help="Write output.csv and rejects.csv beside the tables.")] = True,
-    batch_seconds: Annotated[int, typer.Option(help="At most so many seconds of a run in one batch.")] = 60,
+    text: Annotated[bool, typer.Option(help="Also write output.csv and rejects.csv.")] = True,
+    batch_seconds: Annotated[int, typer.Option(metavar="N", help="At most this many seconds of a run per batch.")] = 60,
     compact_every: CompactEvery = 500,
     parallel: Annotated[
-        int, typer.Option(help="Fragments and shards; 0 for one per core, of a live feed on this machine for one.")
+        int,
+        typer.Option(
+            help="The number of fragments and shards; 0 for one per core, or 1 for a live feed on this machine."
+        ),
     ] = 0,
     max_rejects: MaxRejects = 1.0,
     overwrite: Afresh = False,

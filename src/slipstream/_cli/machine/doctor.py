@@ -1,4 +1,4 @@
-"""``slipstream doctor``: is this machine ready, and if not, what to do."""
+"""``slipstream doctor``: check whether this machine is ready, and if not, what to do."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def examine(folder: Path) -> list[Finding]:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check Java, memory, disk, versions and what the console and Kafka need, and say what to do.
+    """Check Java, memory, disk, versions, and what the console and Kafka need, and print what to do.
 
     Exits with code 4 if something that is required is missing; `--` marks what most commands work without.
 

@@ -1,4 +1,4 @@
-"""``slipstream prepare``: do once what would otherwise slow down every start."""
+"""``slipstream prepare``: do the slow part of starting Spark once."""
 
 from __future__ import annotations
 

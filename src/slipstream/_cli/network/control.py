@@ -1,4 +1,4 @@
-"""``slipstream network shed|tap|monitor|inspect``: a hand on a running network, and an eye."""
+"""``slipstream network shed|tap|monitor|inspect``: control and observe a running network."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def shed_network(
         list[str] | None,
         typer.Option("--drop", metavar="PLACE=SHARE", help='How much to drop where, such as "cars -> sort=0.3".'),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="Drop nothing any more.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop dropping.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Drop a share of the tuples to come at some places, and show what has been dropped.
+    """Drop a share of the arriving tuples at some places, and show what was dropped so far.
 
     Without options it shows the places. The choice is written into the trains as they arrive, so a restart drops the
     same tuples again.
@@ -43,7 +43,7 @@ def shed_network(
             dropped[place] = dropped.get(place, 0) + count
     shares = execution.shares
     result = {str(p): f"{shares.get(str(p), 0.0):.0%}, so far {dropped.get(str(p), 0):,}" for p in execution.places}
-    show(result, as_json=as_json, title="dropped: now, and tuples so far")
+    show(result, as_json=as_json, title="Dropped: share now, tuples so far")
 
 
 def _share(text: str) -> tuple[str, float]:
@@ -68,7 +68,7 @@ def monitor_network(folder: Folder, as_json: Json = False) -> None:
     if not any(entry["outputs"] for entry in entries):
         say(f"{folder}: nothing has been delivered so far")
         return
-    table = Table("batch", "output", "tuples", "mean delay s", "worst s", "in the good zone", "delivered", "utility")
+    table = Table("batch", "output", "tuples", "mean delay s", "worst s", "on time", "delivered", "utility")
     for entry in entries:
         for name, line in entry["outputs"].items():
             delays = (f"{line[key]:.2f}" for key in ("delay", "worst"))

@@ -1,4 +1,4 @@
-"""``slipstream network check|draw|describe``: what can be known of a network before it runs."""
+"""``slipstream network check|draw|describe``: check a network before it runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check_network(
     inputs: Inputs = None,
     tables: Tables = None,
     headroom: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="The share of the machine that continuous queries may use.")
+        float, typer.Option(min=0.01, max=1.0, help="The share of the machine that the network may use.")
     ] = 1.0,
     functions: Functions = None,
     as_json: Json = False,

@@ -35,7 +35,7 @@ Inputs = Annotated[
         "feeds: kafka:HOST:PORT/TOPIC or tcp:HOST:PORT. Once per source.",
     ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", help="Files, folders and topics are feeds: read them as they grow.")]
+Follow = Annotated[bool, typer.Option("--follow", help="Keep reading files, folders and topics as they grow.")]
 Format = Annotated[
     str,
     typer.Option(
@@ -51,7 +51,7 @@ Columns = Annotated[
         "--columns",
         metavar="COLUMN=FIELD,...",
         help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
-        "becomes seconds since 1970. SOURCE.COLUMN=FIELD says it of one source.",
+        "becomes seconds since 1970. SOURCE.COLUMN=FIELD is for one source.",
     ),
 ]
 Rates = Annotated[
@@ -78,8 +78,8 @@ Parallel = Annotated[
         "--parallel",
         min=1,
         max=1000,
-        help="Partitions in which the boxes run, fixed when a network begins. By default one, or as many as there are "
-        "cores for a long recording and for a topic with several partitions that is read to its end.",
+        help="The number of partitions in which boxes run, fixed at the first start. By default 1; one per core for a "
+        "long recording, or a topic of several partitions that is read to its end.",
         show_default=False,
     ),
 ]

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 def run_network(
     file: File,
-    out: Annotated[Path, typer.Option("--out", help="The folder to run in; made if it is not there.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the job.")],
     inputs: Inputs = None,
     tables: Tables = None,
     train: Annotated[
@@ -86,14 +86,14 @@ def run_network(
     rates: Rates = None,
     to: To = None,
     shed: Annotated[
-        bool, typer.Option("--shed", help="Shed load while outputs are late. Needs a feed, or --rate and --input.")
+        bool, typer.Option("--shed", help="Shed load while outputs are late. Requires a feed, or --rate and --input.")
     ] = False,
     optimised: Annotated[
         bool,
         typer.Option(
             "--optimise",
-            help="Measure the boxes first and run the cheaper network. Needs --input; of a feed, what is there at the "
-            "start is measured.",
+            help="Measure the boxes first and run the cheapest equivalent network. Requires --input; for a feed, what is "
+            "there at the start is measured.",
         ),
     ] = False,
     follow: Follow = False,
@@ -112,11 +112,11 @@ def run_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Run the network over recorded inputs or live feeds; run it again without --input to resume where it stopped.
+    """Run the network over recorded inputs or live feeds; without --input, resume where it stopped.
 
-    A tuple's delay counts from its arrival: of a feed when it arrived there, of a recording with --rate when its turn
-    comes, else when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` steer it from another
-    terminal, `slipstream network inspect` shows what came out. What a feed brings that is no tuple goes to the output
+    A tuple's delay counts from its arrival: in a feed, when it arrived there; in a recording with --rate, when its turn
+    comes; otherwise when the network is ready. `slipstream job pause`, `resume`, `step` and `stop` control it from
+    another terminal, and `slipstream network inspect` shows its outputs. Unusable records of a feed go to the output
     `rejects`.
 
     Examples:
@@ -385,10 +385,12 @@ def _controller(
 
 def attach_query(
     folder: Folder,
-    point: Annotated[str, typer.Argument(help="A connection point or a view of the network that runs there.")],
-    file: Annotated[Path, typer.Argument(help="The ad hoc query: a network whose one source is the point.")],
-    out: Annotated[Path, typer.Option("--out", help="A new folder for the query's results.")],
-    follow: Annotated[bool, typer.Option("--follow", help="Stay, and answer as tuples come, until Ctrl-C.")] = False,
+    point: Annotated[str, typer.Argument(help="A connection point or a view of that network.")],
+    file: Annotated[
+        Path, typer.Argument(help="The ad hoc query: a network whose only source is the connection point.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder for the query's results.")],
+    follow: Annotated[bool, typer.Option("--follow", help="Keep running as tuples arrive, until Ctrl-C.")] = False,
     tables: Tables = None,
     functions: Functions = None,
     overwrite: Afresh = False,
@@ -396,10 +398,10 @@ def attach_query(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Ask an ad hoc query of a connection point: its history first, then what came since, nothing twice.
+    """Attach an ad hoc query to a connection point: it reads the history first, then new tuples, none of them twice.
 
-    It stays attached: `slipstream network run FILE --out OUT` continues with what has arrived since, --follow does so
-    all the time, `slipstream network detach OUT` ends it.
+    It stays attached: `slipstream network run FILE --out OUT` processes what has arrived since, --follow does so
+    continuously, and `slipstream network detach OUT` ends it.
 
     Example: `slipstream network attach out crossings query.yaml --out query`
     """

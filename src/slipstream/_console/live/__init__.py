@@ -1,1 +1,1 @@
-"""The Live city page: traffic at any second, vehicles, notices, and the health of the engine."""
+"""The Live city page: traffic at any second, vehicles, notifications, and the health of the engine."""

@@ -1,8 +1,8 @@
-"""The health of a stream, batch by batch, from what an engine leaves in its folder while it works.
+"""The health of a stream, batch by batch, from the files that an engine writes while it runs.
 
-The journal says when answers became visible, so it has the response times; the engine's metrics have the commit time of
-each batch, and what is left of the batch's share of time is the query time capacity. Nothing is asked of the engine
-itself.
+The journal has the time at which answers became visible, and so the response times; the engine's metrics have the
+commit time of each batch, and what remains of the batch's share of time is the query time capacity. The engine itself
+is not involved.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from slipstream._linear_road.job.journal import Batch
 from slipstream._runtime import metrics
 from slipstream._tools.logs import Follower
 
-#: response times are kept in hundredths of a second, up to ten minutes
+#: response times are counted in hundredths of a second, up to ten minutes
 _STEP, _MOST = 0.01, 60_000
-#: seconds of the run that count as now
+#: seconds of the run that count as recent
 RECENT = 60
 
 
 @dataclass(frozen=True)
-class Response:
-    """How long answers of a kind took, in seconds."""
+class ResponseQuantiles:
+    """Response times of a kind of answer, in seconds."""
 
     p50: float
     p99: float
@@ -38,23 +38,23 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Beat:
-    """One committed batch: what it took in, what it gave, how long it took."""
+class BatchHealth:
+    """One committed batch: its input, its output, and how long it took."""
 
     batch: int
-    second: int  # the run's newest second in it
-    seconds: int  # of the run in it
+    second: int  # its newest second of the run
+    seconds: int  # of the run
     tuples: int | None
     answers: int
     rejects: int
     commit: float | None  # seconds from its trigger to its commit
-    budget: float | None  # seconds it may take if the stream is to keep up; None at full speed
+    budget: float | None  # seconds it may take for the stream to keep up; None at full speed
     lag: float | None  # seconds from the end of its newest second to its visibility
-    responses: tuple[Response | None, ...]  # by kind; none without a clock
+    responses: tuple[ResponseQuantiles | None, ...]  # by kind; None without a clock
 
 
-class Journal:
-    """The committed batches of an engine's folder, read as they come, and found by minute."""
+class FollowedJournal:
+    """The committed batches of an engine's folder, read as they are written, and indexed by minute."""
 
     def __init__(self, out: Path) -> None:
         self._out, self._file, self._tail = out, out / JOURNAL, Tail(out)
@@ -63,7 +63,7 @@ class Journal:
 
     @property
     def newest(self) -> int:
-        """The newest second that has answers; -1 before the first."""
+        """The newest second with answers; -1 before the first."""
         return self.batches[-1].newest if self.batches else -1
 
     @property
@@ -72,18 +72,18 @@ class Journal:
         return self._file.stat().st_mtime if self._file.exists() else 0.0
 
     def of_minute(self, minute: int) -> list[Batch]:
-        """The batches with answers of a minute."""
+        """Return the batches with answers of a minute."""
         return self._minutes.get(minute, [])
 
     def last(self, seconds: int) -> list[Batch]:
-        """The batches with the last seconds of the run."""
+        """Return the batches with the last seconds of the run."""
         first = len(self.batches)
         while first and self.batches[first - 1].newest > self.newest - seconds:
             first -= 1
         return self.batches[first:]
 
     def refresh(self) -> list[Batch]:
-        """Read what was committed since the last time."""
+        """Read what was committed since the last call."""
         fresh = [Batch.of(line, self._out) for line in self._tail.batches()]
         self.batches += fresh
         for batch in fresh:
@@ -93,26 +93,26 @@ class Journal:
 
 
 @dataclass
-class Delays:
-    """All response times of a kind, as counts."""
+class ResponseHistogram:
+    """The response times of a kind of answer, as counts."""
 
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_MOST, np.int64))
 
     def add(self, delays: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> None:
-        """Count some more."""
+        """Add response times."""
         np.add.at(self.counts, np.clip(np.rint(delays / _STEP), 0, self.counts.size - 1).astype(np.int64), counts)
 
-    def response(self) -> Response | None:
-        """Their quantiles."""
+    def quantiles(self) -> ResponseQuantiles | None:
+        """Return their quantiles; None without any."""
         total = np.cumsum(self.counts)
         if not total[-1]:
             return None
         p50, p99, most = (int(np.searchsorted(total, np.ceil(share * total[-1]))) for share in (0.5, 0.99, 1.0))
-        return Response(round(p50 * _STEP, 2), round(p99 * _STEP, 2), round(most * _STEP, 2))
+        return ResponseQuantiles(round(p50 * _STEP, 2), round(p99 * _STEP, 2), round(most * _STEP, 2))
 
 
-class Pulse:
-    """Beats of an engine's folder, and response times over all of it."""
+class StreamHealth:
+    """The health of all batches of an engine's folder, and response times over all of them."""
 
     def __init__(
         self, out: Path, speed: float, tuples_by_second: Callable[[int], npt.NDArray[np.int64]] | None
@@ -121,43 +121,43 @@ class Pulse:
         self.speed = speed
         self._tuples = tuples_by_second
         self._last = -1
-        self.beats: list[Beat] = []
-        self.whole = [Delays() for _ in NAMES]
+        self.batches: list[BatchHealth] = []
+        self.total = [ResponseHistogram() for _ in NAMES]
         self.answers = [0 for _ in NAMES]
 
-    def take(self, batches: list[Batch]) -> list[Beat]:
-        """The beats of newly committed batches."""
-        fresh = [self._beat(batch) for batch in batches]
-        self.beats += fresh
+    def add(self, batches: list[Batch]) -> list[BatchHealth]:
+        """Add newly committed batches; return their health."""
+        fresh = [self._measure(batch) for batch in batches]
+        self.batches += fresh
         return fresh
 
-    def _beat(self, batch: Batch) -> Beat:
+    def _measure(self, batch: Batch) -> BatchHealth:
         end = batch.newest
         seconds = max(end - self._last, 0)
         budget = seconds / self.speed if self.speed != FULL_SPEED else None
-        tuples = self._counted(self._last + 1, end + 1)
+        tuples = self._count_tuples(self._last + 1, end + 1)
         self._last = max(end, self._last)
         paced = self.speed != FULL_SPEED
         emit_ms = batch.emit_ms
         lag = emit_ms / 1000 - (end + 1) if paced and emit_ms is not None else None
         rows = np.array(batch.answers, np.int64).reshape(-1, 4)
-        responses = tuple(self._response(kind, rows) if paced else None for kind in range(len(NAMES)))
+        responses = tuple(self._add_responses(kind, rows) if paced else None for kind in range(len(NAMES)))
         answers = int(rows[:, 2].sum())
         for kind in range(len(NAMES)):
             self.answers[kind] += int(rows[rows[:, 0] == kind, 2].sum())
-        return Beat(batch.batch, end, seconds, tuples, answers, batch.rejects, None, budget, lag, responses)
+        return BatchHealth(batch.batch, end, seconds, tuples, answers, batch.rejects, None, budget, lag, responses)
 
-    def _response(self, kind: int, rows: npt.NDArray[np.int64]) -> Response | None:
+    def _add_responses(self, kind: int, rows: npt.NDArray[np.int64]) -> ResponseQuantiles | None:
         mine = rows[rows[:, 0] == kind]
         delays = mine[:, 3] / 1000
-        self.whole[kind].add(delays, mine[:, 2])
+        self.total[kind].add(delays, mine[:, 2])
         if not mine.size:
             return None
-        here = Delays(np.zeros(min(int(delays.max() / _STEP) + 2, _MOST), np.int64))
+        here = ResponseHistogram(np.zeros(min(int(delays.max() / _STEP) + 2, _MOST), np.int64))
         here.add(delays, mine[:, 2])
-        return here.response()
+        return here.quantiles()
 
-    def _counted(self, since: int, until: int) -> int | None:
+    def _count_tuples(self, since: int, until: int) -> int | None:
         if self._tuples is None:
             return None
         total = 0
@@ -166,12 +166,12 @@ class Pulse:
             total += int(counts[max(since - minute * MINUTE, 0) : max(until - minute * MINUTE, 0)].sum())
         return total
 
-    def settle(self) -> None:
-        """Fill in commit times, which the engine writes a moment after the journal."""
+    def add_commit_times(self) -> None:
+        """Add commit times, which the engine writes shortly after the journal."""
         self._commits |= {line["batch"]: line["commit_ms"] / 1000 for line in self._metrics.read_new()}
-        for place in range(len(self.beats) - 1, -1, -1):
-            beat = self.beats[place]
-            if beat.commit is not None or not self._commits:
+        for place in range(len(self.batches) - 1, -1, -1):
+            batch = self.batches[place]
+            if batch.commit is not None or not self._commits:
                 break
-            if (commit := self._commits.pop(beat.batch, None)) is not None:
-                self.beats[place] = replace(beat, commit=commit)
+            if (commit := self._commits.pop(batch.batch, None)) is not None:
+                self.batches[place] = replace(batch, commit=commit)

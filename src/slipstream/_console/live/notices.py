@@ -1,19 +1,19 @@
-"""What drivers were told: the price and speed of each segment, and where accidents are, minute by minute.
+"""Notifications by minute: the toll and speed of each segment, and the accidents, as sent to drivers.
 
-Read from the committed answers alone. Notifications name a vehicle and a second; the run's report of that vehicle in
-that second says where it was. What was told in a minute holds for that minute.
+Read from the committed answers only. A notification has a vehicle and a second; the run's report of that vehicle in
+that second has its position. A minute's notifications apply to that minute.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._console.live.batch_health import Journal
+from slipstream._console.live.batch_health import FollowedJournal
 from slipstream._console.live.roads import Cells, Roads, cell_of
 from slipstream._feeds.run import MINUTE
 from slipstream._feeds.tuples import SEGMENTS
@@ -22,70 +22,73 @@ from slipstream._linear_road.job.journal import Batch
 from slipstream._linear_road.state.cars import CELLS
 from slipstream._linear_road.tables import read_rows
 
-UNTOLD = -1
-_KEPT = 240
+NO_DATA = -1
+#: minutes to cache
+_CACHED = 240
 
 
 @dataclass
-class Word:
-    """What was told in a minute, by cell; UNTOLD where nobody asked."""
+class MinuteNotices:
+    """Latest toll, Lav and accident per segment in a minute; NO_DATA where no notification was sent."""
 
     toll: Cells
     lav: Cells
     accident: npt.NDArray[np.bool_]
 
     @classmethod
-    def nothing(cls, cells: int) -> Word:
-        """Nobody was told anything."""
-        return cls(np.full(cells, UNTOLD, np.int32), np.full(cells, UNTOLD, np.int32), np.zeros(cells, np.bool_))
+    def empty(cls, cells: int) -> MinuteNotices:
+        """Return notices without data."""
+        return cls(np.full(cells, NO_DATA, np.int32), np.full(cells, NO_DATA, np.int32), np.zeros(cells, np.bool_))
 
-    def or_else(self, before: Word) -> Word:
-        """This, and where nothing was told, what was told before."""
-        known = self.toll != UNTOLD
-        return Word(
+    def fill_from(self, before: MinuteNotices) -> MinuteNotices:
+        """Return these notices, with missing ones taken from an earlier minute."""
+        known = self.toll != NO_DATA
+        return MinuteNotices(
             np.where(known, self.toll, before.toll),
             np.where(known, self.lav, before.lav),
             self.accident | before.accident,
         )
 
 
-class Told:
-    """The answers in an engine's folder, looked at by minute."""
+class Notices:
+    """The notifications in an engine's folder, by minute."""
 
     def __init__(self, roads: Roads, out: Path) -> None:
         self._roads = roads
         self._out = out
         self._cells = len(roads.xways) * CELLS
-        self._minutes: OrderedDict[int, tuple[set[int], Word]] = OrderedDict()
+        self._minutes: OrderedDict[int, tuple[set[int], MinuteNotices]] = OrderedDict()
 
-    def at(self, second: int, journal: Journal) -> Word:
-        """What holds at a second; early in a minute, what the minute before told fills the gaps."""
+    def at(self, second: int, journal: FollowedJournal) -> MinuteNotices:
+        """Return what applies at a second; gaps are filled from the previous minute."""
         minute = second // MINUTE
-        now, before = self.minute(minute, journal), self.minute(minute - 1, journal)
-        return now.or_else(before) if second % MINUTE < MINUTE // 2 else Word(*_filled(now, before), now.accident)
+        now = self.minute(minute, journal)
+        filled = now.fill_from(self.minute(minute - 1, journal))
+        # in the second half of a minute, an accident without new alerts is over
+        return filled if second % MINUTE < MINUTE // 2 else replace(filled, accident=now.accident)
 
-    def minute(self, minute: int, journal: Journal) -> Word:
-        """What was told in a minute (0 is the first), by the batches committed so far."""
-        read, word = self._minutes.setdefault(minute, (set(), Word.nothing(self._cells)))
+    def minute(self, minute: int, journal: FollowedJournal) -> MinuteNotices:
+        """Return the notices of a minute (0 is the first) in the batches committed so far."""
+        read, notices = self._minutes.setdefault(minute, (set(), MinuteNotices.empty(self._cells)))
         for batch in journal.of_minute(minute):
             if batch.batch not in read:
-                self._take(word, minute, batch)
+                self._add(notices, minute, batch)
                 read.add(batch.batch)
-        while len(self._minutes) > _KEPT:
+        while len(self._minutes) > _CACHED:
             self._minutes.popitem(last=False)
-        return word
+        return notices
 
-    def _take(self, word: Word, minute: int, batch: Batch) -> None:
-        answers = read_answers(self._out, batch.batch, kinds=(TOLL, ALERT))
+    def _add(self, notices: MinuteNotices, minute: int, batch: Batch) -> None:
+        answers = read_batch_answers(self._out, batch.batch, kinds=(TOLL, ALERT))
         mine = answers["time"] // MINUTE == minute
         kind, time, vid, a, b = (answers[name][mine] for name in ("kind", "time", "vid", "a", "b"))
         cell = self._cells_of(time, vid)
         tolls, alerts = (kind == TOLL) & (cell >= 0), (kind == ALERT) & (cell >= 0)
-        word.toll[cell[tolls]], word.lav[cell[tolls]] = b[tolls], a[tolls]
-        word.accident[cell[alerts] - cell[alerts] % SEGMENTS + a[alerts]] = True
+        notices.toll[cell[tolls]], notices.lav[cell[tolls]] = b[tolls], a[tolls]
+        notices.accident[cell[alerts] - cell[alerts] % SEGMENTS + a[alerts]] = True
 
     def _cells_of(self, time: npt.NDArray[np.int64], vid: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Where each vehicle was at its time: a cell of the city, or -1."""
+        """Return the cell of the city in which each vehicle was at its time, or -1."""
         if not time.size:
             return np.empty(0, np.int64)
         stride, stored = self._roads.run.manifest.vid_stride, self._roads.run.stored
@@ -104,12 +107,7 @@ class Told:
         return np.where(found, where[at] + copy * stored * CELLS, -1) if known.size else np.full(wanted.size, -1)
 
 
-def _filled(now: Word, before: Word) -> tuple[Cells, Cells]:
-    both = now.or_else(before)
-    return both.toll, both.lav
-
-
-def read_answers(out: Path, batch: int, kinds: tuple[int, ...]) -> dict[str, npt.NDArray[np.int64]]:
-    """The answers of a committed batch of some kinds, as columns."""
+def read_batch_answers(out: Path, batch: int, kinds: tuple[int, ...]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the answers of some kinds in a committed batch, as columns."""
     table = read_rows(out, kinds, batch, batch)
     return {name: table.column(name).to_numpy().astype(np.int64) for name in table.column_names}

@@ -1,6 +1,6 @@
-"""The city as an engine publishes it: for feeds that are no run, whose reports cannot be read again.
+"""The city from an engine's snapshot: for feeds other than recorded runs, whose reports cannot be read again.
 
-Everything comes from the snapshot of the engine's cuboids, so only the newest second can be looked at.
+All data come from the snapshot of the engine's cuboids, so only the newest second is available.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from pathlib import Path
 
 import numpy as np
 
-from slipstream._console.live.notices import Word
+from slipstream._console.errors import NotFound
+from slipstream._console.live.notices import MinuteNotices
 from slipstream._console.live.roads import Traffic
-from slipstream._console.live.vehicles import Report, SegmentMinute, Vehicle
-from slipstream._console.refusals import NotThere
+from slipstream._console.live.vehicles import Report, SegmentMinute, VehicleDetail
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
 from slipstream._tools.numba_tools import Longs
 
 
-class Published:
-    """The cuboids of an engine's folder, as of the last batch that was looked at."""
+class PublishedCity:
+    """The cuboids of an engine's folder, as of the last refresh."""
 
     def __init__(self, out: Path) -> None:
         self._snapshot = Snapshot.open(out, refresh=False)
         self.xways: list[int] = []
 
     def refresh(self, batch: int) -> None:
-        """Go to a committed batch."""
+        """Read the state as of a committed batch."""
         self._snapshot.refresh(batch)
         self.xways = np.unique(self._snapshot["segment"].scan(["xway"])["xway"]).tolist()
 
     def traffic(self, second: int) -> Traffic:
-        """Cars and speeds from each car's last report, if it is of the last 30 seconds."""
+        """Return cars and speeds from each car's last report in the last 30 seconds."""
         cars = self._snapshot["car"].scan(["time", "xway", "dir", "pos", "speed"])
         here = (cars["time"] > second - REPORT_EVERY) & np.isin(cars["xway"], self.xways)
         cell = self._cell(cars["xway"][here], cars["dir"][here], cars["pos"][here] // MILE)
@@ -42,25 +42,27 @@ class Published:
         speed = np.where(count > 0, np.rint(total / np.maximum(count, 1)), -1)
         return Traffic(count.astype(np.int32), speed.astype(np.int32))
 
-    def word(self) -> Word:
-        """Prices and accidents of the minute."""
-        word = Word.nothing(len(self.xways) * CELLS)
+    def notices(self) -> MinuteNotices:
+        """Return tolls and accidents of the minute."""
+        notices = MinuteNotices.empty(len(self.xways) * CELLS)
         known = self._snapshot["segment"].scan(["xway", "dir", "segment", "lav", "toll"])
         cell = self._cell(known["xway"], known["dir"], known["segment"])
-        word.toll[cell], word.lav[cell] = known["toll"], known["lav"]
+        notices.toll[cell], notices.lav[cell] = known["toll"], known["lav"]
         hit = self._snapshot["accident"].scan(["xway", "dir", "segment"])
-        word.accident[self._cell(hit["xway"], hit["dir"], hit["segment"])] = True
-        return word
+        notices.accident[self._cell(hit["xway"], hit["dir"], hit["segment"])] = True
+        return notices
 
-    def vehicle(self, vid: int, second: int) -> Vehicle:
-        """A vehicle's last report and its balance; its trip and notices are not published."""
+    def vehicle(self, vid: int, second: int) -> VehicleDetail:
+        """Return a vehicle's last report and balance; its trip and notices are not published."""
         with self._snapshot.locked():
             car, account = self._snapshot["car"].get(vid), self._snapshot["account"].get(vid)
         if car is None:
-            raise NotThere(f"Vehicle {vid} is not on the road.", hint="The feed knows only those that are.")
+            raise NotFound(
+                f"Vehicle {vid} is not on the road.", hint="For a feed, only vehicles on the road can be found."
+            )
         seg = car["pos"] // MILE
         last = Report(car["time"], car["xway"], car["dir"], car["lane"], seg, car["pos"], car["speed"][0])
-        return Vehicle(
+        return VehicleDetail(
             vid=vid,
             second=second,
             on_the_road=second - last.time < REPORT_EVERY,
@@ -75,10 +77,10 @@ class Published:
         )
 
     def segment(self, xway: int, direction: int, seg: int) -> list[SegmentMinute]:
-        """The minutes of a segment that the engine keeps, the oldest first; the last one has its prices."""
+        """Return the minutes of a segment that the engine keeps, oldest first; the last one has its toll."""
         found = self._snapshot["segment"].get(xway * CELLS + direction * SEGMENTS + seg)
         if found is None:
-            raise NotThere(f"There is no expressway {xway}.", hint="Choose one that is on the map.")
+            raise NotFound(f"There is no expressway {xway}.", hint="Choose one on the map.")
         hit = self._snapshot["accident"].get(xway * CELLS + direction * SEGMENTS + seg) is not None
         before = [
             SegmentMinute(

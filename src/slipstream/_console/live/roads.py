@@ -1,6 +1,6 @@
 """The traffic of a run at any second, read from its tuples.
 
-Every vehicle reports each 30 seconds, so the reports of the last 30 are the traffic: each car once.
+Every vehicle reports every 30 seconds, so the reports of the last 30 seconds contain each car once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import MILE, POSITION, REPORT_EVERY, SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
 
-#: minutes of an expressway kept decoded; one is about 2 MB at the busiest
-_KEPT = 48
+#: cached minutes of expressways; one takes up to about 2 MB
+_CACHED = 48
 _COLUMNS = ("type", "time", "vid", "spd", "lane", "dir", "pos")
 _EMPTY = np.empty(0, np.int32)
 
@@ -27,14 +27,14 @@ Cells = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Traffic:
-    """Cars and their mean speed, by cell: (expressway, direction, segment) in one row; speed -1 where nobody is."""
+    """Cars and their mean speed by cell (expressway, direction, segment); speed is -1 in empty cells."""
 
     cars: Cells
     speed: Cells
 
 
 class Roads:
-    """A run's expressways, stored and presented."""
+    """The expressways of a run, stored and multiplied."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -43,25 +43,25 @@ class Roads:
 
     @property
     def xways(self) -> list[int]:
-        """The numbers of the expressways as presented: copy by copy."""
+        """The numbers of all expressways, copy by copy."""
         stored = [expressway.xway for expressway in self.run.manifest.expressways]
         return [copy * self.run.xway_stride + xway for copy in range(self.run.copies) for xway in stored]
 
     def minute(self, stored: int, minute: int) -> Columns:
-        """All tuples of a stored expressway in a minute, in the order of time."""
+        """Return all tuples of a stored expressway in a minute, in time order."""
         key = (stored, minute)
         with self._lock:
             if key not in self._minutes:
                 table = self.run.minute(stored, minute)
                 self._minutes[key] = {name: table.column(name).to_numpy() for name in _COLUMNS}
             self._minutes.move_to_end(key)
-            # a window over all stored expressways needs two minutes of each
-            while len(self._minutes) > max(_KEPT, 3 * self.run.stored):
+            # a window over all stored expressways spans two minutes of each
+            while len(self._minutes) > max(_CACHED, 3 * self.run.stored):
                 self._minutes.popitem(last=False)
             return self._minutes[key]
 
     def reports(self, stored: int, since: int, until: int) -> Columns:
-        """The position reports of a stored expressway in seconds [since, until)."""
+        """Return the position reports of a stored expressway in seconds [since, until)."""
         since = max(since, 0)
         parts = [
             self._part(stored, minute, since, until) for minute in range(since // MINUTE, (until - 1) // MINUTE + 1)
@@ -75,11 +75,11 @@ class Roads:
         return select(part, part["type"] == POSITION)
 
     def now(self, stored: int, second: int) -> Columns:
-        """The last report of every car on a stored expressway at the end of ``second``."""
+        """Return the last report of every car on a stored expressway at the end of ``second``."""
         return self.reports(stored, second - REPORT_EVERY + 1, second + 1)
 
     def traffic(self, second: int) -> Traffic:
-        """Cars and speeds on all presented expressways at the end of ``second``."""
+        """Return cars and speeds on all expressways at the end of ``second``."""
         cars, speeds = [], []
         for stored in range(self.run.stored):
             reports = self.now(stored, second)
@@ -95,19 +95,19 @@ class Roads:
         )
 
     def tuples_by_second(self, minute: int) -> npt.NDArray[np.int64]:
-        """How many tuples of any kind arrive in each second of a minute."""
+        """Return the number of tuples in each second of a minute."""
         total = np.zeros(MINUTE, np.int64)
         for stored in range(self.run.stored):
             total += np.bincount(self.minute(stored, minute)["time"] - minute * MINUTE, minlength=MINUTE)
         return total * self.run.copies
 
     def place(self, xway: int) -> tuple[int, int] | None:
-        """Which stored expressway and copy an expressway's number means."""
+        """Return the stored expressway and copy of an expressway number."""
         copy, own = divmod(xway, self.run.xway_stride)
         stored = next((k for k, e in enumerate(self.run.manifest.expressways) if e.xway == own), None)
         return (stored, copy) if stored is not None and 0 <= copy < self.run.copies else None
 
 
 def cell_of(reports: Columns) -> npt.NDArray[np.int64]:
-    """The cell of each report within its expressway."""
+    """Return the cell of each report within its expressway."""
     return reports["dir"].astype(np.int64) * SEGMENTS + reports["pos"] // MILE

@@ -1,7 +1,7 @@
-"""One vehicle, or one segment, looked at closely: at any second up to the newest committed one.
+"""Details of one vehicle or one segment, at any second up to the newest committed one.
 
-At the newest second a balance is read from the engine's snapshot of accounts where there is one. At any other second,
-and for folders without a snapshot, it is what the vehicle was charged: the tolls it was told, booked as it moved on.
+At the newest second, a balance is read from the engine's snapshot of accounts, if there is one. At any other second,
+and without a snapshot, it is computed from notifications: a toll is charged when the vehicle leaves the segment.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from slipstream._console.live.batch_health import Journal
-from slipstream._console.live.notices import UNTOLD, Told, read_answers
+from slipstream._console.errors import NotFound
+from slipstream._console.live.batch_health import FollowedJournal
+from slipstream._console.live.notices import NO_DATA, Notices, read_batch_answers
 from slipstream._console.live.roads import Roads, cell_of
-from slipstream._console.refusals import NotThere
 from slipstream._cuboid.snapshots.files import FILE, FOLDER
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._feeds.parse import select
@@ -31,7 +31,7 @@ from slipstream._linear_road.state.cars import CELLS
 
 @dataclass(frozen=True)
 class Report:
-    """Where a vehicle said it was."""
+    """A position report."""
 
     time: int
     xway: int
@@ -44,7 +44,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Notice:
-    """What a vehicle was told when it entered a segment, and whether it has paid."""
+    """The notification for a segment that a vehicle entered, and whether it was charged."""
 
     time: int
     xway: int
@@ -52,13 +52,13 @@ class Notice:
     seg: int
     toll: int
     lav: int
-    alert: int | None  # the segment of the accident it was warned of
+    alert: int | None  # the segment of an accident ahead
     charged: bool
 
 
 @dataclass(frozen=True)
-class Vehicle:
-    """All that is known of a vehicle at a second."""
+class VehicleDetail:
+    """Everything known about a vehicle at a second."""
 
     vid: int
     second: int
@@ -66,9 +66,9 @@ class Vehicle:
     last: Report
     trips: int
     since: int  # when its trip began
-    entered: int  # the segment where it did
-    exit: int | None  # the segment where it will leave, as far as the run tells
-    notices: tuple[Notice, ...]  # of this trip, the latest first
+    entered: int  # the segment where its trip began
+    exit: int | None  # the segment where it will leave, if the run has this information
+    notices: tuple[Notice, ...]  # of this trip, latest first
     balance: int | None
     balance_from: Literal["snapshot", "answers", "nowhere"]
 
@@ -86,27 +86,29 @@ class SegmentMinute:
 
 
 def has_snapshot(out: Path) -> bool:
-    """Whether the engine of a folder publishes its state."""
+    """Return whether the engine of a folder publishes its state."""
     return (out / FOLDER / FILE).is_file()
 
 
 class Lookup:
-    """Looks at vehicles and segments of an engine's folder."""
+    """Looks up vehicles and segments in an engine's folder."""
 
-    def __init__(self, roads: Roads, told: Told, journal: Journal, out: Path, rules: str) -> None:
-        self._roads, self._told, self._journal, self._out, self._rules = roads, told, journal, out, rules
+    def __init__(self, roads: Roads, notices: Notices, journal: FollowedJournal, out: Path, rules: str) -> None:
+        self._roads, self._minutes, self._journal, self._out, self._rules = roads, notices, journal, out, rules
 
-    def vehicle(self, vid: int, second: int) -> Vehicle:
-        """A vehicle at the end of a second."""
+    def vehicle(self, vid: int, second: int) -> VehicleDetail:
+        """Return a vehicle at the end of a second."""
         copy, own = divmod(vid, self._roads.run.manifest.vid_stride) if self._roads.run.copies > 1 else (0, vid)
         reports = self._reports(own, copy, second)
         if not reports:
-            raise NotThere(f"Vehicle {vid} has not been seen by then.", hint="Try a later second, or another one.")
+            raise NotFound(
+                f"Vehicle {vid} has not reported up to this second.", hint="Try a later second, or another vehicle."
+            )
         notices = self._notices(vid, reports)
         began = max(place for place, (_, starts) in enumerate(_trips(reports)) if starts)
         trip, last = reports[began:], reports[-1]
         balance, source = self._balance(vid, second, notices)
-        return Vehicle(
+        return VehicleDetail(
             vid=vid,
             second=second,
             on_the_road=second - last.time < REPORT_EVERY,
@@ -121,10 +123,10 @@ class Lookup:
         )
 
     def segment(self, xway: int, direction: int, seg: int, second: int, minutes: int) -> list[SegmentMinute]:
-        """The last minutes of a segment, the oldest first; the last one up to ``second``."""
+        """Return the last minutes of a segment up to ``second``, oldest first."""
         place = self._roads.place(xway)
         if place is None:
-            raise NotThere(f"There is no expressway {xway}.", hint="Choose one that is on the map.")
+            raise NotFound(f"There is no expressway {xway}.", hint="Choose one on the map.")
         cell = self._roads.xways.index(xway) * CELLS + direction * SEGMENTS + seg
         last = second // MINUTE
         return [
@@ -137,21 +139,21 @@ class Lookup:
         mine = select(reports, cell_of(reports) == cell % CELLS)
         vids, which = np.unique(mine["vid"], return_inverse=True)
         means = np.bincount(which, weights=mine["spd"]) / np.maximum(np.bincount(which), 1)
-        word = self._told.minute(minute, self._journal)
-        told = word.toll[cell] != UNTOLD
+        notices = self._minutes.minute(minute, self._journal)
+        known = notices.toll[cell] != NO_DATA
         return SegmentMinute(
             minute=minute + 1,
             cars=int(vids.size),
             speed=round(float(means.mean()), 1) if vids.size else None,
-            lav=int(word.lav[cell]) if told else None,
-            toll=int(word.toll[cell]) if told else None,
-            accident=bool(word.accident[cell]),
+            lav=int(notices.lav[cell]) if known else None,
+            toll=int(notices.toll[cell]) if known else None,
+            accident=bool(notices.accident[cell]),
         )
 
-    # --- how --------------------
+    # --- internals --------------------
 
     def _reports(self, own: int, copy: int, second: int) -> list[Report]:
-        """Every report of a vehicle up to a second, in the order of time."""
+        """Return all reports of a vehicle up to a second, in time order."""
         found: list[Report] = []
         stride = self._roads.run.xway_stride
         columns = ["time", "xway", "dir", "lane", "pos", "spd"]
@@ -163,31 +165,32 @@ class Lookup:
         return sorted(found, key=lambda report: report.time)
 
     def _notices(self, vid: int, reports: list[Report]) -> list[Notice]:
-        """What the vehicle was told at each segment it entered, and whether it moved on to pay for it."""
+        """Return the notification for each segment that the vehicle entered, and whether it was charged."""
         entries = [report for report, _ in _entries(reports)]
-        told = self._told_to(vid, {report.time for report in entries})
+        sent = self._sent_to(vid, {report.time for report in entries})
         notices = []
         for report, paid in _entries(reports):
-            if (said := told.get(report.time)) is not None:
+            if (notice := sent.get(report.time)) is not None:
                 place = (report.time, report.xway, report.dir, report.seg)
-                notices.append(Notice(*place, said["toll"], said["lav"], said["alert"], paid and said["toll"] > 0))
+                charged = paid and notice["toll"] > 0
+                notices.append(Notice(*place, notice["toll"], notice["lav"], notice["alert"], charged))
         return notices
 
-    def _told_to(self, vid: int, times: set[int]) -> dict[int, dict[str, Any]]:
+    def _sent_to(self, vid: int, times: set[int]) -> dict[int, dict[str, Any]]:
         batches = {
             batch.batch
             for minute in {time // MINUTE for time in times}
             for batch in self._journal.of_minute(minute)
             if any(kind == TOLL and time in times for kind, time, *_ in batch.answers)
         }
-        told: dict[int, dict[str, Any]] = {}
+        sent: dict[int, dict[str, Any]] = {}
         for batch in sorted(batches):
-            answers = read_answers(self._out, batch, (TOLL, ALERT))
+            answers = read_batch_answers(self._out, batch, (TOLL, ALERT))
             for place in np.flatnonzero(answers["vid"] == vid).tolist():
                 kind, time, a, b = (int(answers[name][place]) for name in ("kind", "time", "a", "b"))
-                said = told.setdefault(time, {"toll": 0, "lav": UNTOLD, "alert": None})
-                said |= {"toll": b, "lav": a} if kind == TOLL else {"alert": a}
-        return told
+                notice = sent.setdefault(time, {"toll": 0, "lav": NO_DATA, "alert": None})
+                notice |= {"toll": b, "lav": a} if kind == TOLL else {"alert": a}
+        return sent
 
     def _balance(
         self, vid: int, second: int, notices: list[Notice]
@@ -212,7 +215,7 @@ class Lookup:
 
 
 def _trips(reports: list[Report]) -> list[tuple[Report, bool]]:
-    """Each report, and whether a trip starts with it: after a silence, a turn, another expressway, or an exit."""
+    """Return each report, and whether it starts a trip: after a gap, a turn, another expressway, or an exit."""
     starts = [True] + [not _same_trip(before, after) for before, after in pairwise(reports)]
     return list(zip(reports, starts, strict=True))
 
@@ -223,7 +226,7 @@ def _same_trip(before: Report, after: Report) -> bool:
 
 
 def _entries(reports: list[Report]) -> list[tuple[Report, bool]]:
-    """The reports that entered a segment, and whether the vehicle later left it for another on the same trip."""
+    """Return the reports that entered a segment, and whether the vehicle later left it on the same trip."""
     entered = [
         report
         for place, (report, starts) in enumerate(_trips(reports))

@@ -1,1 +1,1 @@
-"""The Network editor page: files, drafts, and the network that runs."""
+"""The Network editor page: files, drafts, and the running network."""

@@ -1,8 +1,8 @@
-"""Networks as the page draws them: the form of the network file, as JSON, with complaints at their places.
+"""Networks as drawn on the page: the contents of a network file as JSON, checked part by part.
 
-A sketch may be unfinished. ``examine`` asks the library what is wrong, takes the place it complains of out of the
-sketch together with all that hangs on it, and asks again, so that every mistake is told at once and what is right has
-its schemas already. Places are named as in the file: ``boxes.over``, ``outputs.alerts``.
+A draft may be unfinished. ``examine`` checks it, removes the part with the first error together with everything that
+depends on it, and checks again, so that all errors are reported at once and correct parts already have schemas. Parts
+are named as in the file: ``boxes.over``, ``outputs.alerts``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from slipstream._console.refusals import NotNow
+from slipstream._console.errors import Conflict
 from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Network
@@ -27,19 +27,19 @@ from slipstream._tools.staging import temporary_sibling
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: a network file's fields as JSON
-Sketch: TypeAlias = dict[str, Any]
+#: the fields of a network file as JSON
+Draft: TypeAlias = dict[str, Any]
 
 ORIGINS, ENDS = ("sources", "tables", "boxes"), ("outputs", "points")
 _PROBE = "probe_of_the_console"
 _LEFT_RIGHT = ("left input", "right input")
-#: what the inputs of boxes that take two are called
+#: the names of the inputs of boxes with two inputs
 _SIDES = {"join": _LEFT_RIGHT, "resample": _LEFT_RIGHT, "latest": _LEFT_RIGHT, "lookup": ("cuboid", "input")}
 
 
 @dataclass(frozen=True)
-class Complaint:
-    """What is wrong, where (nothing: with the network as a whole), and what to do."""
+class DraftError:
+    """What is wrong, where (empty: the network as a whole), and what to do."""
 
     place: str
     message: str
@@ -49,99 +49,99 @@ class Complaint:
 
 
 @dataclass
-class Examined:
-    """What the library says of a sketch: complaints, warnings, the schemas of all arcs that have one, and the stages.
+class DraftReport:
+    """The result of checking a draft: errors, warnings, the known schemas of arcs, and the stages.
 
-    Only a network without complaints has stages.
+    Only a network without errors has stages.
     """
 
-    complaints: list[Complaint] = field(default_factory=list)
+    errors: list[DraftError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     schemas: dict[str, dict[str, str]] = field(default_factory=dict)
     stages: list[Stage] = field(default_factory=list)
 
 
-def read(path: Path) -> Sketch:
-    """The sketch in a network file; operators that are not loaded are read as they are written."""
-    return _sketch(files.load(path, unloaded=True))
+def read(path: Path) -> Draft:
+    """Read a network file; operators that are not loaded are kept as they are written."""
+    return _to_draft(files.load(path, unloaded=True))
 
 
-def write(sketch: Sketch, path: Path) -> None:
-    """Write a sketch as a network file; the library must be able to read it, though it need not make sense yet."""
+def write(draft: Draft, path: Path) -> None:
+    """Write a draft as a network file; it must be readable, but need not be valid yet."""
     try:
-        text = files.dumps(to_network(sketch))
+        text = files.dumps(to_network(draft))
     except BadInput as error:
-        raise NotNow(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
-    stage = temporary_sibling(path, "partial")  # a name that nobody can have made a link of before
+        raise Conflict(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
+    stage = temporary_sibling(path, "partial")  # an unpredictable name, which cannot be an existing link
     with stage.open("x", encoding="utf-8") as file:
         file.write(text)
     stage.replace(path)
 
 
-def to_network(sketch: Sketch) -> Network:
-    """The network of a sketch, read by the library like a file: JSON is YAML."""
+def to_network(draft: Draft) -> Network:
+    """Parse a draft like a network file: JSON is valid YAML."""
     try:
-        return files.loads(json.dumps(sketch, ensure_ascii=False), unloaded=True)
+        return files.loads(json.dumps(draft, ensure_ascii=False), unloaded=True)
     except RecursionError as error:
-        raise BadInput("network: nested too deeply.", hint="A network is a mapping of names.") from error
+        raise BadInput("network: nested too deeply.", hint="Simplify the file.") from error
 
 
-def _sketch(network: Network) -> Sketch:
-    body: Sketch = yaml.load(files.dumps(network), files._Loader)
+def _to_draft(network: Network) -> Draft:
+    body: Draft = yaml.load(files.dumps(network), files._Loader)
     return body
 
 
-def examine(sketch: Sketch, spark: SparkSession, parallel: int = 1) -> Examined:
-    """All complaints about a sketch, the schemas of what can be understood, and the stages it would run in."""
-    found = Examined()
-    rest = _parts(sketch)
-    if isinstance(sketch.get("outputs"), dict) and not sketch["outputs"]:
-        found.complaints.append(Complaint("", "Nothing leaves the network yet.", "Drag an output onto the canvas."))
+def examine(draft: Draft, spark: SparkSession, parallel: int = 1) -> DraftReport:
+    """Return all errors of a draft, the schemas of its correct parts, and its stages."""
+    found = DraftReport()
+    rest = _copy_parts(draft)
+    if isinstance(draft.get("outputs"), dict) and not draft["outputs"]:
+        found.errors.append(DraftError("", "The network has no output yet.", "Drag an output onto the canvas."))
     while True:
         try:
-            _refuse_open_ends(rest)
+            _check_connections(rest)
             checked = check(to_network(_with_probe(rest)), spark)
         except BadInput as error:
-            complaint = _complaint(rest, error, spark)
-            found.complaints.append(complaint)
-            if not complaint.place:
+            located = _locate_error(rest, error, spark)
+            found.errors.append(located)
+            if not located.place:
                 return found
-            rest = without(rest, complaint.place)
+            rest = without(rest, located.place)
         else:
-            found.warnings = [warning for warning in checked.warnings if not warning.startswith(_PROBE)]
+            found.warnings = checked.warnings
             name = files.ArcNames(checked.network)
             found.schemas = {name(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
-            if not found.complaints:
-                _lay_out(found, checked, parallel)
+            if not found.errors:
+                _add_stages(found, checked, parallel)
             return found
 
 
-def _lay_out(found: Examined, checked: Checked, parallel: int) -> None:
+def _add_stages(found: DraftReport, checked: Checked, parallel: int) -> None:
     try:
         found.stages = Superbox(plan(checked), parallel=parallel).stages.listed
     except SlipstreamError as error:  # some networks run in one partition only
-        found.complaints.append(Complaint("", _capitalised(error.problem), error.hint))
+        found.errors.append(DraftError("", _capitalise(error.problem), error.hint))
 
 
-def _parts(sketch: Sketch) -> Sketch:
-    return sketch | {key: dict(part) for key in (*ORIGINS, *ENDS) if isinstance(part := sketch.get(key), dict)}
+def _copy_parts(draft: Draft) -> Draft:
+    return draft | {key: dict(part) for key in (*ORIGINS, *ENDS) if isinstance(part := draft.get(key), dict)}
 
 
-def _with_probe(sketch: Sketch) -> Sketch:
-    """A network needs an output to be checked; a sketch may have none."""
-    sources = sketch.get("sources") or {}
-    if sketch.get("outputs") != {} or not isinstance(sources, dict):
-        return sketch
-    return sketch | {"sources": {**sources, _PROBE: {"x": "integer"}}, "outputs": {_PROBE: {"from": _PROBE}}}
+def _with_probe(draft: Draft) -> Draft:
+    """Add an output to a draft without one: a network requires an output to be checked."""
+    sources = draft.get("sources") or {}
+    if draft.get("outputs") != {} or not isinstance(sources, dict):
+        return draft
+    return draft | {"sources": {**sources, _PROBE: {"x": "integer"}}, "outputs": {_PROBE: {"from": _PROBE}}}
 
 
-def _refuse_open_ends(sketch: Sketch) -> None:
-    """Inputs that are not connected and operators that are not chosen yet, in words that help someone who draws."""
+def _check_connections(draft: Draft) -> None:
+    """Report unconnected inputs and missing operators in the terms of the editor."""
     for key in ("boxes", *ENDS):
-        for name, body in _mapping(sketch, key):
+        for name, body in _mapping(draft, key):
             if isinstance(body, dict) and body.get("operator") == "":
                 with locate(box=f"{key}.{name}"):
-                    raise BadInput("no operator yet.", hint="Choose one in the panel on the right.")
+                    raise BadInput("no operator selected.", hint="Choose one in the panel on the right.")
             if isinstance(body, dict) and (open_ := _open_input(body)):
                 with locate(box=f"{key}.{name}"):
                     raise BadInput(f"{open_} is not connected.", hint="Draw an arc to it.")
@@ -157,46 +157,46 @@ def _open_input(body: dict[str, Any]) -> str:
     return "the clock" if body.get("clock") == "" else ""
 
 
-def _complaint(sketch: Sketch, error: BadInput, spark: SparkSession) -> Complaint:
-    place = _place(sketch, error.place.box) or _first_wrong(sketch, spark)
+def _locate_error(draft: Draft, error: BadInput, spark: SparkSession) -> DraftError:
+    place = _place(draft, error.place.box) or _first_wrong(draft, spark)
     column = str(error.found) if error.code == UNKNOWN_COLUMN else error.place.field
     expression = str(error.found) if error.code == "bad-expression" else ""
-    return Complaint(place, _capitalised(error.problem), error.hint, column, expression)
+    return DraftError(place, _capitalise(error.problem), error.hint, column, expression)
 
 
-def _place(sketch: Sketch, box: str) -> str:
-    """The part of the sketch that an error is about, if it has that part."""
+def _place(draft: Draft, box: str) -> str:
+    """Return the part of the draft that an error is about, if the draft has it."""
     key, _, name = box.partition(".")
-    return box if name in (sketch.get(key) or {}) else _archiving(sketch, name)
+    return box if name in (draft.get(key) or {}) else _archive_output(draft, name)
 
 
-def _archiving(sketch: Sketch, name: str) -> str:
-    """The output that stands for an archive box and the output of its rejects."""
-    for output, body in _mapping(sketch, "outputs"):
+def _archive_output(draft: Draft, name: str) -> str:
+    """Return the output that represents an archive box or the output of its rejects."""
+    for output, body in _mapping(draft, "outputs"):
         if isinstance(body, dict) and "archive" in body and name in (f"archive_{output}", f"{output}_rejects"):
             return f"outputs.{output}"
     return ""
 
 
-def _capitalised(problem: str) -> str:
+def _capitalise(problem: str) -> str:
     return problem[:1].upper() + problem[1:]
 
 
-def _first_wrong(sketch: Sketch, spark: SparkSession) -> str:
-    """The first box that is wrong by itself, when the library's message names none."""
-    boxes = sketch.get("boxes")
+def _first_wrong(draft: Draft, spark: SparkSession) -> str:
+    """Return the first box that fails on its own, for a message that names none."""
+    boxes = draft.get("boxes")
     for name in boxes if isinstance(boxes, dict) else ():
-        upstream = _upstream(sketch, name)
-        some = {key: body for key, body in sketch["boxes"].items() if key in upstream}
+        upstream = _upstream(draft, name)
+        some = {key: body for key, body in draft["boxes"].items() if key in upstream}
         others = {key: body for key, body in some.items() if key != name}
-        if _fails(sketch, some, spark) and not _fails(sketch, others, spark):
+        if _fails(draft, some, spark) and not _fails(draft, others, spark):
             return f"boxes.{name}"
     return ""
 
 
-def _fails(sketch: Sketch, boxes: dict[str, Any], spark: SparkSession) -> bool:
+def _fails(draft: Draft, boxes: dict[str, Any], spark: SparkSession) -> bool:
     part = {"network": "part", "version": 1, "outputs": {}, "boxes": boxes}
-    part |= {key: sketch[key] for key in ("sources", "tables") if key in sketch}
+    part |= {key: draft[key] for key in ("sources", "tables") if key in draft}
     try:
         check(to_network(_with_probe(part)), spark)
     except BadInput:
@@ -213,20 +213,20 @@ def _origins(body: Any) -> list[str]:
     ]
 
 
-def _upstream(sketch: Sketch, name: str) -> set[str]:
+def _upstream(draft: Draft, name: str) -> set[str]:
     found, todo = set(), [name]
     while todo:
         one = todo.pop()
-        if one in sketch["boxes"] and one not in found:
+        if one in draft["boxes"] and one not in found:
             found.add(one)
-            todo += _origins(sketch["boxes"][one])
+            todo += _origins(draft["boxes"][one])
     return found
 
 
-def without(sketch: Sketch, place: str) -> Sketch:
-    """The sketch without a place and all that takes its tuples."""
+def without(draft: Draft, place: str) -> Draft:
+    """Remove a part and everything downstream of it."""
     key, _, name = place.partition(".")
-    rest = sketch | {key: {other: body for other, body in sketch[key].items() if other != name}}
+    rest = draft | {key: {other: body for other, body in draft[key].items() if other != name}}
     if key in ENDS:
         return rest
     gone = {name}
@@ -241,22 +241,22 @@ def without(sketch: Sketch, place: str) -> Sketch:
     return rest
 
 
-def _mapping(sketch: Sketch, key: str) -> list[tuple[str, Any]]:
-    part = sketch.get(key)
+def _mapping(draft: Draft, key: str) -> list[tuple[str, Any]]:
+    part = draft.get(key)
     return list(part.items()) if isinstance(part, dict) else []
 
 
 def arcs(network: Network) -> list[Arc]:
-    """The arcs that are drawn and that something takes, for people to look at."""
+    """Return the drawn arcs with a consumer, for inspection."""
     not_drawn = {table.name for table in network.tables}
     not_drawn |= {node.name for node in files.archive_outputs(network).values()}
     taken = [arc for node in network.nodes for arc in node.inputs] + [end.arc for end in network.ends]
     return list(dict.fromkeys(arc for arc in taken if arc.origin not in not_drawn))
 
 
-def refuse_if_wrong(examined: Examined) -> None:
-    """Only a network without complaints runs."""
-    if examined.complaints:
-        first = examined.complaints[0]
+def check_finished(report: DraftReport) -> None:
+    """Reject a draft with errors."""
+    if report.errors:
+        first = report.errors[0]
         where = f"{first.place.partition('.')[2]}: " if first.place else ""
-        raise NotNow(f"The network is not finished. {where}{first.message}", hint=first.hint)
+        raise Conflict(f"The network is not finished. {where}{first.message}", hint=first.hint)

@@ -1,7 +1,7 @@
-"""What the network editor may open and save: network files and recordings below the workspace, by name.
+"""The network files and recordings of the workspace that the editor may open and save, by name.
 
-The page's names are looked up among what is found; a new file gets a plain name in a folder that is there. So nothing
-outside the workspace is read or written.
+Names from the page are looked up among the files found; a new file must have a plain name in an existing folder. So
+nothing outside the workspace is read or written.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from slipstream._console.refusals import NotNow, NotThere
+from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.workspace import Workspace, is_closed, pick, plain_files
 from slipstream._errors import BadInput
 from slipstream._feeds.tuples import FIELDS
 
 _MOST = 2000
-#: names of files that may be saved: nothing hidden, no way up
+#: names of files that may be saved: no hidden files, no parent folders
 PLAIN_NAME = r"^(?:[A-Za-z0-9_-][A-Za-z0-9_. -]*/)*[A-Za-z0-9_-][A-Za-z0-9_. -]*\.ya?ml$"
 RECORDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 NETWORKS = (".yaml", ".yml")
-#: what every network file has, and other YAML below a folder of somebody's choice does not
+#: distinguishes network files from other YAML files
 _IS_NETWORK = re.compile(rb"""(?:^|[{,])[\s"']*network["']?\s*:""", re.MULTILINE)
 _BEGINNING = 65_536
 
@@ -41,7 +41,7 @@ def _open_folders(workspace: Workspace) -> Iterator[Path]:
 
 
 def networks(workspace: Workspace) -> dict[str, Path]:
-    """The network files, by name."""
+    """Return the network files, by name."""
     return {name: path for name, path in _files(workspace, NETWORKS).items() if _is_network(path)}
 
 
@@ -54,49 +54,49 @@ def _is_network(path: Path) -> bool:
 
 
 def recordings(workspace: Workspace) -> dict[str, Path]:
-    """What can stream into a network: files of tuples, and runs of the simulator."""
+    """Return what a network can read: files of tuples, and simulated runs."""
     return _files(workspace, RECORDINGS) | workspace.runs()
 
 
 def network(workspace: Workspace, name: str) -> Path:
-    """The network file of that name."""
-    return pick(networks(workspace), name, "network", "`slipstream network --help` shows how files look.")
+    """Return the network file with a name."""
+    return pick(networks(workspace), name, "network", "`slipstream network --help` explains the file format.")
 
 
 def recording(workspace: Workspace, name: str) -> Path:
-    """The recording of that name."""
-    return pick(recordings(workspace), name, "recording", "Put a CSV, JSON lines or Parquet file there.")
+    """Return the recording with a name."""
+    return pick(recordings(workspace), name, "recording", "Add a CSV, JSON lines or Parquet file to the workspace.")
 
 
 def new_network(workspace: Workspace, name: str) -> Path:
-    """Where a network of that name is saved."""
+    """Return the path for saving a network with a name."""
     if known := networks(workspace).get(name):
         return known
     path = workspace.base / name
     if not re.fullmatch(PLAIN_NAME, name) or path.parent not in set(_open_folders(workspace)):
         place = workspace.name(workspace.home / "border.yaml") if workspace.home else "FOLDER/border.yaml"
-        raise NotThere(
-            f"There is no place for {name!r}.", hint=f"Give a name such as {place}, in a folder that the console shows."
+        raise NotFound(
+            f"{name!r} is not a valid file name.", hint=f"Use a name such as {place}, in a folder of the workspace."
         )
     if path.exists() or path.is_symlink():
-        raise NotNow(f"{name!r} is something else already.", hint="Choose another name.")
+        raise Conflict(f"{name!r} exists and is not a network file.", hint="Choose another name.")
     return path
 
 
 def new_run(workspace: Workspace, network_name: str) -> tuple[str, Path]:
-    """A folder that is not there yet, for a network to run in."""
+    """Return a new folder for a network to run in."""
     stem = re.sub(r"\W+", "-", network_name)[:60].strip("-") or "network"
     return workspace.new(f"{stem}-run")
 
 
 def columns(path: Path) -> dict[str, str]:
-    """The columns of a recording and what a network would call their types, guessed from its beginning."""
+    """Return the columns of a recording and their types in a network, inferred from its first rows."""
     if path.is_dir():
         return dict.fromkeys(FIELDS, "integer")
     try:
         schema = _schema(path)
     except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"{path.name}: {str(error).splitlines()[0]}", hint="Mend the file.") from error
+        raise BadInput(f"{path.name}: {str(error).splitlines()[0]}", hint="Fix the file.") from error
     return {field.name: _type(field.type) for field in schema}
 
 

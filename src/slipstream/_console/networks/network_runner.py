@@ -1,8 +1,8 @@
-"""The network that runs: the library's own run control, driven by a thread of the console.
+"""Run a network in a thread of the console.
 
-One network at a time, for all pages. Its folder is laid out in the workspace like one of ``slipstream network run``,
-every arc is tapped so that people can look at it, and pausing, stepping and shedding go through the same files that
-the command line writes. The Spark session is started when a page first needs one.
+There is one running network for all pages. Its folder in the workspace is like that of ``slipstream network run``, all
+arcs are tapped for inspection, and pausing, stepping and shedding use the same files as the command line. The Spark
+session starts when a page first needs it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.networks import network_drafts, network_files
-from slipstream._console.refusals import NotNow, NotThere
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.control import PAUSE
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 Status = Literal["idle", "starting", "running", "paused", "stopping", "stopped", "finished", "failed"]
 
-#: seconds between two looks at the control file
+#: seconds between two checks of the control file
 _REST = 0.05
-#: seconds over which rates are taken
+#: seconds over which rates are averaged
 _RECENT = 5.0
 _BUSY = ("starting", "running", "stopping")
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What passed an arc or reached an output: all of it, and lately."""
+    """The tuples of an arc or an output: in total, and recently."""
 
     tuples: int = 0
     rate: float = 0.0
@@ -54,8 +54,8 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Drop:
-    """A place where load can be shed: how much of it is now, and how many tuples went there."""
+class DropPoint:
+    """A place where load can be shed: the current share, and the number of tuples dropped."""
 
     place: str
     arc: str
@@ -67,8 +67,8 @@ class Drop:
 
 
 @dataclass(frozen=True)
-class Working:
-    """What the page shows of the run."""
+class RunState:
+    """The state of the run, for the page."""
 
     status: Status = "idle"
     error: str = ""
@@ -80,23 +80,23 @@ class Working:
     queues: dict[str, int] = field(default_factory=dict)
     arcs: dict[str, Flow] = field(default_factory=dict)
     outputs: dict[str, Flow] = field(default_factory=dict)
-    drops: list[Drop] = field(default_factory=list)
+    drops: list[DropPoint] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Order:
-    """How a network is to run: recordings for its sources and tables, and how fast they arrive."""
+class RunOptions:
+    """How to run a network: recordings for its sources and tables, and how fast they arrive."""
 
     inputs: Mapping[str, str]
     tables: Mapping[str, str]
     rate: float | None
     train: int
-    steps: int = 0  # 0: run on
+    steps: int = 0  # 0: do not pause
     parallel: int = 1  # partitions of every stage
 
 
-class Works:
-    """The place where networks run."""
+class NetworkRunner:
+    """Runs one network at a time."""
 
     def __init__(self, workspace: Workspace, master: str) -> None:
         self.workspace = workspace
@@ -111,86 +111,86 @@ class Works:
 
     @property
     def awake(self) -> bool:
-        """Whether Spark is there already."""
+        """Whether Spark has started."""
         return self._spark is not None
 
     def spark(self) -> SparkSession:
-        """The session that checks and runs networks."""
+        """Return the session that checks and runs networks; starts it if necessary."""
         with self._spark_lock:
             if self._spark is None:
                 self._spark = session.build("slipstream console", master=self._master)
             return self._spark
 
-    # --- starting and steering
+    # --- control
 
-    def start(self, drawn: network_drafts.Sketch, order: Order) -> Working:
-        """Lay out a folder and let a sketch run in it."""
+    def start(self, draft: network_drafts.Draft, options: RunOptions) -> RunState:
+        """Create a folder and run a draft in it."""
         with self._lock:
-            self._refuse_if_busy()
-            network_drafts.refuse_if_wrong(network_drafts.examine(drawn, self.spark(), order.parallel))
-            network = network_drafts.to_network(drawn)
-            self._refuse_strange_pasts(network)
-            inputs = {source.name: self._recording("source", source.name, order.inputs) for source in network.sources}
-            tables = self._tables(network, order)
+            self._check_idle()
+            network_drafts.check_finished(network_drafts.examine(draft, self.spark(), options.parallel))
+            network = network_drafts.to_network(draft)
+            self._check_pasts(network)
+            inputs = {source.name: self._recording("source", source.name, options.inputs) for source in network.sources}
+            tables = self._tables(network, options)
             folder = network_files.new_run(self.workspace, network.name)[1]
             run = Execution.prepare(
-                folder, network, inputs, train=order.train, rate=order.rate, parallel=order.parallel
+                folder, network, inputs, train=options.train, rate=options.rate, parallel=options.parallel
             )
             run.taps = network_drafts.arcs(network)
-            if order.steps:
-                run.step(order.steps)
-            self._set_to_work(run, tables, 1 if order.rate is None else ALL)
+            if options.steps:
+                run.step(options.steps)
+            self._start_thread(run, tables, 1 if options.rate is None else ALL)
         return self.state()
 
-    def _set_to_work(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
+    def _start_thread(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
         self._run, self._status, self._error = run, "starting", ("", "")
         self._leave.clear()
         self._thread = threading.Thread(target=self._work, args=(run, tables, trains), daemon=True)
         self._thread.start()
 
-    def _refuse_if_busy(self) -> None:
+    def _check_idle(self) -> None:
         if self._status in _BUSY:
-            raise NotNow("A network is running.", hint="Stop it first.")
+            raise Conflict("A network is running.", hint="Stop it first.")
 
-    def _refuse_strange_pasts(self, network: Network) -> None:
-        """A toll box reads the history of a run, which must be one that the console shows."""
+    def _check_pasts(self, network: Network) -> None:
+        """Reject a toll box that reads the history of a run outside the workspace."""
         runs = {path.resolve() for path in self.workspace.runs().values()}
         pasts = {node.name: node.box.past for node in network.nodes if isinstance(node.box, Toll)}
         for box, past in pasts.items():
             if past and Path(past).resolve() not in runs:
-                raise NotNow(f"{box}: no run {past!r} in the workspace.", hint="Give the path of a run that is there.")
+                raise Conflict(f"{box}: no run {past!r} in the workspace.", hint="Use the path of a run in it.")
 
     def _recording(self, kind: str, name: str, given: Mapping[str, str]) -> Path:
         if not given.get(name):
             raise BadArgument(f"No recording for the {kind} {name}.", hint="Choose one in the panel on the right.")
         return network_files.recording(self.workspace, given[name])
 
-    def _tables(self, network: Network, order: Order) -> dict[str, DataFrame]:
-        paths = {table.name: self._recording("table", table.name, order.tables) for table in network.tables}
+    def _tables(self, network: Network, options: RunOptions) -> dict[str, DataFrame]:
+        paths = {table.name: self._recording("table", table.name, options.tables) for table in network.tables}
         return {t.name: self.spark().createDataFrame(read_table(paths[t.name], t.schema)) for t in network.tables}
 
-    def pause(self) -> Working:
-        """Let no more tuples arrive."""
+    def pause(self) -> RunState:
+        """Stop the arrival of tuples."""
         self._running().pause()
         return self.state()
 
-    def resume(self) -> Working:
-        """Let tuples arrive again."""
+    def resume(self) -> RunState:
+        """Resume the arrival of tuples."""
         self._running().resume()
         return self.state()
 
-    def step(self, trains: int) -> Working:
-        """Let so many trains arrive, then pause."""
+    def step(self, trains: int) -> RunState:
+        """Process a number of trains, then pause."""
         self._running().step(trains)
         return self.state()
 
-    def shed(self, shares: Mapping[str, float]) -> Working:
-        """Drop these shares of the tuples to come."""
+    def shed(self, shares: Mapping[str, float]) -> RunState:
+        """Drop these shares of future tuples."""
         self._running().shares = shares
         return self.state()
 
-    def stop(self) -> Working:
-        """End the run after its batch; what it delivered stays."""
+    def stop(self) -> RunState:
+        """Stop the run after its batch; its output is kept."""
         self._running()
         self._leave.set()
         self._status = "stopping"
@@ -198,16 +198,16 @@ class Works:
 
     def _running(self) -> Execution:
         if self._run is None or self._status not in _BUSY:
-            raise NotNow("No network is running.", hint="Run one first.")
+            raise Conflict("No network is running.", hint="Run one first.")
         return self._run
 
     def close(self) -> None:
-        """End everything."""
+        """Stop the run and wait for it."""
         self._leave.set()
         if self._thread is not None:
             self._thread.join(30)
 
-    # --- working
+    # --- the thread
 
     def _work(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
         try:
@@ -216,19 +216,19 @@ class Works:
             self._status = "stopped" if self._leave.is_set() else "finished"
         except SlipstreamError as error:
             self._error, self._status = (error.message, error.hint), "failed"
-        except Exception as error:  # the page must learn of it, whatever it was
+        except Exception as error:  # reported on the page, whatever it is
             self._error, self._status = (f"{type(error).__name__}: {error}"[:500], ""), "failed"
 
-    # --- looking
+    # --- inspection
 
-    def state(self) -> Working:
-        """What the page shows."""
+    def state(self) -> RunState:
+        """Return the state of the run."""
         run = self._run
         if run is None:
-            return Working()
+            return RunState()
         control, entries = run.control, run.monitor.entries()
         taps, arc_name = run.taps, files.ArcNames(run.network)
-        return Working(
+        return RunState(
             status="paused" if self._status == "running" and control == PAUSE else self._status,
             error=self._error[0],
             hint=self._error[1],
@@ -243,25 +243,25 @@ class Works:
         )
 
     def tuples(self, kind: Literal["arc", "end"], name: str, last: int) -> list[dict[str, Any]]:
-        """The newest tuples on an arc, or at an output or a connection point."""
+        """Return the newest tuples on an arc, or at an output or a connection point."""
         if self._run is None:
-            raise NotNow("No network has run.", hint="Run one first.")
+            raise Conflict("No network has run.", hint="Run one first.")
         if kind == "arc":
             arc_name = files.ArcNames(self._run.network)
             wanted = next((tap for tap, arc in self._run.taps.items() if arc_name(arc) == name), "")
             if not wanted:
-                raise NotThere(f"No arc {name!r} is watched.", hint="Run the network as it is drawn.")
+                raise NotFound(f"The run has no arc {name!r}.", hint="Run the network as it is drawn.")
             name = wanted
         return [{key: _plain(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has a word for."""
+    """Return a value that JSON can represent."""
     return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
 def _lengths(run: Execution) -> dict[str, int]:
-    # a train may arrive, and its file go, between listing and looking; the next look is right again
+    # a file may disappear between listing and reading it; the next call is right again
     with suppress(FileNotFoundError):
         return run.queues()
     return {}
@@ -278,7 +278,7 @@ def _flow(entries: list[dict[str, Any]], part: str, name: str) -> Flow:
     return Flow(total, sum(recent) / _RECENT, **{key: newest[key] for key in wanted if key in newest})
 
 
-def _drops(run: Execution) -> list[Drop]:
+def _drops(run: Execution) -> list[DropPoint]:
     dropped: dict[str, int] = {}
     for line in run.shed():
         for place, count in line["dropped"].items():
@@ -287,7 +287,7 @@ def _drops(run: Execution) -> list[Drop]:
     # the arc into an archive box is drawn as the arc into its output
     archives = {node.name: output for output, node in files.archive_outputs(run.network).items()}
     return [
-        Drop(
+        DropPoint(
             place=str(place),
             arc=arc_name(place.arc),
             taker=archives.get(place.taker, place.taker),

@@ -1,4 +1,4 @@
-"""The interface of the Live city page."""
+"""The API of the Live city page."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from slipstream._console.live.live_city import City, State, View, as_event, beats_json, state_json
-from slipstream._console.live.vehicles import SegmentMinute, Vehicle
-from slipstream._console.problems import PROBLEMS, Wish
-from slipstream._console.refusals import NotThere
+from slipstream._console.errors import ERROR_RESPONSES, NotFound, RequestBody
+from slipstream._console.live.live_city import LiveCity, State, View, as_event, batches_json, state_json
+from slipstream._console.live.vehicles import SegmentMinute, VehicleDetail
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
 
-router = APIRouter(prefix="/api/city", tags=["city"], responses=PROBLEMS)
+router = APIRouter(prefix="/api/city", tags=["city"], responses=ERROR_RESPONSES)
 
-#: seconds between two looks of a page's stream at the city
+#: seconds between two checks for new events
 _PACE = 0.1
-#: a comment now and then keeps the connection and shows that the server lives
+#: a comment after this many idle seconds keeps the connection open
 _HEARTBEAT = 5.0
 
-Speed = Annotated[float, Field(ge=0, le=1000, description="1 is real time, 10 ten times that, 0 as fast as possible.")]
+Speed = Annotated[
+    float, Field(ge=0, le=1000, description="1 is real time, 10 is ten times real time, 0 is as fast as possible.")
+]
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 
 
@@ -42,14 +43,14 @@ class RunEntry(BaseModel):
 
 
 class Choices(BaseModel):
-    """What can be started and opened."""
+    """The runs that can be started, and the results that can be opened."""
 
     runs: list[RunEntry]
     results: list[str]
     broken: list[str] = Field(default=[], description="Runs that cannot be used, and why.")
 
 
-class Start(Wish):
+class Start(RequestBody):
     """Start an engine on a run."""
 
     run: Name
@@ -57,20 +58,20 @@ class Start(Wish):
     rules: str = Field(default="2004", pattern="^(2004|2003)$")
 
 
-class Resume(Wish):
-    """Go on with a paused engine."""
+class Resume(RequestBody):
+    """Resume a paused engine."""
 
     speed: Speed = 1.0
 
 
-class Open(Wish):
-    """Watch an engine's folder."""
+class Open(RequestBody):
+    """Display an engine's folder."""
 
     result: Name
 
 
-class Look(Wish):
-    """Look at a second; without ``follow`` the page stays there, or plays on from it."""
+class Look(RequestBody):
+    """Display a second; without ``follow`` the page stays there, or plays from there."""
 
     follow: bool = True
     second: float = Field(default=0, ge=0, le=1e9)
@@ -78,21 +79,21 @@ class Look(Wish):
     speed: float = Field(default=1.0, gt=0, le=1000)
 
 
-def city_of(request: Request) -> City:
-    """The city of this application."""
-    city: City = request.app.state.city
+def city_of(request: Request) -> LiveCity:
+    """Return the live city of this application."""
+    city: LiveCity = request.app.state.city
     return city
 
 
 @router.get("")
 def state(request: Request) -> State:
-    """What is watched, how far it is, and how it does."""
+    """Return what is on display: status, progress and health."""
     return city_of(request).state
 
 
 @router.get("/choices")
 def choices(request: Request) -> Choices:
-    """The runs that can be started and the results that can be opened."""
+    """Return the runs that can be started and the results that can be opened."""
     workspace = city_of(request).workspace
     runs, broken = [], []
     for name, path in workspace.runs().items():
@@ -121,31 +122,31 @@ def start(request: Request, wanted: Start) -> State:
 
 @router.post("/pause")
 def pause(request: Request) -> State:
-    """Let the engine finish its batch and rest; its checkpoint keeps everything."""
+    """Pause the engine after its batch."""
     return city_of(request).halt("paused")
 
 
 @router.post("/resume")
 def resume(request: Request, wanted: Resume) -> State:
-    """Go on where the engine was, at any speed."""
+    """Resume the engine, at any speed."""
     return city_of(request).resume(wanted.speed)
 
 
 @router.post("/stop")
 def stop(request: Request) -> State:
-    """Stop the engine; what it committed stays."""
+    """Stop the engine; committed output is kept."""
     return city_of(request).halt("stopped")
 
 
 @router.post("/open")
 def open_(request: Request, wanted: Open) -> State:
-    """Watch a folder that an engine wrote or is writing."""
+    """Display a folder that an engine has written or is writing."""
     return city_of(request).open(wanted.result)
 
 
 @router.post("/look")
 def look(request: Request, wanted: Look) -> State:
-    """Look at the newest second, or at one before."""
+    """Display the newest second, or an earlier one."""
     return city_of(request).look_at(View(**wanted.model_dump()))
 
 
@@ -156,9 +157,9 @@ def look(request: Request, wanted: Look) -> State:
 )
 def stream(
     request: Request,
-    events: Annotated[int | None, Query(ge=1, le=10_000, description="End after so many; for ever without.")] = None,
+    events: Annotated[int | None, Query(ge=1, le=10_000, description="End after this many events.")] = None,
 ) -> StreamingResponse:
-    """The city as it changes, as server-sent events: ``state``, ``grid`` (the map) and ``beats`` (the batches)."""
+    """Stream changes as server-sent events: ``state``, ``grid`` (the map) and ``beats`` (the health of batches)."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(_events(request, events), media_type="text/event-stream", headers=headers)
 
@@ -177,10 +178,10 @@ async def _events(request: Request, most: int | None) -> AsyncIterator[str]:
         if city.grid_version != grid and city.grid:
             grid = city.grid_version
             news.append(as_event("grid", city.grid))
-        if (beats := city.beats_after(batch)) and (beats[-1].batch > batch or now.status != "running"):
-            if beats[-1].batch > batch:
-                news.append(as_event("beats", beats_json(beats)))
-            batch = beats[-1].batch
+        if (batches := city.batches_after(batch)) and (batches[-1].batch > batch or now.status != "running"):
+            if batches[-1].batch > batch:
+                news.append(as_event("beats", batches_json(batches)))
+            batch = batches[-1].batch
         quiet = 0.0 if news else quiet + _PACE
         if quiet >= _HEARTBEAT:
             news, quiet = [": still here\n\n"], 0.0
@@ -195,8 +196,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 @router.get("/segments", responses={200: {"content": {ARROW: {}}}}, response_class=Response)
 def segments(request: Request) -> Response:
-    """All segments at the second on show, as an Arrow stream: for notebooks and other programs."""
-    second, numbers, traffic, word = city_of(request).seen()
+    """Return all segments at the displayed second as an Arrow stream, for notebooks and other programs."""
+    second, numbers, traffic, notices = city_of(request).displayed_map()
     cells = np.arange(traffic.cars.size)
     xways = np.array(numbers, np.int32)
     table = pa.table(
@@ -207,9 +208,9 @@ def segments(request: Request) -> Response:
             "seg": (cells % SEGMENTS).astype(np.int8),
             "cars": traffic.cars,
             "speed": traffic.speed,
-            "lav": word.lav,
-            "toll": word.toll,
-            "accident": word.accident,
+            "lav": notices.lav,
+            "toll": notices.toll,
+            "accident": notices.accident,
         }
     )
     sink = pa.BufferOutputStream()
@@ -219,7 +220,7 @@ def segments(request: Request) -> Response:
 
 
 class Cars(BaseModel):
-    """The cars on an expressway, column by column, each with its last report."""
+    """The cars on an expressway with their last reports, as columns."""
 
     second: int
     xway: int
@@ -233,12 +234,12 @@ class Cars(BaseModel):
 
 @router.get("/expressways/{xway}/cars")
 def cars(request: Request, xway: Annotated[int, Path(ge=0, lt=2**31)]) -> Cars:
-    """Every car on an expressway at the second on show."""
+    """Return all cars on an expressway at the displayed second."""
     city = city_of(request)
     subject, second = city.subject, city.state.shown
     place = subject.roads.place(xway) if subject.roads else None
     if subject.roads is None or place is None or second < 0:
-        raise NotThere(f"There is no traffic on expressway {xway} to show.", hint="Choose one that is on the map.")
+        raise NotFound(f"There is no traffic on expressway {xway}.", hint="Choose one on the map.")
     reports = subject.roads.now(place[0], second)
     columns = {name: reports[name].tolist() for name in ("time", "pos", "spd", "lane", "dir")}
     shift = place[1] * subject.roads.run.manifest.vid_stride
@@ -257,11 +258,11 @@ def segment(
     seg: SegmentNumber,
     minutes: Annotated[int, Query(ge=1, le=30)] = 10,
 ) -> list[SegmentMinute]:
-    """The last minutes of a segment, up to the second on show."""
+    """Return the last minutes of a segment, up to the displayed second."""
     return city_of(request).segment(xway, direction, seg, minutes)
 
 
 @router.get("/vehicles/{vid}")
-def vehicle(request: Request, vid: Annotated[int, Path(ge=0, lt=2**31)]) -> Vehicle:
-    """A vehicle at the second on show: where it is, its trip, what it was told, and its balance."""
+def vehicle(request: Request, vid: Annotated[int, Path(ge=0, lt=2**31)]) -> VehicleDetail:
+    """Return a vehicle at the displayed second: its position, trip, notifications and balance."""
     return city_of(request).vehicle(vid)

@@ -1,4 +1,4 @@
-"""The interface of the Network editor page."""
+"""The API of the Network editor page."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
+from slipstream._console.errors import ERROR_RESPONSES, Conflict, RequestBody, Whole
 from slipstream._console.networks import network_drafts, network_files
-from slipstream._console.networks.network_runner import Order, Working, Works
-from slipstream._console.problems import PROBLEMS, Whole, Wish
-from slipstream._console.refusals import NotNow
+from slipstream._console.networks.network_runner import NetworkRunner, RunOptions, RunState
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.boxes.toll import Toll
 
-router = APIRouter(prefix="/api/network", tags=["network"], responses=PROBLEMS)
+router = APIRouter(prefix="/api/network", tags=["network"], responses=ERROR_RESPONSES)
 
 Document = Annotated[dict[str, Any], Field(description="A network, with the fields of a network file.")]
 Partitions = Annotated[Whole, Field(ge=1, le=64, description="Partitions of every stage.")]
@@ -25,7 +24,7 @@ Shares = dict[str, Annotated[float, Field(ge=0, le=1)]]
 
 
 class ParameterModel(BaseModel):
-    """A parameter of an operator: its type as its class says it, and its default if it has one."""
+    """A parameter of an operator: its type as declared, and its default if it has one."""
 
     name: str
     type: str
@@ -34,18 +33,18 @@ class ParameterModel(BaseModel):
 
 
 class OperatorModel(BaseModel):
-    """A box that is a class: one of the library's, or one that the command line loaded, which networks name."""
+    """A box that is a class: built in, or loaded by the command line."""
 
-    kind: str = Field(description="operator for those that networks name; otherwise the field of its box.")
+    kind: str = Field(description="'operator' for loaded operators; otherwise the field of the box.")
     name: str
     about: str
-    takes: int = Field(description="How many inputs it has.")
-    ports: list[str] = Field(description="Its outputs.")
+    takes: int = Field(description="The number of inputs.")
+    ports: list[str] = Field(description="The outputs.")
     parameters: list[ParameterModel]
 
 
-class Shelf(BaseModel):
-    """What can be opened, what can stream in, and the boxes that are classes."""
+class WorkspaceContents(BaseModel):
+    """The network files, the recordings, and the boxes that are classes."""
 
     networks: list[str]
     recordings: list[str]
@@ -60,15 +59,15 @@ class Opened(BaseModel):
     document: Document
 
 
-class Save(Wish):
-    """A network to save; an existing file is replaced only if that is said."""
+class Save(RequestBody):
+    """A network to save; an existing file is overwritten only with ``replace``."""
 
     file: Annotated[str, Field(max_length=200, pattern=network_files.PLAIN_NAME)]
     document: Document
     replace: bool = False
 
 
-class Sketch(Wish):
+class Draft(RequestBody):
     """A network that is being drawn."""
 
     document: Document
@@ -76,7 +75,7 @@ class Sketch(Wish):
 
 
 class ComplaintModel(BaseModel):
-    """What is wrong, and where: boxes.over, outputs.alerts, or nothing for the network as a whole."""
+    """What is wrong, and where: boxes.over, outputs.alerts, or empty for the network as a whole."""
 
     place: str
     message: str
@@ -86,50 +85,52 @@ class ComplaintModel(BaseModel):
 
 
 class StageModel(BaseModel):
-    """A stateful operator of the streaming query: its boxes, what it is partitioned by, and into how many parts."""
+    """A stateful operator of the streaming query: its boxes, its keys, and its partitions."""
 
     stage: int
     boxes: list[str]
     keys: list[list[str]]
     partitions: int
-    summary: str = Field(description="For people: its number, its partitions and its keys.")
+    summary: str = Field(description="A description: its number, partitions and keys.")
 
 
-class Verdict(BaseModel):
-    """What the library says of a sketch."""
+class CheckResult(BaseModel):
+    """The result of checking a draft."""
 
     complaints: list[ComplaintModel]
     warnings: list[str]
-    schemas: dict[str, dict[str, str]] = Field(description="Of each arc: columns and types.")
-    stages: list[StageModel] = Field(description="How a network without complaints runs; empty otherwise.")
+    schemas: dict[str, dict[str, str]] = Field(description="Columns and types of each arc.")
+    stages: list[StageModel] = Field(description="The stages of a network without errors; empty otherwise.")
 
 
-class Start(Wish):
+class Start(RequestBody):
     """Run a network."""
 
     document: Document
     inputs: dict[str, str] = Field(description="Source -> recording.")
     tables: dict[str, str] = Field(default={}, description="Table -> recording.")
-    rate: float | None = Field(default=None, ge=0.001, le=10**7, description="Tuples a second; none: all at once.")
-    train: Whole = Field(default=1000, ge=1, le=10**7, description="Tuples that arrive together; a step.")
-    steps: Whole = Field(default=0, ge=0, le=10**6, description="Take so many steps and pause; 0 runs on.")
+    rate: float | None = Field(
+        default=None, ge=0.001, le=10**7, description="Tuples per second; null for as fast as possible."
+    )
+    train: Whole = Field(default=1000, ge=1, le=10**7, description="Tuples per train; a step is one train.")
+    steps: Whole = Field(default=0, ge=0, le=10**6, description="Pause after this many steps; 0 does not pause.")
     parallel: Partitions = 1
 
 
-class Step(Wish):
-    """Take so many steps."""
+class Step(RequestBody):
+    """Process a number of trains."""
 
     trains: Whole = Field(default=1, ge=1, le=10**6)
 
 
-class Shed(Wish):
-    """How much to drop where, of the tuples to come."""
+class Shed(RequestBody):
+    """The shares of future tuples to drop, by place."""
 
     shares: Shares
 
 
 class Tuples(BaseModel):
-    """Tuples, the newest last."""
+    """Tuples, newest last."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -141,20 +142,20 @@ class Columns(BaseModel):
     columns: dict[str, str]
 
 
-def _works(request: Request) -> Works:
-    works: Works = request.app.state.works
-    return works
+def _runner(request: Request) -> NetworkRunner:
+    runner: NetworkRunner = request.app.state.runner
+    return runner
 
 
-@router.get("/shelf")
-def shelf_(request: Request) -> Shelf:
-    """The network files and recordings of the workspace."""
-    works = _works(request)
-    return Shelf(
-        networks=list(network_files.networks(works.workspace)),
-        recordings=list(network_files.recordings(works.workspace)),
+@router.get("/workspace")
+def contents(request: Request) -> WorkspaceContents:
+    """Return the network files and recordings of the workspace."""
+    runner = _runner(request)
+    return WorkspaceContents(
+        networks=list(network_files.networks(runner.workspace)),
+        recordings=list(network_files.recordings(runner.workspace)),
         operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.registered())],
-        awake=works.awake,
+        awake=runner.awake,
     )
 
 
@@ -174,77 +175,77 @@ def _parameter(field: dataclasses.Field[Any]) -> ParameterModel:
 
 @router.get("/file")
 def open_(request: Request, file: Annotated[str, Query(min_length=1, max_length=300)]) -> Opened:
-    """A network file."""
-    return Opened(file=file, document=network_drafts.read(network_files.network(_works(request).workspace, file)))
+    """Return a network file."""
+    return Opened(file=file, document=network_drafts.read(network_files.network(_runner(request).workspace, file)))
 
 
 @router.put("/file")
 def save(request: Request, wanted: Save) -> Opened:
     """Save a network as a file that the command line runs."""
-    workspace = _works(request).workspace
+    workspace = _runner(request).workspace
     path = network_files.new_network(workspace, wanted.file)
     if path.exists() and not wanted.replace:
-        raise NotNow(f"{wanted.file} exists already.", hint="Save again to replace it, or choose another name.")
+        raise Conflict(f"{wanted.file} already exists.", hint="Save again to overwrite it, or choose another name.")
     network_drafts.write(wanted.document, path)
     return Opened(file=wanted.file, document=network_drafts.read(path))
 
 
 @router.get("/columns")
 def columns(request: Request, recording: Annotated[str, Query(min_length=1, max_length=300)]) -> Columns:
-    """The columns of a recording."""
-    return Columns(columns=network_files.columns(network_files.recording(_works(request).workspace, recording)))
+    """Return the columns of a recording."""
+    return Columns(columns=network_files.columns(network_files.recording(_runner(request).workspace, recording)))
 
 
 @router.post("/check")
-def check(request: Request, drawn: Sketch) -> Verdict:
-    """Everything that is wrong with a sketch, and the schemas of what is right."""
-    found = network_drafts.examine(drawn.document, _works(request).spark(), drawn.parallel)
-    complaints = [ComplaintModel(**vars(complaint)) for complaint in found.complaints]
+def check(request: Request, drawn: Draft) -> CheckResult:
+    """Return all errors of a draft, and the schemas of its correct parts."""
+    found = network_drafts.examine(drawn.document, _runner(request).spark(), drawn.parallel)
+    complaints = [ComplaintModel(**vars(error)) for error in found.errors]
     stages = [StageModel.model_validate(stage, from_attributes=True) for stage in found.stages]
-    return Verdict(complaints=complaints, warnings=found.warnings, schemas=found.schemas, stages=stages)
+    return CheckResult(complaints=complaints, warnings=found.warnings, schemas=found.schemas, stages=stages)
 
 
 @router.get("/run")
-def running(request: Request) -> Working:
-    """The run: arcs with rates and delays, queues, outputs, what was shed."""
-    return _works(request).state()
+def running(request: Request) -> RunState:
+    """Return the run: arcs with rates and delays, queues, outputs, shed tuples."""
+    return _runner(request).state()
 
 
 @router.post("/run/start")
-def start(request: Request, wanted: Start) -> Working:
-    """Run a sketch over recordings."""
-    order = Order(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps, wanted.parallel)
-    return _works(request).start(wanted.document, order)
+def start(request: Request, wanted: Start) -> RunState:
+    """Run a draft over recordings."""
+    options = RunOptions(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps, wanted.parallel)
+    return _runner(request).start(wanted.document, options)
 
 
 @router.post("/run/pause")
-def pause(request: Request) -> Working:
-    """Let no more tuples arrive."""
-    return _works(request).pause()
+def pause(request: Request) -> RunState:
+    """Stop the arrival of tuples."""
+    return _runner(request).pause()
 
 
 @router.post("/run/resume")
-def resume(request: Request) -> Working:
-    """Let tuples arrive again."""
-    return _works(request).resume()
+def resume(request: Request) -> RunState:
+    """Resume the arrival of tuples."""
+    return _runner(request).resume()
 
 
 @router.post("/run/step")
-def step(request: Request, wanted: Step) -> Working:
-    """Let so many trains arrive, then pause."""
-    return _works(request).step(wanted.trains)
+def step(request: Request, wanted: Step) -> RunState:
+    """Process a number of trains, then pause."""
+    return _runner(request).step(wanted.trains)
 
 
 @router.post("/run/stop")
-def stop(request: Request) -> Working:
-    """End the run."""
-    return _works(request).stop()
+def stop(request: Request) -> RunState:
+    """Stop the run."""
+    return _runner(request).stop()
 
 
 @router.put("/run/shed")
-def shed(request: Request, wanted: Shed) -> Working:
+def shed(request: Request, wanted: Shed) -> RunState:
     """Drop tuples at some places."""
-    return _works(request).shed(wanted.shares)
+    return _runner(request).shed(wanted.shares)
 
 
 @router.get("/run/tuples")
@@ -254,7 +255,7 @@ def tuples(
     kind: Literal["arc", "end"] = "arc",
     last: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> Tuples:
-    """The newest tuples on an arc, or at an output or connection point."""
-    rows = _works(request).tuples(kind, name, last)
+    """Return the newest tuples on an arc, or at an output or connection point."""
+    rows = _runner(request).tuples(kind, name, last)
     names = list(rows[0]) if rows else []
     return Tuples(columns=names, rows=[[row[key] for key in names] for row in rows])

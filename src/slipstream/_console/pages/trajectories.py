@@ -1,4 +1,4 @@
-"""The interface of the Trajectories page."""
+"""The API of the Trajectories page."""
 
 from __future__ import annotations
 
@@ -11,85 +11,85 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from slipstream._console.problems import PROBLEMS, Wish
-from slipstream._console.refusals import NotThere
+from slipstream._console.errors import ERROR_RESPONSES, NotFound, RequestBody
 from slipstream._console.trips import journeys, query_results
-from slipstream._console.trips.journeys import Drive, Journeys, Stay, Vehicle
+from slipstream._console.trips.journeys import Drive, Journeys, RecordedVehicle, Stay
 from slipstream._console.workspace import Workspace
 
-router = APIRouter(prefix="/api/trajectories", tags=["trajectories"], responses=PROBLEMS)
+router = APIRouter(prefix="/api/trajectories", tags=["trajectories"], responses=ERROR_RESPONSES)
 
 Data = Annotated[str, Query(min_length=1, max_length=300, description="A data set of the workspace.")]
 Finite = Annotated[float, Field(ge=-1e12, le=1e12)]
 Corner = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 _BINARY: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
-#: movement of all vehicles that one answer may hold
+#: seconds of movement that one response may contain
 _LONGEST = 86_400.0
 
 
-class Sets(BaseModel):
-    """What can be looked at."""
+class DataSetNames(BaseModel):
+    """The data sets of the workspace."""
 
     data_sets: list[str]
 
 
 class DataSet(BaseModel):
-    """A data set: who moves, when and where."""
+    """A data set: its vehicles, its time span, its area."""
 
     name: str
     begin: float = Field(description="Seconds since 1970, UTC, like all instants here.")
     end: float
-    box: tuple[float, float, float, float] = Field(description="Least x and y, greatest x and y, in metres.")
+    box: tuple[float, float, float, float] = Field(description="Smallest x and y, largest x and y, in metres.")
     trips: int
     units: int
     has_streets: bool
-    vehicles: list[Vehicle]
-    answers: list[query_results.Found]
+    vehicles: list[RecordedVehicle]
+    answers: list[query_results.QuerySummary]
 
 
 class History(BaseModel):
-    """One vehicle: its drives, and its path."""
+    """One vehicle: its drives and its path."""
 
-    vehicle: Vehicle
+    vehicle: RecordedVehicle
     metres: float
     drives: list[Drive]
     lines: list[list[tuple[float, float]]]
 
 
-class Question(Wish):
-    """Who was in a region in a period?"""
+class PresenceQuery(RequestBody):
+    """Which vehicles were in a region in a period?"""
 
     data: str = Field(min_length=1, max_length=300)
     region: list[Corner] = Field(min_length=3, max_length=500, description="The corners, in metres.")
     begin: Finite
-    seconds: Annotated[float, Field(ge=0, le=1e12, description="How long the period is.")]
+    seconds: Annotated[float, Field(ge=0, le=1e12, description="The length of the period.")]
 
 
-class Present(BaseModel):
-    """Who was there."""
+class PresenceResult(BaseModel):
+    """The vehicles in the region."""
 
     stays: list[Stay]
 
 
 class Library:
-    """The data set that was opened last, kept in memory."""
+    """Caches the data set that was opened last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: tuple[journeys.DataSet, Journeys] | None = None
+        self._cached: tuple[journeys.DataSet, Journeys] | None = None
 
     def open(self, workspace: Workspace, name: str) -> tuple[Path, Journeys]:
-        """The data set of that name."""
+        """Open the data set with a name."""
         found = journeys.data_sets(workspace)
         if name not in found:
-            raise NotThere(
-                f"No data set {name!r} in the workspace.", hint="`slipstream berlinmod generate --out DATA` makes one."
+            raise NotFound(
+                f"No data set {name!r} in the workspace.",
+                hint="Create one with `slipstream berlinmod generate --out DATA`.",
             )
         with self._lock:
-            if self._kept is None or self._kept[0] != found[name]:
-                self._kept = None
-                self._kept = found[name], Journeys.open(found[name])
-            return self._kept[0].folder, self._kept[1]
+            if self._cached is None or self._cached[0] != found[name]:
+                self._cached = None
+                self._cached = found[name], Journeys.open(found[name])
+            return self._cached[0].folder, self._cached[1]
 
 
 def _workspace(request: Request) -> Workspace:
@@ -103,18 +103,18 @@ def _open(request: Request, name: str) -> tuple[Path, Journeys]:
 
 
 def _binary(*arrays: np.ndarray[Any, Any]) -> Response:
-    return Response(journeys.packed(*arrays), media_type="application/octet-stream")
+    return Response(journeys.pack_arrays(*arrays), media_type="application/octet-stream")
 
 
 @router.get("")
-def data_sets(request: Request) -> Sets:
-    """The data sets and archives of the workspace."""
-    return Sets(data_sets=list(journeys.data_sets(_workspace(request))))
+def data_sets(request: Request) -> DataSetNames:
+    """Return the data sets and archives of the workspace."""
+    return DataSetNames(data_sets=list(journeys.data_sets(_workspace(request))))
 
 
 @router.get("/data")
 def data_set(request: Request, data: Data) -> DataSet:
-    """One data set."""
+    """Return one data set."""
     path, opened = _open(request, data)
     begin, end = opened.span
     return DataSet(
@@ -126,13 +126,13 @@ def data_set(request: Request, data: Data) -> DataSet:
         units=len(opened.trips.t) - len(opened.trips.starts),
         has_streets=opened.network is not None,
         vehicles=opened.vehicles,
-        answers=query_results.found(path),
+        answers=query_results.list_results(path),
     )
 
 
 @router.get("/streets", response_class=Response, responses=_BINARY)
 def streets(request: Request, data: Data) -> Response:
-    """The lines of the streets: offsets (int32), x, y (float32), speed of each line (float32); see ``packed``."""
+    """Return street lines: offsets (int32), x, y (float32), speed per line (float32); see ``pack_arrays``."""
     offsets, x, y, speed = _open(request, data)[1].streets()
     return _binary(offsets, *(part.astype(np.float32) for part in (x, y, speed)))
 
@@ -144,7 +144,7 @@ def movement(
     begin: Annotated[float, Query(ge=-1e12, le=1e12)],
     seconds: Annotated[float, Query(gt=0, le=_LONGEST)],
 ) -> Response:
-    """All movement in a span of time, in sequences of vertices between which vehicles move evenly.
+    """Return all movement in a time span, as sequences of vertices with linear movement in between.
 
     Offsets (int32), vehicle of each sequence (int32), seconds since ``begin`` (float32), x, y (float32).
     """
@@ -156,10 +156,10 @@ def movement(
 
 @router.get("/vehicle")
 def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=2**31)]) -> History:
-    """One vehicle: its drives and its path."""
+    """Return one vehicle: its drives and its path."""
     opened = _open(request, data)[1]
     if number >= len(opened.vehicles):
-        raise NotThere(f"There is no vehicle {number}.", hint=f"There are {len(opened.vehicles):,}, from 0.")
+        raise NotFound(f"There is no vehicle {number}.", hint=f"Use 0 to {len(opened.vehicles) - 1:,}.")
     drives, trips = opened.drives(number), opened.of(number)
     lines = [
         list(zip(trips.x[a:b].tolist(), trips.y[a:b].tolist(), strict=True))
@@ -171,10 +171,10 @@ def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=
 
 
 @router.post("/who")
-def who(request: Request, asked: Question) -> Present:
-    """Who was in a region in a period, border and ends included, the longest stay first."""
+def who(request: Request, asked: PresenceQuery) -> PresenceResult:
+    """Return the vehicles in a region in a period, including border and ends, longest stay first."""
     region = [(x, y) for x, y in asked.region]
-    return Present(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.begin + asked.seconds))
+    return PresenceResult(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.begin + asked.seconds))
 
 
 @router.get("/answer")
@@ -184,6 +184,6 @@ def answer(
     query: Annotated[int, Query(ge=1, le=17)],
     representation: Literal["oba", "tba"] = "tba",
     most: Annotated[int, Query(ge=1, le=5000)] = 500,
-) -> query_results.Answer:
-    """The answer of one of the 17 queries, as `slipstream berlinmod run` left it."""
-    return query_results.answer(_open(request, data)[0], query, representation, most)
+) -> query_results.QueryResult:
+    """Return the result of one of the 17 queries, as written by `slipstream berlinmod run`."""
+    return query_results.read_result(_open(request, data)[0], query, representation, most)

@@ -1,1 +1,1 @@
-"""The Trajectories page: recorded journeys and the results of queries."""
+"""The Trajectories page: recorded journeys, and the results of queries."""

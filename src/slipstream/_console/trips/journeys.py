@@ -1,8 +1,8 @@
-"""Recorded journeys in memory: what the Trajectories page plays, picks from and asks.
+"""Recorded journeys in memory, for the Trajectories page to play and query.
 
-A data set of ``slipstream berlinmod`` or an archive of ``slipstream archive`` is read once, its movements as the plain
-arrays that the moving kernels take, and every question is one call of those kernels: where everybody moves in a span of
-time (*atperiods*), who was in a region (*at*), how far a vehicle went (*travelled*).
+A data set of ``slipstream berlinmod`` or an archive of ``slipstream archive`` is read once, as arrays for the moving
+kernels, and every query is one call of those kernels: all movement in a time span (*atperiods*), vehicles in a region
+(*at*), the distance travelled (*travelled*).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from slipstream._moving.columns import Lines, MPoints, Periods, freeze, read
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
 SECOND = 1_000_000
-#: vertices that fit into memory beside everything else: 24 bytes each
+#: the most vertices to load: 24 bytes each
 MOST = 30_000_000
 
 
 @dataclass(frozen=True)
-class Vehicle:
-    """Who moves."""
+class RecordedVehicle:
+    """A vehicle of a data set."""
 
     licence: str
     model: str = ""
@@ -46,7 +46,7 @@ class Vehicle:
 
 @dataclass(frozen=True)
 class Stay:
-    """A vehicle and when it was in the region."""
+    """A vehicle in the region, and when."""
 
     vehicle: int
     seconds: float
@@ -57,7 +57,7 @@ class Stay:
 
 @dataclass(frozen=True)
 class Drive:
-    """One drive of a vehicle: from leaving to arriving."""
+    """One drive of a vehicle, from departure to arrival."""
 
     begin: float
     end: float
@@ -90,7 +90,7 @@ class Journeys:
 
     def __init__(
         self,
-        vehicles: list[Vehicle],
+        vehicles: list[RecordedVehicle],
         owner: Ints,
         trips: MPoints,
         network: StreetNetwork | None = None,
@@ -109,14 +109,14 @@ class Journeys:
     def _berlinmod(cls, data: Dataset) -> Journeys:
         if data.manifest.units > MOST:
             raise BadArgument(
-                f"{data.path.name} has {data.manifest.units:,} units of movement; the page takes {MOST:,}.",
-                hint="Ask it with `slipstream berlinmod run`, or generate one with a smaller --scale to look at.",
+                f"{data.path.name} has {data.manifest.units:,} units of movement; the page supports {MOST:,}.",
+                hint="Query it with `slipstream berlinmod run`, or generate one with a smaller --scale.",
             )
         cars = _table(data.path / "dataMcar", ["Moid", "Licence", "Model", "Type"]).sort_by("Moid")
         rows = cars.to_pylist()
         trips = _table(data.path / "dataMtrip", ["Moid", "Trip"])
         owner = np.searchsorted(cars["Moid"].to_numpy(), trips["Moid"].to_numpy()).astype(np.int32)
-        vehicles = [Vehicle(row["Licence"] or "", row["Model"] or "", row["Type"] or "") for row in rows]
+        vehicles = [RecordedVehicle(row["Licence"] or "", row["Model"] or "", row["Type"] or "") for row in rows]
         return cls(vehicles, owner, _movements(trips), data.network())
 
     @classmethod
@@ -124,19 +124,19 @@ class Journeys:
         with _readable(folder):
             trips = read_trips(folder, [_who(folder, output), TRIP], output)
         if not trips.num_rows:
-            raise BadInput(f"{folder.name}: no trip is over yet.", hint="Look again later.")
+            raise BadInput(f"{folder.name}: no trip has ended yet.", hint="Try again later.")
         vids, owner = np.unique(trips[0].to_numpy(zero_copy_only=False), return_inverse=True)
-        vehicles = [Vehicle(str(vid)) for vid in vids.tolist()]
+        vehicles = [RecordedVehicle(str(vid)) for vid in vids.tolist()]
         return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
 
     @cached_property
     def begins(self) -> Longs:
-        """When each trip begins; empty trips never do."""
+        """The begin of each trip; the maximum for empty trips."""
         return self._at(self.trips.rows[:-1], np.iinfo(np.int64).max)
 
     @cached_property
     def ends(self) -> Longs:
-        """When each trip ends."""
+        """The end of each trip; the minimum for empty trips."""
         return self._at(self.trips.rows[1:] - 1, np.iinfo(np.int64).min)
 
     def _at(self, vertices: Ints, never: int) -> Longs:
@@ -145,12 +145,12 @@ class Journeys:
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """First and last second of the data set."""
+        """The first and last second of the data set."""
         return self.begins.min() / SECOND, self.ends.max() / SECOND
 
     @cached_property
     def box(self) -> tuple[float, float, float, float]:
-        """Where everything happens: least x and y, greatest x and y."""
+        """The bounding box: smallest x and y, largest x and y."""
         xs, ys = [self.trips.x], [self.trips.y]
         if self.network is not None:
             xs.append(self.network.x)
@@ -162,22 +162,22 @@ class Journeys:
     def _boxes(self) -> tuple[Floats, Floats, Floats, Floats]:
         return motion.boxes(self.trips)
 
-    # --- questions
+    # --- queries
 
     def during(self, begin: float, end: float) -> tuple[Ints, MPoints]:
-        """All movement in a span of time: whose each row is, and the rows."""
+        """Return all movement in a time span: the vehicle of each row, and the rows."""
         t0, t1 = int(begin * SECOND), int(end * SECOND)
         rows = np.flatnonzero((self.begins <= t1) & (self.ends >= t0))
         part = _rows(self.trips, rows)
         return self.owner[rows], motion.restrict(part, _period(t0, t1, len(rows)))
 
     def of(self, vehicle: int) -> MPoints:
-        """The trips of one vehicle, in order of time."""
+        """Return the trips of one vehicle, in time order."""
         rows = np.flatnonzero(self.owner == vehicle)
         return _rows(self.trips, rows[np.argsort(self.begins[rows], kind="stable")])
 
     def drives(self, vehicle: int) -> list[Drive]:
-        """When a vehicle drove, how far and how fast."""
+        """Return when, how far and how fast a vehicle drove."""
         found, trips = [], self.of(vehicle)
         lengths = motion.lengths(trips)
         for row in np.flatnonzero(lengths > 0).tolist():
@@ -188,9 +188,9 @@ class Journeys:
         return found
 
     def who_was(self, region: Sequence[tuple[float, float]], begin: float, end: float) -> list[Stay]:
-        """The vehicles that were in a region in a period, border and ends included, the longest stay first."""
+        """Return the vehicles in a region in a period, including border and ends, longest stay first."""
         owner, there = self._near(region, begin, end)
-        when = places.when_inside(there, _repeated(region, len(owner)), False)
+        when = places.when_inside(there, _repeat_region(region, len(owner)), False)
         stays: dict[int, list[tuple[int, int]]] = {}
         for row, vehicle in enumerate(owner.tolist()):
             part = slice(when.rows[row], when.rows[row + 1])
@@ -200,7 +200,7 @@ class Journeys:
         return sorted(found, key=lambda stay: (-stay.seconds, stay.vehicle))
 
     def _near(self, region: Sequence[tuple[float, float]], begin: float, end: float) -> tuple[Ints, MPoints]:
-        """Movement in the period of trips whose box meets the region's."""
+        """Return the movement in a period of trips whose bounding box intersects the region's."""
         t0, t1 = int(begin * SECOND), int(end * SECOND)
         corners = np.array(region)
         (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
@@ -211,9 +211,9 @@ class Journeys:
         return self.owner[rows], MPoints(*(freeze(array) for array in part))
 
     def streets(self) -> tuple[Ints, Floats, Floats, Floats]:
-        """The lines of the streets, each street once: offsets, x, y, and the speed of each line in km/h.
+        """Return the lines of the streets, each street once: offsets, x, y, and the speed of each line in km/h.
 
-        Trips without a street network have none, unless they say that they are on Linear Road's expressways.
+        Without a street network there are none, unless the trips are on Linear Road's expressways.
         """
         if self.network is None:
             return self._expressways(np.unique(np.round(self.trips.y / APART)) if self._on_expressways else np.empty(0))
@@ -226,14 +226,14 @@ class Journeys:
         return offsets.astype(np.int32), network.shape_x[at], network.shape_y[at], network.vmax[once]
 
     def _expressways(self, ways: Floats) -> tuple[Ints, Floats, Floats, Floats]:
-        """Linear City's streets: a straight line for each expressway that somebody drove on."""
+        """Return Linear City's streets: a straight line for each expressway with trips."""
         x0, _, x1, _ = self.box
         offsets = np.arange(len(ways) + 1, dtype=np.int32) * 2
         return offsets, np.tile([x0, x1], len(ways)), np.repeat(ways * APART, 2), np.full(len(ways), 70.0)
 
 
 def _table(folder: Path, columns: list[str]) -> pa.Table:
-    """Columns of a folder of Parquet files."""
+    """Read columns of a folder of Parquet files."""
     with _readable(folder):
         return pq.read_table(folder, columns=columns)
 
@@ -252,27 +252,27 @@ def _readable(folder: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, KeyError) as error:
-        raise BadInput(f"{folder.name}: {str(error).splitlines()[0]}", hint="Make the data set again.") from error
+        raise BadInput(f"{folder.name}: {str(error).splitlines()[0]}", hint="Create the data set again.") from error
 
 
 def _movements(table: pa.Table) -> MPoints:
     column = table.column("Trip").combine_chunks()
     if len(column) == 0:
-        raise BadInput("The data set has no trips.", hint="Make it again, with more vehicles or days.")
+        raise BadInput("The data set has no trips.", hint="Create it again with more vehicles or days.")
     trips: MPoints = read(column)
     return trips
 
 
 def _rows(m: MPoints, rows: npt.NDArray[np.intp]) -> MPoints:
-    """Some rows of a column of moving points."""
-    vertices, at = _taken(m.rows, rows)
-    parts, kept = _taken(m.parts, rows)
-    taken = MPoints(vertices, m.t[at], m.x[at], m.y[at], parts, m.starts[kept])
+    """Return some rows of a column of moving points."""
+    vertices, at = _take_rows(m.rows, rows)
+    parts, starts = _take_rows(m.parts, rows)
+    taken = MPoints(vertices, m.t[at], m.x[at], m.y[at], parts, m.starts[starts])
     return MPoints(*(freeze(array) for array in taken))
 
 
-def _taken(offsets: Ints, rows: npt.NDArray[np.intp]) -> tuple[Ints, Longs]:
-    """New offsets of some rows, and the places of their values."""
+def _take_rows(offsets: Ints, rows: npt.NDArray[np.intp]) -> tuple[Ints, Longs]:
+    """Return the new offsets of some rows, and the indices of their values."""
     first = offsets[rows].astype(np.int64)
     sizes = offsets[rows + 1] - first
     fresh = np.concatenate(([0], np.cumsum(sizes)))
@@ -285,7 +285,7 @@ def _period(begin: int, end: int, rows: int) -> Periods:
     return Periods(freeze(offsets), freeze(np.full(rows, begin)), freeze(np.full(rows, end)))
 
 
-def _repeated(region: Sequence[tuple[float, float]], rows: int) -> Lines:
+def _repeat_region(region: Sequence[tuple[float, float]], rows: int) -> Lines:
     corners = np.array(region, dtype=np.float64)
     offsets = np.arange(rows + 1, dtype=np.int32) * len(corners)
     x, y = np.tile(corners[:, 0], rows), np.tile(corners[:, 1], rows)
@@ -294,7 +294,7 @@ def _repeated(region: Sequence[tuple[float, float]], rows: int) -> Lines:
 
 
 def _stay(vehicle: int, spans: list[tuple[int, int]]) -> Stay:
-    """Spans of one vehicle, put together where they touch."""
+    """Combine the spans of one vehicle; touching spans are merged."""
     united: list[list[int]] = []
     for begin, end in sorted(spans):
         if united and begin <= united[-1][1]:
@@ -306,14 +306,14 @@ def _stay(vehicle: int, spans: list[tuple[int, int]]) -> Stay:
 
 
 def sequences(owner: Ints, m: MPoints) -> tuple[Ints, Ints]:
-    """Where each sequence of the rows begins (and the last ends) among the vertices, and whose it is."""
+    """Return the offsets of sequences among the vertices, and the vehicle of each."""
     counts = np.diff(m.parts)
     starts = m.starts + np.repeat(m.rows[:-1], counts)
     return np.append(starts, m.rows[-1]).astype(np.int32), np.repeat(owner, counts)
 
 
-def packed(*arrays: np.ndarray[Any, Any]) -> bytes:
-    """Arrays for the page, one after the other: how many, their lengths, then the bytes of each, aligned to eight."""
+def pack_arrays(*arrays: np.ndarray[Any, Any]) -> bytes:
+    """Encode arrays for the page: their number, their lengths, then the bytes of each, aligned to eight."""
     head = np.array([len(arrays), *(len(array) for array in arrays)], dtype="<u4").tobytes()
     parts = [head, *(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)]
     return b"".join(part + b"\0" * (-len(part) % 8) for part in parts)

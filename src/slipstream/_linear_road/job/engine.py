@@ -296,7 +296,7 @@ class _Life(job.Life):
             self.out, self.settings.parallel or (1 if few else context.defaultParallelism), fixed
         )
         if self.settings.archives:
-            archives.describe(self.out)
+            archives.mark_linear_city(self.out)
         return layout
 
     def through_intake(self, engine: str, layout: Layout, parcels: DataFrame, *, live: bool) -> DataFrame:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slipstream._archive.open_trips import REFUSED, Ended, OpenTrips, Rows
+from slipstream._archive.open_trips import REJECTED, Ended, OpenTrips, Rows
 from slipstream._archive.silences import SilenceRule
 from slipstream._archive.trajectories import MOVING, moving_points
 from slipstream._cuboid.schema import KEY
@@ -130,7 +130,7 @@ class Archive(Operator):
         reason[whole[late]] = LATE
         taken = whole[~late]
         ended, verdict = trips.take(self._points(state, tuples.take(taken), micros[taken]))
-        reason[taken[verdict == REFUSED]] = ORDER
+        reason[taken[verdict == REJECTED]] = ORDER
         self._note(state, tuples)
         triggers = self._triggers(ended, taken, whole, reached)
         rejected = np.flatnonzero(reason != FINE)

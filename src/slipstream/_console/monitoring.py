@@ -1,4 +1,4 @@
-"""For those who watch the console: health, and metrics in Prometheus' form."""
+"""Monitoring: the health check, and metrics in Prometheus format."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from prometheus_client.registry import Collector
 from pydantic import BaseModel
 
 from slipstream import __version__
-from slipstream._console.live.live_city import City, State
+from slipstream._console.errors import ERROR_RESPONSES
+from slipstream._console.live.live_city import LiveCity, State
 from slipstream._console.pages.city import city_of
-from slipstream._console.problems import PROBLEMS
 
-router = APIRouter(tags=["monitor"], responses=PROBLEMS)
+router = APIRouter(tags=["monitor"], responses=ERROR_RESPONSES)
 
 
-class Alive(BaseModel):
-    """The console answers."""
+class HealthCheck(BaseModel):
+    """The console is running."""
 
     status: Literal["ok"] = "ok"
     version: str = __version__
@@ -29,30 +29,30 @@ class Alive(BaseModel):
 
 
 @router.get("/healthz")
-def healthz(request: Request) -> Alive:
-    """Whether the console is alive, and what its engine does."""
-    return Alive(engine=city_of(request).state.status)
+def healthz(request: Request) -> HealthCheck:
+    """Return whether the console is running, and the status of its engine."""
+    return HealthCheck(engine=city_of(request).state.status)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(request: Request) -> Response:
-    """The stream's quantities for Prometheus."""
+    """Return metrics of the stream for Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Stream(city_of(request)))
+    registry.register(StreamCollector(city_of(request)))
     return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
-class Stream(Collector):
-    """What is watched, as metrics."""
+class StreamCollector(Collector):
+    """Collects metrics of the result on display."""
 
-    def __init__(self, city: City) -> None:
+    def __init__(self, city: LiveCity) -> None:
         self._city = city
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics at this moment."""
+        """Return the current metrics."""
         state = self._city.state
         yield GaugeMetricFamily(
-            "slipstream_engine_up", "Whether an engine of the console is at work", int(self._city.engine_runs)
+            "slipstream_engine_up", "Whether an engine of the console is running", int(self._city.engine_runs)
         )
         yield from _gauges(state)
         yield from _by_kind(state)
@@ -62,24 +62,26 @@ def _gauges(state: State) -> Iterator[Metric]:
     health = state.health
     for name, what, value in (
         ("committed_second", "Newest second of the run with answers", state.committed),
-        ("cars", "Cars on the road at the second on show", state.cars),
-        ("accidents", "Accidents drivers are warned of", len(state.accidents)),
-        ("arrival_rate", "Tuples a second of the run, over its last minute", health.arrival_rate),
+        ("cars", "Cars on the road at the displayed second", state.cars),
+        ("accidents", "Accidents with alerts", len(state.accidents)),
+        ("arrival_rate", "Tuples per second of the run, over the last minute", health.arrival_rate),
         ("commit_seconds", "Mean time to commit a batch, over the last minute", health.commit),
-        ("query_time_capacity_seconds", "Mean time left of a batch's share, over the last minute", health.capacity),
+        ("query_time_capacity_seconds", "Mean time left per batch for queries, over the last minute", health.capacity),
         ("stable", "Whether commits take less than the time between batches", health.stable),
-        ("lag_seconds", "From the end of a second to its answers", health.lag),
+        ("lag_seconds", "Time from the end of a second to its answers", health.lag),
     ):
         if value is not None:
             yield GaugeMetricFamily(f"slipstream_{name}", what, float(value))
 
 
 def _by_kind(state: State) -> Iterator[Metric]:
-    answers = CounterMetricFamily("slipstream_answers", "Answers given", labels=["kind"])
+    answers = CounterMetricFamily("slipstream_answers", "Number of answers", labels=["kind"])
     response = GaugeMetricFamily(
         "slipstream_response_seconds", "Response times over the last minute", labels=["kind", "quantile"]
     )
-    limit = GaugeMetricFamily("slipstream_response_limit_seconds", "Limits of the benchmark", labels=["kind"])
+    limit = GaugeMetricFamily(
+        "slipstream_response_limit_seconds", "Response time limits of the benchmark", labels=["kind"]
+    )
     for kind in state.health.kinds:
         answers.add_metric([kind.kind], kind.answers)
         limit.add_metric([kind.kind], kind.limit)

@@ -1,4 +1,4 @@
-"""A job as a process, watched from outside: its relatives, its journal, what it said and how it ended."""
+"""A job as a process, observed from outside: its process tree, its journal, its messages and its exit code."""
 
 from __future__ import annotations
 
@@ -13,76 +13,76 @@ import psutil
 from slipstream._io.outputs import JOURNAL
 from slipstream._tools import child_processes
 
-#: seconds in which an engine must commit something, or end after what must end it
+#: seconds within which a job must commit something, or exit after a fault that ends it
 PATIENCE_S = 300.0
 _LOOK_S = 0.05
 
 
-class Engine:
+class JobProcess:
     """One start of a job."""
 
     def __init__(self, command: Sequence[str], out: Path, log: Path, environment: Mapping[str, str]) -> None:
         self.out = out
         self._log = log
-        with log.open("wb") as said:
-            self._child = child_processes.start(command, stderr=said, environment=environment)
+        with log.open("wb") as stderr:
+            self._child = child_processes.start(command, stderr=stderr, environment=environment)
 
     @property
     def pid(self) -> int:
-        """The driver's."""
+        """The process id of the driver."""
         return self._child.pid
 
     @property
     def code(self) -> int | None:
-        """How it ended, if it did."""
+        """The exit code; None while it runs."""
         return self._child.code
 
     @property
-    def said(self) -> str:
-        """What it said to people."""
+    def stderr(self) -> str:
+        """Its messages."""
         return self._log.read_text(errors="replace").strip()
 
     @property
     def has_advised(self) -> bool:
-        """Whether it ended by itself and said what was wrong and what to do, without a traceback."""
-        message = self.said[self.said.find("slipstream: ") :] if "slipstream: " in self.said else ""
+        """Whether it exited with a message that says what was wrong and what to do, without a traceback."""
+        message = self.stderr[self.stderr.find("slipstream: ") :] if "slipstream: " in self.stderr else ""
         stopped = self.code == 130 and "stopped" in message
-        return "Traceback" not in self.said and (stopped or (self.code in range(1, 6) and "\n" in message))
+        return "Traceback" not in self.stderr and (stopped or (self.code in range(1, 6) and "\n" in message))
 
     def family(self) -> list[psutil.Process]:
-        """The driver, its JVM and the Python workers, the oldest first."""
+        """Return the driver, its JVM and the Python workers, oldest first."""
         return self._child.family()
 
     def jvm(self) -> psutil.Process | None:
-        """Spark's JVM."""
-        return next((process for process in self.family() if _says(process, "org.apache.spark.deploy")), None)
+        """Return Spark's JVM."""
+        return next((process for process in self.family() if _has_argument(process, "org.apache.spark.deploy")), None)
 
     def workers(self) -> list[psutil.Process]:
-        """Python workers: what the daemon forked, not the daemon."""
-        found = [process for process in self.family() if _says(process, "pyspark.worker")]
+        """Return the Python workers, without the daemon that forks them."""
+        found = [process for process in self.family() if _has_argument(process, "pyspark.worker")]
         daemons = {process.pid for process in found if _is_daemon(process, found)}
         return [process for process in found if process.pid not in daemons]
 
     def kill(self, victims: Sequence[psutil.Process]) -> None:
-        """Kill processes at once and for good."""
+        """Kill processes immediately."""
         for victim in victims:
             child_processes.send(victim, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kill what is left of it, and wait until nothing is."""
+        """Kill all of its processes, and wait until they are gone."""
         self._child.kill()
         for relative in _of_session(self.pid):
             child_processes.send(relative, signal.SIGKILL)
 
     def commits(self) -> int:
-        """How many batches are in the journal."""
+        """Return the number of batches in the journal."""
         file = self.out / JOURNAL
         return file.read_bytes().count(b"\n") if file.exists() else 0
 
     def wait_for(self, condition: Callable[[], bool], patience: float = PATIENCE_S) -> bool:
-        """Wait until something holds; it does not if the engine ends or the time is over.
+        """Wait until a condition holds; return False if the job exits or the time is up.
 
-        Looks are counted, not seconds: while the machine lets nobody work, nobody is late.
+        Counts checks instead of seconds, so that a suspended machine does not cause timeouts.
         """
         for _ in range(int(patience / _LOOK_S)):
             if condition():
@@ -93,11 +93,11 @@ class Engine:
         return False
 
     def wait_for_end(self, patience: float = PATIENCE_S) -> bool:
-        """Wait until the driver has ended."""
+        """Wait until the driver has exited."""
         return self.wait_for(lambda: self.code is not None, patience)
 
 
-def _says(process: psutil.Process, word: str) -> bool:
+def _has_argument(process: psutil.Process, word: str) -> bool:
     try:
         return any(word in argument for argument in process.cmdline())
     except psutil.Error:
@@ -105,7 +105,7 @@ def _says(process: psutil.Process, word: str) -> bool:
 
 
 def _is_daemon(process: psutil.Process, others: Sequence[psutil.Process]) -> bool:
-    """A daemon is not the child of one."""
+    """Return whether a worker process is the daemon: it is not a child of another one."""
     try:
         return process.ppid() not in {other.pid for other in others}
     except psutil.Error:
@@ -113,7 +113,7 @@ def _is_daemon(process: psutil.Process, others: Sequence[psutil.Process]) -> boo
 
 
 def _of_session(session: int) -> Iterator[psutil.Process]:
-    """Processes that an engine started and that outlived it."""
+    """Return processes of a session that outlived their leader."""
     for process in psutil.process_iter():
         try:
             if os.getsid(process.pid) == session and process.pid != session:
