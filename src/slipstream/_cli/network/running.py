@@ -92,8 +92,8 @@ def run_network(
         bool,
         typer.Option(
             "--optimise",
-            help="Measure the boxes first and run the cheapest equivalent network. Requires --input; for a feed, what is "
-            "there at the start is measured.",
+            help="Measure the boxes first and run the cheapest equivalent network. Requires --input; for a feed, "
+            "what is there at the start is measured.",
         ),
     ] = False,
     follow: Follow = False,
