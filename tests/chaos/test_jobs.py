@@ -99,7 +99,7 @@ def test_a_journal_that_was_cut_short_is_mended_and_one_that_lost_batches_refuse
     (out / "status.json").unlink()
     refused = slipstream(*subject.arguments(out))
     assert refused.code == 3
-    assert f"1 batches, {len(whole)} were committed" in " ".join(refused.err.split())
+    assert f"1 batches, but {len(whole)} were committed" in " ".join(refused.err.split())
     assert "Traceback" not in refused.err
 
 

@@ -192,7 +192,7 @@ def test_an_engine_of_another_process_is_shown_at_work(
         assert shown(status.STARTING, os.getpid()) == "starting"
         assert shown(status.RUNNING, os.getpid()) == "running"
         refused = page.post("/api/city/resume", json={"speed": 1})
-        assert "Another process is at work" in refused.text
+        assert "Another process is running" in refused.text
         assert shown(status.RUNNING, 2**22 + 1) == "finished", "it is gone"
     finally:
         file.unlink() if before is None else file.write_bytes(before)
