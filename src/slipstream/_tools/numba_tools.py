@@ -41,7 +41,25 @@ event.register("numba:compile", _Compilation())  # type: ignore[no-untyped-call]
 
 def compiled(function: F) -> F:
     """Compile ``function`` with Numba on first use; the machine code is cached beside the source."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    kernel: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    _ignore_unreadable(kernel._cache._cache_file)
+    return cast(F, kernel)
+
+
+def _ignore_unreadable(cache: Any) -> None:
+    """Treat a cache as empty if it names classes that a newer version renamed.
+
+    Numba unpickles the index of a cache before it checks whether the source has changed.
+    """
+    load = cache._load_index
+
+    def load_index() -> dict[Any, Any]:
+        try:
+            return cast("dict[Any, Any]", load())
+        except (AttributeError, ImportError):
+            return {}
+
+    cache._load_index = load_index
 
 
 @compiled
