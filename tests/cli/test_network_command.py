@@ -31,7 +31,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MISTAKES = [
-    ("pos: integer}", "pos: timestamp}", "unknown type 'timestamp'"),
+    ("pos: bigint}", "pos: timestamp}", "unknown type 'timestamp'"),
     ("boxes:", "boxs:", "no field 'boxs'"),
     ("network: border", "network: [border", "line 2"),
     ("filter: [pos >= 30]", "filtre: [pos >= 30]", "Give one of: filter"),

@@ -148,7 +148,7 @@ def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: P
     stages = {stage["stage"]: stage for stage in answer["stages"]}
     assert "by_car" in stages[1]["boxes"]
     assert "by_segment" in stages[2]["boxes"]
-    assert stages[2]["said"] == "stage 2: 2 partitions by seg"
+    assert stages[2]["summary"] == "stage 2: 2 partitions by seg"
 
 
 @pytest.mark.parametrize(

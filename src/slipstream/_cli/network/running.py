@@ -222,7 +222,7 @@ def _destinations(
     going = before.to if before else destinations_of(network, wheres)
     if before and wheres and destinations_of(before.network, wheres) != going:
         begun = ", ".join(f"{name}={where}" for name, several in going.items() for where in several) or "nothing"
-        raise BadArgument(f"--to: {out} was begun with {begun}.", hint="Leave out --to to resume it.")
+        raise BadArgument(f"--to: {out} was started with {begun}.", hint="Leave out --to to resume it.")
     if not before:
         check_unused(out, going)
     check_brokers(going, settings)
@@ -337,7 +337,7 @@ def _check_parallel(parallel: int | None, before: Execution | None) -> None:
     """A network that has begun keeps its partitions: its state lies in them."""
     if before is not None and parallel not in (None, before.parallel):
         raise BadArgument(
-            f"--parallel {parallel}: {before.folder} was begun with {before.parallel}.",
+            f"--parallel {parallel}: {before.folder} was started with {before.parallel}.",
             hint="Leave it out to resume, or run the network afresh in another folder.",
         )
 
