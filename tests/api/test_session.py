@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 PROGRAM = """
 import sys
@@ -57,9 +60,11 @@ print("unchanged")
 """
 
 
+@pytest.mark.long
 def test_a_session_that_the_user_made_keeps_its_settings(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "out")], capture_output=True, text=True, timeout=400, check=False
-    )
+    # as in an activated environment: the workers of a session that is not ours run the Python on the path
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.split() == ["unchanged"]
