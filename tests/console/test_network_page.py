@@ -64,7 +64,7 @@ def test_the_editor_lists_networks_and_recordings_by_name(editor: TestClient) ->
 
 def test_the_columns_of_a_recording_are_read_from_it(editor: TestClient) -> None:
     found = editor.get("/api/network/columns", params={"recording": "networks/soldiers.csv"}).json()
-    assert found["columns"] == {"sid": "integer", "time": "integer", "pos": "integer"}
+    assert found["columns"] == {"sid": "bigint", "time": "bigint", "pos": "bigint"}
 
 
 def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
@@ -104,7 +104,7 @@ def test_a_box_of_every_kind_is_opened_checked_and_saved_as_it_was(editor: TestC
     assert verdict["complaints"] == []
     arcs = {"cars.rejects", "tolls", "tolls.alerts", "change", "change.faster", "seen"}
     assert arcs <= set(verdict["schemas"])
-    assert verdict["schemas"]["change.faster"]["before"] == "integer"
+    assert verdict["schemas"]["change.faster"]["before"] == "bigint"
 
 
 def test_every_example_is_opened_and_saved_as_it_was(editor: TestClient, desk: Path) -> None:
@@ -203,8 +203,8 @@ def test_a_link_out_of_the_workspace_is_not_followed(editor: TestClient, desk: P
 def test_a_right_network_has_a_schema_on_every_arc(editor: TestClient, border: dict[str, Any]) -> None:
     verdict = check(editor, border)
     assert verdict["complaints"] == []
-    assert verdict["schemas"]["enough"] == {"time": "integer", "n": "integer"}
-    assert verdict["schemas"]["over.1"] == {"sid": "integer", "time": "integer", "pos": "integer"}
+    assert verdict["schemas"]["enough"] == {"time": "bigint", "n": "bigint"}
+    assert verdict["schemas"]["over.1"] == {"sid": "bigint", "time": "bigint", "pos": "bigint"}
 
 
 def test_every_mistake_is_told_at_its_box_and_column(editor: TestClient, border: dict[str, Any]) -> None:

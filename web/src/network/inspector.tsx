@@ -23,7 +23,7 @@ interface Props {
   onProblem: (problem: Problem) => void;
 }
 
-const TYPES = ["integer", "float", "text", "boolean"];
+const TYPES = ["bigint", "double", "string", "boolean"];
 
 export function Inspector(props: Props) {
   const { doc, id, verdict, onEdit, onSelect } = props;
@@ -432,7 +432,7 @@ function StreamFields({ id, columns, contents, recordings, onRecording, onEdit, 
         </div>
       ))}
       <div className="buttons">
-        <button onClick={() => set([...entries, [`column_${entries.length + 1}`, "integer"]], "+")}>Add a column</button>
+        <button onClick={() => set([...entries, [`column_${entries.length + 1}`, "bigint"]], "+")}>Add a column</button>
         {recordings[id] && <button onClick={() => columnsOf(recordings[id] ?? "").then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem)}>Use the recording’s columns</button>}
       </div>
     </>
@@ -444,7 +444,7 @@ const DROP: m.Points = [[0, 0], [1, 1]];
 
 function OutputFields({ doc, id, output, verdict, contents, onEdit }: Props & { id: string; output: m.Output }) {
   const set = (fields: Partial<Record<keyof m.Output, unknown>>, field: string) => onEdit((now) => m.change(now, id, fields), `${id}.${field}`);
-  const numbers = Object.entries(verdict?.schemas[output.from] ?? {}).filter(([, type]) => type === "integer" || type === "float");
+  const numbers = Object.entries(verdict?.schemas[output.from] ?? {}).filter(([, type]) => type === "bigint" || type === "double");
   return (
     <>
       <Inputs doc={doc} id={id} contents={contents} onEdit={onEdit} />

@@ -21,6 +21,7 @@ from slipstream._network.algebra import Arc, Network
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import StageInfo
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
+from slipstream._network.types import spark_schema
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._tools.staging import temporary_sibling
 
@@ -110,7 +111,9 @@ def examine(draft: Draft, spark: SparkSession, parallel: int = 1) -> DraftReport
         else:
             found.warnings = checked.warnings
             name = files.ArcNames(checked.network)
-            found.schemas = {name(arc): schema for arc, schema in checked.schemas.items() if arc.origin != _PROBE}
+            found.schemas = {
+                name(arc): spark_schema(schema) for arc, schema in checked.schemas.items() if arc.origin != _PROBE
+            }
             if not found.errors:
                 _add_stages(found, checked, parallel)
             return found

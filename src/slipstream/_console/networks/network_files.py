@@ -92,7 +92,7 @@ def new_run(workspace: Workspace, network_name: str) -> tuple[str, Path]:
 def columns(path: Path) -> dict[str, str]:
     """Return the columns of a recording and their types in a network, inferred from its first rows."""
     if path.is_dir():
-        return dict.fromkeys(FIELDS, "integer")
+        return dict.fromkeys(FIELDS, "bigint")
     try:
         schema = _schema(path)
     except (pa.ArrowException, OSError) as error:
@@ -113,5 +113,5 @@ def _type(found: pa.DataType) -> str:
     if pa.types.is_boolean(found):
         return "boolean"
     if pa.types.is_integer(found):
-        return "integer"
-    return "float" if pa.types.is_floating(found) or pa.types.is_decimal(found) else "text"
+        return "bigint"
+    return "double" if pa.types.is_floating(found) or pa.types.is_decimal(found) else "string"
