@@ -21,8 +21,8 @@ from slipstream._network.algebra import Arc, Network
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import StageInfo
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
-from slipstream._network.types import spark_schema
 from slipstream._network.tasks.superbox import Superbox
+from slipstream._network.types import spark_schema
 from slipstream._tools.staging import temporary_sibling
 
 if TYPE_CHECKING:
