@@ -64,7 +64,7 @@ def dataset(folder: Path) -> Callable[[], object]:
 @pytest.mark.parametrize("kind", [network, cuboid, dataset])
 def test_another_version_is_refused_with_advice(kind: Callable[[Path], Callable[[], object]], tmp_path: Path) -> None:
     opened = kind(tmp_path / "folder")
-    with pytest.raises(BadInput, match="99, this program reads") as error:
+    with pytest.raises(BadInput, match="99, but this version reads") as error:
         opened()
     assert error.value.hint
 

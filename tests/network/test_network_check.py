@@ -25,7 +25,7 @@ def network(build: Callable[[Stream, Stream, Stream], Stream]) -> Network:
 
 MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (lambda c, t, f: c.filter("sped > 3"), "box filter_1 (filter): 'sped > 3': column 'sped'", "'speed'"),
-    (lambda c, t, f: c.filter("speed + 1"), "is double, not a condition", "true"),
+    (lambda c, t, f: c.filter("speed + 1"), "is double, not a condition", "such as speed > 90"),
     (lambda c, t, f: c.filter("speed >"), "is not an SQL expression", ""),
     (lambda c, t, f: c.filter("select 1"), "is a statement", "expression"),
     (lambda c, t, f: c.map({"x": "null"}), "is of type void", "bigint"),
@@ -41,12 +41,12 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (lambda c, t, f: c.aggregate({"n": "avg(plate)"}, ORDER, size=1), "'avg(plate)': the argument is string", "bigint"),
     (lambda c, t, f: c.aggregate({"n": "1 + 1"}, ORDER, size=1), "not a window function call", "avg"),
     (lambda c, t, f: c.aggregate({"time": "count(*)"}, ORDER, size=1), "column 'time' already exists", "Rename"),
-    (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=0), "must be above 0", "Correct"),
+    (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=0), "must be above 0", "Fix"),
     (lambda c, t, f: c.aggregate({"n": "count(*)"}, ORDER, size=1.5), "is not an integer", "integers"),
     (lambda c, t, f: c.join(t, "time > 1", size=1, left=ORDER, right=ORDER), "'time' is ambiguous", "left.time"),
     (lambda c, t, f: c.join(t, "left.time = right.tim", size=1, left=ORDER, right=ORDER), "column 'tim'", "'time'"),
     (lambda c, t, f: c.join(t, "left.time = right.time"), "needs size, left and right", "order"),
-    (lambda c, t, f: c.join(f, "left.plate = right.plate", size=1), "a stored table has no window", "Leave out"),
+    (lambda c, t, f: c.join(f, "left.plate = right.plate", size=1), "a stored table has no window", "Remove"),
     (
         lambda c, t, f: c.join(t, "1 = 1", size=1, left=Order("time", 0, ("plate",)), right=ORDER),
         "could never discard a tuple",
@@ -79,7 +79,7 @@ MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
     (
         lambda c, t, f: c.aggregate({"n": "count(*)"}, Order(TUP), size=1, clock=t),
         "a clock cannot be used with Tup# or a timeout",
-        "Leave",
+        "Remove",
     ),
     (
         lambda c, t, f: c.aggregate({"n": "count(*)"}, Order("speed"), size=1, clock=t.map({"speed": "time"})),

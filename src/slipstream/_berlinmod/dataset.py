@@ -86,7 +86,7 @@ class Dataset:
             body = parse_json((path / "manifest.json").read_bytes())
             made_by = f"{body.pop('format')} {body.pop('version')}"
             if made_by != f"{FORMAT} {VERSION}":
-                raise ValueError(f"its format is {made_by}, this program reads {FORMAT} {VERSION}")
+                raise ValueError(f"its format is {made_by}, but this version reads {FORMAT} {VERSION}")
             return cls(path, decode_as(DatasetManifest, body))
         except (OSError, *MALFORMED) as error:
             raise BadInput(
