@@ -91,7 +91,7 @@ def test_an_error_without_advice_gets_that_of_the_job() -> None:
 
 
 def test_what_ctrl_c_ends_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(**_: object) -> int:
+    def interrupted(*_: object, **__: object) -> int:
         return _cli.STOPPED
 
     monkeypatch.setattr(_cli, "app", interrupted)
@@ -122,7 +122,7 @@ def speechless() -> Exception:
 def test_no_command_shows_a_traceback_of_spark(
     error: Exception, message: str, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(**_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(_cli, "app", fail)

@@ -262,7 +262,7 @@ def test_nothing_to_judge_is_said_before_anything_is_computed(spark: SparkSessio
     cases = {
         "empty.csv": "empty",
         "garbage.csv": "none of 1 lines",
-        "folder": "empty folder",
+        "folder": "folder is empty",
         "other": "no column time, emit_ms",
     }
     for name, message in cases.items():

@@ -157,7 +157,8 @@ def test_a_folder_that_grows_is_followed_within_two_seconds(page: TestClient, ru
 def test_only_one_engine_and_none_without_a_start(page: TestClient) -> None:
     for what in ("pause", "stop"):
         answer = page.post(f"/api/city/{what}")
-        assert (answer.status_code, answer.json()["hint"]) == (409, "Start a run first.")
+        assert answer.status_code == 409
+        assert answer.json()["hint"] == "Start a run first; stop jobs of other processes on the Jobs page."
 
 
 def test_metrics_and_health_for_those_who_watch(page: TestClient) -> None:

@@ -221,7 +221,7 @@ def test_a_run_fills_a_cuboid(spark: SparkSession, run: Run, reports: list[dict[
 
 
 def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: tuple[Path, Path], run: Run) -> None:
-    with pytest.raises(BadArgument, match="begun with --snapshot"):
+    with pytest.raises(BadArgument, match="started with --snapshot"):
         toll_run(spark, run, both[1], Settings(batch_seconds=100))
     others = (
         ("CREATE CUBOID s (stock_id INT KEY, price AST(3))", both[0], "another cuboid"),

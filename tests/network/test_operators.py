@@ -15,15 +15,15 @@ from pyarrow import csv
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from network.jumps import Jump
 from network.stages_in_memory import run
 from network.test_streaming import SCHEMA, bag, random_feed
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import stream
 from slipstream._cli.common.functions import load_functions as execute
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register, require
+from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register
 from slipstream._network.boxes.operators import find
-from slipstream._network.boxes.window_functions import nulls
 from slipstream._network.flow import places_of
 from slipstream._network.planning.plan import plan
 from slipstream._network.quality.statistics import measure
@@ -32,47 +32,6 @@ from slipstream._network.schemas import check
 from slipstream._network.tasks.superbox import Superbox
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
-
-
-@register
-@dataclass(frozen=True)
-class Jump(Operator):
-    """A tuple whose ``v`` differs from that of the tuple before it in its group, by more than ``by``, or by less."""
-
-    name = "jump"
-    ports = ("far", "near")
-    by: int = 3
-    group: str = "g"
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.group,)
-
-    def outputs(self, tuples: dict[str, str]) -> dict[str, dict[str, str]]:
-        require(tuples, "v", "integer")
-        return {port: {**tuples, "before": "integer"} for port in self.ports}
-
-    def fresh(self, tuples: dict[str, str]) -> dict[str, KeyedTable]:
-        return {"last": KeyedTable({self.group: tuples[self.group]}, {"v": ("integer", 99)})}
-
-    def step(self, state: dict[str, KeyedTable], tuples: Train) -> dict[str, Train]:
-        tuples = tuples.take(~nulls(tuples["v"]))
-        before = state["last"].swap("v", state["last"].rows(tuples.columns), tuples["v"])
-        far = np.abs(before - tuples["v"]) > self.by
-        told = tuples.plus(before=before)
-        return {"far": told.take(far), "near": told.take(~far)}
-
-
-class PlainJump:
-    def __init__(self, box: Jump) -> None:
-        self.box, self.last = box, {}
-
-    def push(self, side: int, event: Event) -> list[tuple[int, Event]]:
-        v, g = event.values["v"], event.values[self.box.group]
-        if v is None:
-            return []
-        before, self.last[g] = self.last.get(g, 99), v
-        return [(int(abs(before - v) <= self.box.by), Event(event.ts, {**event.values, "before": before}))]
 
 
 @register
@@ -109,7 +68,7 @@ class PlainSince:
         return [(0, Event(event.ts, {"a": event.values["a"], "seen": self.n}))] * 2
 
 
-OPERATORS |= {Jump: PlainJump, Since: PlainSince}
+OPERATORS |= {Since: PlainSince}
 
 
 def with_operators() -> Network:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from network.jumps import Jump
 from network.stages_in_memory import run
 from network.test_cuboid_boxes import CAR, LOOKED_UP, PlainQuery, named, rounded
 from network.test_cuboid_boxes import random_feed as cars_feed
-from network.test_operators import Jump
 from network.test_streaming import SCHEMA, bag, random_feed
 from oracles.network import interpret
 from oracles.network_engines import Feed

@@ -48,8 +48,8 @@ def everything() -> Network:
     left.filter("c = 0").map({"a": "a"}).resample(
         sampled, {"mean": "avg(v)"}, size=3, left=Order("a", 1), right=Order("a", 1, by_group), lag=4
     ).to("sampled")
-    left.filter("c = 1").map({"a": "a"}).resample(
-        sampled, {"n": "count(*)"}, size=2, left=Order("a", 1), right=Order("a", 1, by_group)
+    left.filter("c < 20").map({"a": "a"}).resample(
+        sampled, {"n": "count(*)"}, size=3, left=Order("a", 1), right=Order("a", 1, by_group)
     ).to("resampled")
     right.join(names, "left.g = right.g and left.v > right.rank", outer=True).map(
         {"c": "c", "a": "a", "v": "v", "rank": "rank"}

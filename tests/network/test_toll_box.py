@@ -203,7 +203,7 @@ def test_reports_without_the_fields_of_requests_are_enough() -> None:
         ("{lateness: 61}", "integer", "out of range"),
         ("{lateness: soon}", "integer", "lateness is 'soon'"),
         ("{late: 1}", "integer", "no field 'late'"),
-        ("{}", "text", "'pos' is text"),
+        ("{}", "text", "'pos' is string"),
     ],
 )
 def test_mistakes_are_named(toll: str, pos: str, words: str) -> None:

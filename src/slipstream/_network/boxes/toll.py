@@ -37,6 +37,7 @@ from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
 from slipstream._network.boxes.window_functions import nulls
 from slipstream._network.flow import Array, Train
+from slipstream._network.types import plain_type
 from slipstream._runtime.names import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs
@@ -135,7 +136,7 @@ class Toll(Operator):
         """The five answers, and the rejects."""
         for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
             require(tuples, name, *(("integer", "text") if name == VID else ("integer",)))
-        ids = tuples[VID]
+        ids = plain_type(tuples[VID])
         if ids == "text" and self.publish:
             raise BadInput("publish: cars are published by number, and vid is text.", hint="Leave publish out.")
         found = {**_COLUMNS, REJECTS: FIELDS}
@@ -158,7 +159,7 @@ class Toll(Operator):
                 TollFragment(rules, keeps_past=self.publish),
                 Accounts(rules, open_past(self.past or None)),
                 self.publish,
-                Names() if tuples[VID] == "text" else None,
+                Names() if plain_type(tuples[VID]) == "text" else None,
             ),
         }
 
