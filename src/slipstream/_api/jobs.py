@@ -219,7 +219,7 @@ class Job:
 
     def _resumed(self, network: Network, settings: Settings) -> Execution | None:
         """What was begun in the folder, if it is the same job."""
-        folder = Path(self.folder)
+        folder = Path(self.folder).absolute()
         if not (folder / FILE).is_file():
             return None
         before = (folder / FILE).read_text(encoding="utf-8")
@@ -240,7 +240,7 @@ class Job:
         return made
 
     def _laid_out(self, network: Network, settings: Settings, parallel: int | None) -> Execution:
-        folder = Path(self.folder)
+        folder = Path(self.folder).absolute()
         found = origins(self._outputs.values())
         ready = {name: o.feed(folder / GIVEN, settings) for name, o in found.items() if not o.is_copied}
 
