@@ -68,9 +68,7 @@ before = out.as_of(out.status().batches - 1)
 """
 
 
-def run_the_program(
-    where: str, columns: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, Any]:
+def run_program(where: str, columns: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The program that the API was designed for, as it was written down."""
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {}
@@ -84,7 +82,7 @@ def run_the_program(
 
 def test_the_program_on_a_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simulate(spark, Traffic(expressways=0.5, minutes=5, demand=4.0), 1, tmp_path / "run")
-    names = run_the_program(str(tmp_path / "run"), {"id": "vid"}, tmp_path, monkeypatch)
+    names = run_program(str(tmp_path / "run"), {"id": "vid"}, tmp_path, monkeypatch)
     assert "finished" in names["job"]._repr_html_()
     assert "<caption>car: " in names["out"].cuboid("car")._repr_html_()
     assert "<polyline" in names["far"]._repr_html_()
@@ -219,7 +217,7 @@ def test_the_program_on_what_a_topic_has(
     """Without ``follow``, a topic ends with the messages that it has when the job starts."""
     send, topic = producing(broker)
     send(reports)
-    run_the_program(f"kafka://{broker}/{topic}", {"id": "vin", "time": "ts"}, tmp_path, monkeypatch)
+    run_program(f"kafka://{broker}/{topic}", {"id": "vin", "time": "ts"}, tmp_path, monkeypatch)
     check_tolls(ss.open(tmp_path / "out"), reports, 2)
 
 
