@@ -242,6 +242,7 @@ def campaign(tmp_path: Path, which: str, kinds: tuple[str, ...], wanted: int, **
     return Campaign(TOLL, folder, wanted, 5, kinds, makes={**FAST, **makes}, program=program, jitter_s=0.1).run()
 
 
+@pytest.mark.long
 def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     records = campaign(tmp_path, "good", tuple(FAST), 6)
     assert len(records) >= 6

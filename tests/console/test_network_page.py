@@ -263,6 +263,7 @@ def rows(editor: TestClient, kind: str, name: str) -> list[list[Any]]:
     return answer.json()["rows"]  # type: ignore[no-any-return]
 
 
+@pytest.mark.long
 def test_query_1_of_the_paper_runs_step_by_step_and_its_arcs_can_be_looked_at(
     editor: TestClient, desk: Path, border: dict[str, Any]
 ) -> None:

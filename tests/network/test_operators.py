@@ -104,7 +104,8 @@ def test_any_cuts_and_restarts_give_what_the_interpreter_gives(
 
 
 def test_operators_in_spark_are_those_in_memory(spark: SparkSession, superbox: Superbox, tmp_path: Path) -> None:
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this module
+    for module in (__name__, Jump.__module__):  # workers cannot import them
+        cloudpickle.register_pickle_by_value(sys.modules[module])
     feed = random_feed(5)
     assert stream(spark, with_operators(), feed, [100, 180], tmp_path) == run(superbox, feed, [], set())
 
