@@ -9,27 +9,32 @@ import typer
 
 from slipstream._cli.common.checks import check_folder
 from slipstream._cli.common.jobs import (
+    BatchSeconds,
     Columns,
     CompactEvery,
     Fields,
+    Follow,
     Format,
+    Input,
     KafkaConfig,
+    Lateness,
     MessageSchema,
+    Multiply,
+    Parallel,
     SchemaRegistry,
     Silence,
+    Speed,
     Start,
+    Until,
     check_input,
     check_message_schema,
     check_pace,
-    mapped,
-    named,
+    feed_settings,
     rejects_of,
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
-from slipstream._io.formats.encodings import TEXT, encoding_of
-from slipstream._io.kafka import read_settings
 from slipstream._spark.session import LOCAL
 
 
@@ -39,21 +44,13 @@ def add_to(root: typer.Typer) -> None:
 
 
 def archive(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
-        ),
-    ],
+    input_: Input,
     out: Annotated[Path, typer.Option("--out", help="The folder for trips, rejects, summary and checkpoint.")],
-    follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
-    speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
-    until: Annotated[int | None, typer.Option(metavar="T", help="Stop a run before this second.")] = None,
-    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, with shifted ids.")] = 1,
-    lateness: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="How late a tuple may be; trips wait as long. [default: 60, live 2]"),
-    ] = None,
+    follow: Follow = False,
+    speed: Speed = 0.0,
+    until: Until = None,
+    multiply: Multiply = 1,
+    lateness: Lateness = None,
     silence: Silence = 5.0,
     format_: Format = "",
     columns: Columns = None,
@@ -63,11 +60,9 @@ def archive(
     schema_registry: SchemaRegistry = "",
     start: Start = "2007-05-28 00:00:00",
     text: Annotated[bool, typer.Option(help="Also write rejects.csv.")] = True,
-    batch_seconds: Annotated[int, typer.Option(metavar="N", help="At most this many seconds of a run per batch.")] = 60,
+    batch_seconds: BatchSeconds = 60,
     compact_every: CompactEvery = 500,
-    parallel: Annotated[
-        int, typer.Option(help="The number of fragments; 0 for one per core, or 1 for a live feed on this machine.")
-    ] = 0,
+    parallel: Parallel = 0,
     max_rejects: MaxRejects = 1.0,
     overwrite: Afresh = False,
     master: Master = LOCAL,
@@ -88,27 +83,30 @@ def archive(
 
     `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
     """
-    check_input(source, follow=follow)
+    check_input(input_, follow=follow)
     check_message_schema(message_schema)
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
-    from slipstream._io.sources import Definition
     from slipstream._linear_road.job.engine import Settings
     from slipstream._linear_road.job.layout import TRIPS
 
-    live = follow or source.startswith("tcp:")
+    feed = feed_settings(
+        input_,
+        follow=follow,
+        lateness=lateness,
+        format_=format_,
+        columns=columns,
+        fields=fields,
+        kafka_config=kafka_config,
+        message_schema=message_schema,
+        schema_registry=schema_registry,
+    )
     settings = Settings(
+        **feed,
         speed=speed,
         until=until,
         batch_seconds=batch_seconds,
-        lateness=(2 if live else 60) if lateness is None else lateness,
         silence=silence,
-        encoding=format_ or encoding_of(source, TEXT),
-        columns=mapped(columns),
-        fields=named(fields),
-        kafka=read_settings(kafka_config or []),
-        definition=Definition(message_schema, schema_registry),
-        follow=live,
         text=text,
         compact_every=compact_every,
         parallel=parallel,
@@ -116,6 +114,6 @@ def archive(
         start=start,
     )
     clear_job(out, overwrite)
-    summary = run_job(source, multiply, out, settings, master, conf)
+    summary = run_job(input_, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))

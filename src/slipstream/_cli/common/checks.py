@@ -6,7 +6,6 @@ imports nothing that takes time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from slipstream._errors import BadArgument
@@ -23,15 +22,12 @@ def check_there(*paths: Path | str | None, option: str = "", what: str = "file o
         ...
     slipstream._errors.BadArgument: --input no/a, no/b: no such file or folder.
     """
-    if missing := _missing(path for path in paths if path is not None):
+    is_there = _is_file if what == "file" else _is_there
+    if missing := [str(path) for path in paths if path is not None and not is_there(Path(path))]:
         label = f"{option} " if option else ""
         raise BadArgument(
             f"{label}{', '.join(missing)}: no such {what}.", hint=hint, code="no-such-file", found=missing
         )
-
-
-def _missing(paths: Iterable[Path | str]) -> list[str]:
-    return [str(path) for path in paths if not _is_there(Path(path))]
 
 
 def _is_there(path: Path) -> bool:
@@ -39,6 +35,10 @@ def _is_there(path: Path) -> bool:
         return path.exists()
     except OSError:  # a name that no file can have
         return False
+
+
+def _is_file(path: Path) -> bool:
+    return _is_there(path) and not path.is_dir()
 
 
 def check_writable(file: Path | None, option: str, *, makes_folder: bool = False) -> None:

@@ -10,7 +10,8 @@ import typer
 from slipstream._cli.common.checks import check_there
 from slipstream._cli.common.options import spark_session
 from slipstream._errors import BadArgument
-from slipstream._io.kafka import Topic
+from slipstream._io.formats.encodings import TEXT, encoding_of
+from slipstream._io.kafka import Topic, read_settings
 
 if TYPE_CHECKING:
     from slipstream._linear_road.job.engine import Settings
@@ -67,6 +68,22 @@ Silence = Annotated[
         help="How long the other partitions of a topic wait for one that brings nothing.",
     ),
 ]
+Input = Annotated[
+    str,
+    typer.Argument(metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")]
+Speed = Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")]
+Until = Annotated[int | None, typer.Option(metavar="T", help="Stop a run before this second.")]
+Multiply = Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, with shifted ids.")]
+Lateness = Annotated[
+    int | None,
+    typer.Option(metavar="SECONDS", help="How late a tuple may be; results wait as long. [default: 60, live 2]"),
+]
+BatchSeconds = Annotated[int, typer.Option(metavar="N", help="At most this many seconds of a run per batch.")]
+Parallel = Annotated[
+    int, typer.Option(help="The number of fragments; 0 for one per core, or 1 for a live feed on this machine.")
+]
 CompactEvery = Annotated[int, typer.Option(min=0, help="Compact the tables after this many batches; 0 for never.")]
 Start = Annotated[
     str, typer.Option("--start", metavar="INSTANT", help="The instant of second 0 of trajectories, in UTC.")
@@ -86,6 +103,33 @@ def check_input(input_: str, *, follow: bool) -> None:
         Topic.parse(input_).check_broker()
     elif not follow and not input_.startswith("tcp:"):
         check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+
+
+def feed_settings(
+    input_: str,
+    *,
+    follow: bool,
+    lateness: int | None,
+    format_: str,
+    columns: list[str] | None,
+    fields: str,
+    kafka_config: list[str] | None,
+    message_schema: Path | None,
+    schema_registry: str,
+) -> dict[str, Any]:
+    """Return the settings of a job that its options about the input make."""
+    from slipstream._io.sources import Definition
+
+    live = follow or input_.startswith("tcp:")
+    return {
+        "lateness": (2 if live else 60) if lateness is None else lateness,
+        "encoding": format_ or encoding_of(input_, TEXT),
+        "columns": mapped(columns),
+        "fields": named(fields),
+        "kafka": read_settings(kafka_config or []),
+        "definition": Definition(message_schema, schema_registry),
+        "follow": live,
+    }
 
 
 def mapped(columns: list[str] | None) -> dict[str, str]:

@@ -10,54 +10,51 @@ import typer
 
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.jobs import (
+    BatchSeconds,
     Columns,
     CompactEvery,
     Fields,
+    Follow,
     Format,
+    Input,
     KafkaConfig,
+    Lateness,
     MessageSchema,
+    Multiply,
+    Parallel,
     SchemaRegistry,
     Silence,
+    Speed,
     Start,
+    Until,
     check_input,
     check_message_schema,
     check_pace,
-    mapped,
-    named,
+    feed_settings,
     rejects_of,
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
-from slipstream._errors import BadArgument
-from slipstream._io.formats.encodings import TEXT, encoding_of
 from slipstream._io.kafka import Topic, read_settings
 from slipstream._spark import session
 
 
 def toll(
-    input_: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
-        ),
-    ],
+    input_: Input,
     out: Annotated[Path, typer.Option("--out", help="The folder for answers, rejects, summary and checkpoint.")],
-    follow: Annotated[bool, typer.Option("--follow", help="Keep running while the input grows.")] = False,
-    speed: Annotated[float, typer.Option(help="Times real time, for a run; 0 is full speed.")] = 0.0,
+    follow: Follow = False,
+    speed: Speed = 0.0,
     fast_forward_to: Annotated[
         int,
         typer.Option(
             metavar="T", help="Start a run at this second, with the state that the seconds before it lead to."
         ),
     ] = 0,
-    until: Annotated[int | None, typer.Option(metavar="T", help="Stop a run before this second.")] = None,
-    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, with shifted ids.")] = 1,
+    until: Until = None,
+    multiply: Multiply = 1,
     rules: Annotated[str, typer.Option(help="The rule set: 2004, 2003, or module:function for your own.")] = "2004",
-    lateness: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="How late a tuple may be; answers wait as long. [default: 60, live 2]"),
-    ] = None,
+    lateness: Lateness = None,
     silence: Silence = 5.0,
     format_: Format = "",
     columns: Columns = None,
@@ -90,14 +87,9 @@ def toll(
         ),
     ] = None,
     text: Annotated[bool, typer.Option(help="Also write output.csv and rejects.csv.")] = True,
-    batch_seconds: Annotated[int, typer.Option(metavar="N", help="At most this many seconds of a run per batch.")] = 60,
+    batch_seconds: BatchSeconds = 60,
     compact_every: CompactEvery = 500,
-    parallel: Annotated[
-        int,
-        typer.Option(
-            help="The number of fragments and shards; 0 for one per core, or 1 for a live feed on this machine."
-        ),
-    ] = 0,
+    parallel: Parallel = 0,
     max_rejects: MaxRejects = 1.0,
     overwrite: Afresh = False,
     master: Master = session.LOCAL,
@@ -132,25 +124,28 @@ def toll(
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     _check(rules)
-    from slipstream._io.sources import Definition
     from slipstream._linear_road.job.engine import Settings
     from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
 
-    live = follow or input_.startswith("tcp:")
+    feed = feed_settings(
+        input_,
+        follow=follow,
+        lateness=lateness,
+        format_=format_,
+        columns=columns,
+        fields=fields,
+        kafka_config=kafka_config,
+        message_schema=message_schema,
+        schema_registry=schema_registry,
+    )
     settings = Settings(
+        **feed,
         speed=speed,
         rules=rules,
         since=fast_forward_to,
         until=until,
         batch_seconds=batch_seconds,
-        lateness=(2 if live else 60) if lateness is None else lateness,
         silence=silence,
-        encoding=format_ or encoding_of(input_, TEXT),
-        columns=mapped(columns),
-        fields=named(fields),
-        kafka=read_settings(kafka_config or []),
-        definition=Definition(message_schema, schema_registry),
-        follow=live,
         text=text,
         compact_every=compact_every,
         parallel=parallel,
@@ -176,8 +171,6 @@ def _check(rules: str) -> None:
 
 
 def _script(file: Path | None) -> str:
-    if file is not None and not file.is_file():
-        raise BadArgument(f"--queries {file}: no such file.", hint="docs/reference/cuboids.md has the syntax.")
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 
