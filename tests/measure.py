@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from slipstream._bench.rating import memory_of
+from slipstream._bench.rating.processes import memory_of
 from slipstream._tools.background import Ended, background_task
 
 GIB = 2**30

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,11 +50,11 @@ class Recorder(Destination):
         self.data = b""
         self.slow_at, self.by = slow_at, by
 
-    def deliver(self, second: int, data: bytes) -> None:
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
         if second == self.slow_at:
             time.sleep(self.by)
         self.came.append((second, time.monotonic()))
-        self.data += data
+        self.data += b"".join(parts)
 
     def close(self) -> None:
         pass
@@ -132,7 +132,7 @@ def test_a_tcp_client_gets_everything_and_its_going_away_is_told(run: Run) -> No
     client.join()
     assert got.getvalue() == exported(run)
     with pytest.raises(Unavailable, match="disconnected at second"):
-        to.deliver(151, b"more")
+        to.deliver(151, [b"more"])
 
 
 def test_a_port_in_use_is_told() -> None:
@@ -198,18 +198,18 @@ def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slipstream._io.kafka.TIMEOUT_S", 2)
     to = open_destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
-    to.deliver(0, b"first\n")
+    to.deliver(0, [b"first\n"])
     stop("kafka")
     with pytest.raises(Unavailable, match="the broker failed at second 1"):
-        to.deliver(1, b"second\n")
+        to.deliver(1, [b"second\n"])
 
 
 def test_a_driver_that_is_interrupted_leaves_no_thread() -> None:
     """One that is inside Arrow when Python ends takes the process down with it."""
     seconds = ((second, pa.table({"time": [second]})) for second in range(1000))
     before = threading.active_count()
-    prepared = prepare_ahead(seconds, lambda table: b"")
-    assert next(prepared) == (0, 1, b"")
+    prepared = prepare_ahead(seconds, lambda table: [b""])
+    assert next(prepared) == (0, 1, [b""])
     assert threading.active_count() == before + 1
     prepared.close()
     assert threading.active_count() == before

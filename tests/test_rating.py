@@ -1,16 +1,29 @@
-"""The rating: its search and its report."""
+"""The rating: its search, what a trial says, and its report."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._bench.rating import Rating, ResponseSummary, Search, Trial, Window, read_responses
-from slipstream._bench.rating_report import write_rating
+from slipstream._bench.driving.driver import Sent
+from slipstream._bench.rating.full import Minute, at_share, by_minute, plot_resources, read_samples
+from slipstream._bench.rating.outside import judge
+from slipstream._bench.rating.processes import ProcessorMeter, listener, processor_seconds
+from slipstream._bench.rating.report import write_rating
+from slipstream._bench.rating.search import Rating, Search
+from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, overlap_shares, text_responses
+from slipstream._errors import BadArgument
 from slipstream._feeds.run import Run
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
@@ -20,18 +33,28 @@ WINDOW = Window(9600, 10_800)
 
 @dataclass
 class Machine:
-    """Holds so many expressways; in a long window fewer."""
+    """Answers so many expressways in time, in a long window fewer, and some of them with headroom."""
 
     holds: int
     holds_long: int
+    roomy: int = 10_000
+    busy_later: int = 10_000  # from here on, the last third of the long window is too busy
+    late_drivers: int = 0  # that make as many trials void
     name: str = "machine"
     kinds: str = "0"
+    cold: bool = False
+    how: str = "by hand"
     tried: list[tuple[int, int]] = field(default_factory=list)
 
     def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
         self.tried.append((expressways, window.seconds))
-        held = expressways <= (self.holds_long if window == WINDOW else self.holds)
-        return Trial(expressways, window.seconds, held, {"toll": ResponseSummary(1, 2, 3, 5)}, "" if held else "late")
+        long = window == WINDOW
+        in_time = expressways <= (self.holds_long if long else self.holds)
+        last = 0.9 if expressways > self.roomy or (long and expressways >= self.busy_later) else 0.5
+        void = "void: the driver was late" if self.late_drivers else ""
+        self.late_drivers -= bool(void)
+        responses = {"toll": ResponseSummary(1, 2, 3, 5)}
+        return Trial(expressways, window.seconds, responses, "" if in_time else "late", void, (0.5, 0.5, last))
 
 
 class Trusting(Search):
@@ -39,13 +62,18 @@ class Trusting(Search):
 
     def _confirm(self, expressways: int) -> Trial:
         tried = self._drive(expressways, self.window)
-        return Trial(tried.expressways, tried.seconds, tried.held, tried.responses, tried.why, validated=tried.held)
+        return replace(tried, validated=tried.held)
+
+
+def search(machine: Machine, out: Path, least: int = 1, most: int = 600, probe: int = 120, stored: int = 1) -> Search:
+    run: Any = SimpleNamespace(stored=stored, path=Path("run-1"))
+    return Trusting(machine, run, WINDOW, probe, out, least, most)
 
 
 @pytest.mark.parametrize(("holds", "most"), [(137, 600), (1, 600), (600, 600), (800, 600), (5, 5)])
 def test_the_search_finds_what_holds_within_a_twentieth(holds: int, most: int, tmp_path: Path) -> None:
     machine = Machine(holds, holds)
-    *_, last = Trusting(machine, None, WINDOW, 120, tmp_path, 1, most).tries()  # type: ignore[arg-type]
+    *_, last = search(machine, tmp_path, most=most).tries()
     assert last.validated
     assert last.seconds == 1200
     assert min(holds, most) * 0.95 - 1 <= last.expressways <= min(holds, most)
@@ -53,43 +81,67 @@ def test_the_search_finds_what_holds_within_a_twentieth(holds: int, most: int, t
 
 
 def test_a_try_that_does_not_last_is_no_rating(tmp_path: Path) -> None:
-    *_, last = Trusting(Machine(100, 80), None, WINDOW, 120, tmp_path, 1, 600).tries()  # type: ignore[arg-type]
+    *_, last = search(Machine(100, 80), tmp_path).tries()
     assert last.validated
     assert 65 <= last.expressways <= 80
 
 
 def test_nothing_holds(tmp_path: Path) -> None:
-    tries = list(Trusting(Machine(0, 0), None, WINDOW, 120, tmp_path, 4, 600).tries())  # type: ignore[arg-type]
+    tries = list(search(Machine(0, 0), tmp_path, 4).tries())
     assert [(tried.expressways, tried.held) for tried in tries] == [(4, False), (2, False), (1, False)]
 
 
 def test_response_times_of_plain_text(tmp_path: Path) -> None:
     (tmp_path / "output.csv").write_text("0,7,100,101.5,20,0\n2,100,103,100,9,50\n4,100,101,3,-1,-1\n")
-    found = read_responses(tmp_path / "output.csv")
+    found = text_responses(tmp_path / "output.csv")
     assert {name: response.max for name, response in found.items()} == {
         "toll notification": 1.5,
         "account balance": 3.0,
+        "travel time": 1.0,
     }
 
 
 def test_the_page_has_all_that_a_reader_asks_for(tmp_path: Path) -> None:
-    tried = Trial(20, 1200, held=True, responses={"toll": ResponseSummary(0.5, 1.2, 1.9, 5)}, validated=True, gib=3.5)
+    tried = Trial(
+        20,
+        1200,
+        {"toll": ResponseSummary(0.5, 1.2, 1.9, 5)},
+        validated=True,
+        busy=(0.5, 0.6, 0.7),
+        gib=3.5,
+        cores={"driver": 0.25, "engine": 1.5},
+    )
+    void = Trial(40, 120, {}, void="void: the driver was 3.0 s late at second 7")
     out = tmp_path / "machine-20-1200s"
     out.mkdir()
     batch = BatchMetrics(3, 0.0, since=9600, until=9601, commit_ms=700, phases_ms={}, state_bytes=1, run="a")
     (out / FILE).write_bytes(encode_line(asdict(batch)))
     rating = Rating(
-        "machine", 20, 2, 10.0, WINDOW, "run", str(out), (tried,), True, 0.7, 0.3, "Driven so.", "a machine", {"x": "1"}
+        engine="machine",
+        how="by hand",
+        expressways=20,
+        highest=40,
+        distinct=10,
+        cores=2,
+        per_core=10.0,
+        window=WINDOW,
+        run="run",
+        output=str(out),
+        tries=(void, tried),
+        statement="Driven so.",
+        machine="a machine",
+        versions={"x": "1"},
     )
     write_rating(rating, tmp_path / "rating.html")
     page = (tmp_path / "rating.html").read_text()
-    for word in ("L = 20", "Driven so.", "QoS map", "1.90 s", "a machine", "x 1", "validated"):
+    words = ["L = 20", "Driven so.", "QoS map", "1.90 s", "a machine", "x 1", "validated", "by hand", "in time in a"]
+    for word in [*words, "50% 60% 70%", "driver 0.25 engine 1.50", "void: the driver was 3.0 s late"]:
         assert word in page
 
 
 def test_a_window_no_longer_than_a_try_is_driven_once(tmp_path: Path) -> None:
     machine = Machine(holds=4, holds_long=4)
-    tries = list(Trusting(machine, None, WINDOW, WINDOW.seconds, tmp_path, 4, 4).tries())  # type: ignore[arg-type]
+    tries = list(search(machine, tmp_path, 4, 4, WINDOW.seconds).tries())
     assert [tried.validated for tried in tries] == [False, True]
     assert machine.tried == [(4, WINDOW.seconds)]
 
@@ -107,14 +159,145 @@ def test_a_try_is_as_long_as_asked_and_begins_with_a_minute(minute: int, length:
 
 def test_tries_of_half_a_minute(tmp_path: Path) -> None:
     machine = Machine(holds=4, holds_long=4)
-    list(Trusting(machine, None, WINDOW, 30, tmp_path, 4, 4).tries())  # type: ignore[arg-type]
+    list(search(machine, tmp_path, 4, 4, 30).tries())
     assert machine.tried == [(4, 30), (4, WINDOW.seconds)]
 
 
 def test_a_try_does_not_resume_what_an_interrupted_search_left(tmp_path: Path) -> None:
     """Its clock has run on since: the engine would be called hours late."""
-    search = Trusting(Machine(4, 4), None, WINDOW, 120, tmp_path, 4, 4)  # type: ignore[arg-type]
-    left = search.folder(4, WINDOW.last(120)) / "checkpoint"
+    begun = search(Machine(4, 4), tmp_path, 4, 4)
+    left = begun.folder(4, WINDOW.last(120)) / "checkpoint"
     left.mkdir(parents=True)
-    list(search.tries())
+    list(begun.tries())
     assert not left.exists()
+
+
+def test_the_rating_has_headroom_and_the_highest_is_told_too(tmp_path: Path) -> None:
+    machine = Machine(holds=200, holds_long=200, roomy=120)
+    begun = search(machine, tmp_path)
+    *_, last = begun.tries()
+    assert last.validated
+    assert 114 <= last.expressways <= 120
+    assert 190 <= begun.highest <= 200
+    assert len(machine.tried) <= 20
+
+
+def test_every_third_of_the_window_needs_headroom(tmp_path: Path) -> None:
+    *_, last = search(Machine(100, 100, busy_later=60), tmp_path).tries()
+    assert last.validated
+    assert last.expressways < 60
+    assert Trial(1, 1, busy=(0.5, 0.86, 0.5)).outcome == "in time, without headroom"
+    assert Trial(1, 1, busy=(0.85, 0.85, 0.85)).held
+
+
+def test_a_void_trial_is_made_again_and_is_no_failure_of_the_engine(tmp_path: Path) -> None:
+    machine = Machine(holds=8, holds_long=8, late_drivers=1)
+    *_, last = search(machine, tmp_path, 8, 8).tries()
+    assert machine.tried == [(8, 120), (8, 120), (8, 1200)]
+    assert last.validated
+    tries = list(search(Machine(8, 8, late_drivers=99), tmp_path / "other", 8, 8).tries())
+    assert not any(tried.in_time for tried in tries)
+    assert {tried.outcome for tried in tries} == {"void: the driver was late"}
+
+
+@pytest.mark.parametrize(("stored", "least", "most"), [(10, 1, 600), (10, 37, 600), (7, 1, 100)])
+def test_only_multiples_of_the_distinct_expressways_are_tried(
+    stored: int, least: int, most: int, tmp_path: Path
+) -> None:
+    machine = Machine(holds=133, holds_long=133)
+    *_, last = search(machine, tmp_path, least, most, stored=stored).tries()
+    assert all(expressways % stored == 0 for expressways, _ in machine.tried)
+    assert machine.tried[0][0] >= least
+    assert last.validated
+    assert min(133, most) - 2 * stored <= last.expressways <= min(133, most)
+
+
+def test_more_distinct_expressways_than_may_be_tried_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match="No multiple of 10"):
+        search(Machine(1, 1), tmp_path, 1, 9, stored=10)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), max_size=20),
+    st.floats(0, 50),
+    st.floats(1, 50),
+    st.integers(1, 5),
+)
+def test_busy_shares_add_up(spans: list[tuple[float, float]], begin: float, length: float, parts: int) -> None:
+    """Against a plain sum over the whole time."""
+    found = overlap_shares([(a, a + took) for a, took in spans], begin, begin + length, parts)
+    whole = sum(max(0.0, min(a + took, begin + length) - max(a, begin)) for a, took in spans)
+    if found:
+        assert sum(found) / parts * length == pytest.approx(whole, abs=0.01 * length * parts)
+    else:
+        assert whole == 0
+
+
+def test_a_late_driver_makes_a_trial_void_even_if_answers_are_late() -> None:
+    late = {"toll": ResponseSummary(6, 6, 6, 5, late=3)}
+    sent = [Sent(10, 5, 1000, 0.2), Sent(11, 5, 2000, 1.7)]
+    trial = judge(4, WINDOW, late, sent, "")
+    assert trial.void == "void: the driver was 1.7 s late at second 11"
+    assert judge(4, WINDOW, late, sent[:1], "").outcome == "late: toll 6.0 s"
+    assert judge(4, WINDOW, {}, sent[:1], "").outcome == "no answers"
+    assert trial.lag == 1.7
+
+
+def test_response_times_by_minute() -> None:
+    rows = [[0, 5, 99, 500], [0, 5, 1, 4000], [2, 65, 10, 700]]
+    assert by_minute(rows) == [Minute(0, 100, 0.5, 0.5, 4.0), Minute(1, 10, 0.7, 0.7, 0.7)]
+
+
+@given(st.integers(1, 2000), st.integers(1, 50))
+def test_a_full_run_is_at_a_multiple_and_at_most_seventy_percent(rating: int, distinct: int) -> None:
+    found = at_share(rating, distinct)
+    assert found % distinct == 0
+    assert found == distinct or found <= 0.7 * rating + 1e-6
+
+
+def test_plots_need_no_samples(tmp_path: Path) -> None:
+    assert plot_resources(read_samples(tmp_path / "none"), tmp_path) is not None
+
+
+def spin(seconds: float) -> list[str]:
+    return [
+        sys.executable,
+        "-c",
+        f"import time\nt = time.process_time()\nwhile time.process_time() < t + {seconds}: pass",
+    ]
+
+
+def test_processor_time_of_a_tree_includes_children_that_have_ended() -> None:
+    code = f"import subprocess, time; subprocess.run({spin(0.5)!r}); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        wait_until(lambda: processor_seconds(process.pid) >= 0.5)
+        meter = ProcessorMeter()
+        meter.read(process.pid)
+        assert meter.seconds == 0
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def test_a_meter_counts_a_restarted_tree_from_its_beginning() -> None:
+    meter = ProcessorMeter()
+    meter.read(os.getpid())
+    with subprocess.Popen([*spin(0.3)[:2], spin(0.3)[2] + "\ntime.sleep(60)"]) as other:
+        wait_until(lambda: processor_seconds(other.pid) >= 0.3)
+        meter.read(other.pid)
+        assert meter.seconds >= 0.3
+        os.kill(other.pid, signal.SIGKILL)
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    import time
+
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_who_listens_at_a_port_is_found() -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert listener(server.getsockname()[1]) == os.getpid()

@@ -9,7 +9,7 @@ import pytest
 
 from commands import Slipstream
 from services import service
-from slipstream._bench.rating import ResponseSummary, Trial, Window
+from slipstream._bench.rating.trial import ResponseSummary, Trial, Window
 from slipstream._feeds.text import import_text
 
 
@@ -17,6 +17,13 @@ def test_bad_arguments_are_told(slipstream: Slipstream, tmp_path: Path) -> None:
     assert slipstream("rate", "--out", tmp_path, "--window", "soon").code == 2
     assert slipstream("rate", "--out", tmp_path, "--engine", "abacus").code == 2
     assert slipstream("rate", "--out", tmp_path, "--run", tmp_path / "none").code == 2
+    assert slipstream("rate", "--out", tmp_path, "--replay", "--door", "tcp").code == 2
+    assert slipstream("rate", "--out", tmp_path, "--engine", "postgres", "--full", "--at", 4).code == 2
+    assert slipstream("rate", "--out", tmp_path, "--at", 4).code == 2
+    assert slipstream("rate", "--out", tmp_path, "--only", "5").code == 2
+    done = slipstream("rate", "--out", tmp_path, "--full")
+    assert done.code == 2
+    assert "has no rating yet" in done.err
 
 
 @pytest.mark.parametrize("text", ["soon", "0s", "-5m", "1.5m", "5 minutes", "", "5d", "s", "٣m"])
@@ -47,16 +54,16 @@ def test_an_interrupted_search_says_what_it_knows(
         tried.append(window.seconds)
         if len(tried) > ended:
             raise KeyboardInterrupt
-        return Trial(expressways, window.seconds, True, {"toll": ResponseSummary(1, 2, 3, 5)})
+        return Trial(expressways, window.seconds, {"toll": ResponseSummary(1, 2, 3, 5)})
 
-    monkeypatch.setattr("slipstream._bench.rating.Slipstream.drive", drive)
-    done = slipstream("rate", "--run", run, "--out", tmp_path / "rating", "--window", "2m", "--probe", "30")
+    monkeypatch.setattr("slipstream._bench.rating.engines.Replay.drive", drive)
+    done = slipstream("rate", "--replay", "--run", run, "--out", tmp_path / "rating", "--window", "2m", "--probe", "30")
     assert done.code == 130
     assert set(tried) == {30}
     plain = " ".join(done.err.split())
     if ended:
         assert "L = 2 held so far" in plain
-        assert "slipstream rate --min 2 --max 600 --window 120s --probe 30s --engine slipstream" in plain
+        assert "slipstream rate --min 2 --max 600 --window 120s --probe 30s --out" in plain
     else:
         assert "before any L held" in plain
 

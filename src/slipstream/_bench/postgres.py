@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -67,6 +67,7 @@ class PostgresRun:
     took: float
     longest_second: float
     driver: DriveResult
+    spans: list[tuple[float, float]]  # when the database worked, in seconds since 1970
 
 
 class InputTable(Destination):
@@ -75,11 +76,11 @@ class InputTable(Destination):
     def __init__(self, server: str) -> None:
         self._connection = connect(server)
 
-    def deliver(self, second: int, data: bytes) -> None:
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
         """Insert the second and mark it as arrived."""
         with self._connection.transaction(), self._connection.cursor() as cursor:
             with cursor.copy("copy linear_road.input from stdin (format csv)") as copy:
-                copy.write(data)
+                copy.write(b"".join(parts))
             cursor.execute("insert into linear_road.arrived values (%s)", [second])
 
     def close(self) -> None:
@@ -128,10 +129,11 @@ def run_postgres(
         feeder = _Feeder(run, plan, server)
         with path.open("wb") as lines:
             began = time.monotonic()
-            longest = poll(connection, feeder, lines)
+            spans = poll(connection, feeder, lines)
         driven = feeder.result()
     took = round(time.monotonic() - began, 3)
-    return PostgresRun(str(path), plan.end, driven.tuples, took, round(longest, 3), driven)
+    longest = max((end - start for start, end in spans), default=0.0)
+    return PostgresRun(str(path), plan.end, driven.tuples, took, round(longest, 3), driven, spans)
 
 
 @contextmanager
@@ -248,21 +250,21 @@ class _Feeder:
         return self._result
 
 
-def poll(connection: Connection[Any], feeder: _Feeder, lines: IO[bytes]) -> float:
-    """Process seconds until the driver has finished; return the longest time that one took."""
-    longest = 0.0
+def poll(connection: Connection[Any], feeder: _Feeder, lines: IO[bytes]) -> list[tuple[float, float]]:
+    """Process seconds until the driver has finished; return when each was processed."""
+    spans: list[tuple[float, float]] = []
     while True:
         done = feeder.done
         arrived = connection.execute("select second from linear_road.arrived order by second").fetchall()
         if done and not arrived:
-            return longest
+            return spans
         if not arrived:
             time.sleep(POLL_EVERY)
         for (second,) in arrived:
-            began = time.monotonic()
+            began = time.time()
             connection.execute("call linear_road.process_second(%s)", [second])
             _write_answers(connection, feeder.pace.emit(second), lines)
-            longest = max(longest, time.monotonic() - began)
+            spans.append((began, time.time()))
 
 
 def _write_answers(connection: Connection[Any], emit: float, lines: IO[bytes]) -> None:

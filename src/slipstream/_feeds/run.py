@@ -371,6 +371,19 @@ class Run:
         }
         return {**columns, **moved}
 
+    def present(self, columns: Columns) -> Columns:
+        """``columns`` as all copies present them, one after the other."""
+        if self.copies == 1:
+            return columns
+        shifts = np.arange(self.copies, dtype=np.int32)[:, None]
+        made = {}
+        for name, values in columns.items():
+            tiled = np.tile(values, (self.copies, 1))
+            if stride := self.strides.get(name, 0):
+                np.add(tiled, shifts * np.int32(stride), out=tiled, where=values >= 0)
+            made[name] = tiled.ravel()
+        return made
+
     def shift(self, tuples: pa.Table, copy: int) -> pa.Table:
         """``tuples`` as copy number ``copy`` presents them."""
         moved = self.shift_columns({name: tuples.column(name).to_numpy() for name in self.strides}, copy)

@@ -7,6 +7,7 @@ first batch, in place of all the seconds before T.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from slipstream import __version__
 from slipstream._errors import BadArgument
 from slipstream._feeds import trains
 from slipstream._feeds.run import MINUTE, Run
@@ -54,24 +56,27 @@ class FastForward:
         """Decode from JSON."""
         return cls(**json.loads(text))
 
+    @property
+    def identity(self) -> str:
+        """What the state depends on: a folder with another identity has another state."""
+        manifest = hashlib.sha256((Path(self.run) / "manifest.json").read_bytes()).hexdigest()
+        return json.dumps({"run": manifest, "rules": self.rules, "until": self.until, "version": __version__})
+
     def compute(self, spark: SparkSession) -> None:
         """Compute the state once, with one Spark task per stored expressway."""
         folder = Path(self.folder)
-        if (folder / _DONE).exists():
+        if (folder / _DONE).exists() and (folder / _DONE).read_text(encoding="utf-8") == self.identity:
             return
-        if self.until % MINUTE:
-            raise BadArgument(
-                f"--fast-forward-to {self.until} is not the start of a minute.",
-                hint=f"Give a multiple of {MINUTE}, such as {self.until // MINUTE * MINUTE}.",
-            )
+        check_minute(self.until)
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / _DONE).unlink(missing_ok=True)
         stored = Run.open(self.run).stored
         with task_errors(), bar("fast-forward", 2) as advance:
             spark.range(0, stored, 1, stored).mapInArrow(self._drive, "id long").collect()
             advance(1)
             spark.range(0, 1, 1, 1).mapInArrow(self._settle, "id long").collect()
             advance(1)
-        (folder / _DONE).touch()
+        (folder / _DONE).write_text(self.identity, encoding="utf-8")
 
     def fragment(self, number: int, fragments: int, *, keeps_past: bool = False) -> TollFragment:
         """Return the state of fragment ``number`` of ``fragments``; cars start with empty pasts."""
@@ -123,6 +128,15 @@ class FastForward:
             accounts.book(Charges(vid.astype(np.int32), time.astype(np.int32), amount))
             self._file("accounts").write_bytes(pickle.dumps(accounts))
             yield batch
+
+
+def check_minute(second: int) -> None:
+    """Refuse a second at which no state can be computed."""
+    if second % MINUTE:
+        raise BadArgument(
+            f"--fast-forward-to {second} is not the start of a minute.",
+            hint=f"Give a multiple of {MINUTE}, such as {second // MINUTE * MINUTE}.",
+        )
 
 
 def _columns(charges: list[Charges]) -> Any:

@@ -126,6 +126,13 @@ def running(command: Sequence[str], **how: Any) -> Iterator[Child]:
 
 
 @contextmanager
+def logging(command: Sequence[str], log: Path) -> Iterator[Child]:
+    """Run a command while the block runs, with all that it prints appended to a file."""
+    with log.open("ab") as file, running(command, stdout=file, stderr=subprocess.STDOUT) as child:
+        yield child
+
+
+@contextmanager
 def adopting() -> Iterator[None]:
     """Make processes that other libraries start in this block, such as PySpark's JVM, end with this process too."""
     before = os.environ.get(VARIABLE)

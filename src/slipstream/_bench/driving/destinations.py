@@ -9,7 +9,7 @@ import re
 import socket
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,11 @@ from slipstream._tools.progress import say
 class Destination(ABC):
     """Takes seconds in order."""
 
+    partitions: int = 1  # into which it divides the tuples of a second
+
     @abstractmethod
-    def deliver(self, second: int, data: bytes) -> None:
-        """Send the tuples of a second; they are sent when this returns."""
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
+        """Send the tuples of a second, given for each partition; they are sent when this returns."""
 
     def end(self) -> None:  # noqa: B027 - for most, closing marks the end
         """Mark the end of the stream."""
@@ -51,12 +53,12 @@ class FolderDestination(Destination):
             )
         self._path, self._suffix = path, encoding.suffix
 
-    def deliver(self, second: int, data: bytes) -> None:
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
         """Write the file of the second."""
         name = f"second-{second:06d}{self._suffix}"
         hidden = self._path / f".{name}.partial"
         try:
-            hidden.write_bytes(data)
+            hidden.write_bytes(b"".join(parts))
             hidden.rename(self._path / name)
         except OSError as error:
             raise Unavailable(f"--to dir:{self._path}: {error.strerror} at second {second}.") from error
@@ -83,10 +85,10 @@ class TcpDestination(Destination):
                 f"--to tcp:{self._address}: {error.strerror}.", hint="If the port is in use, choose another one."
             ) from error
 
-    def deliver(self, second: int, data: bytes) -> None:
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
         """Hand the second to the kernel."""
         try:
-            self._socket.sendall(data)
+            self._socket.sendall(b"".join(parts))
         except OSError as error:
             raise Unavailable(
                 f"--to tcp:{self._address}: the client disconnected at second {second}.",
@@ -101,10 +103,10 @@ class TcpDestination(Destination):
 class StdoutDestination(Destination):
     """Prints to standard output."""
 
-    def deliver(self, second: int, data: bytes) -> None:
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
         """Print the tuples of the second."""
         del second
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines(parts)
         sys.stdout.buffer.flush()
 
     def close(self) -> None:
@@ -112,9 +114,12 @@ class StdoutDestination(Destination):
 
 
 class TopicDestination(Destination):
-    """Sends one message per tuple to a Kafka topic, all to partition 0, where Kafka keeps their order."""
+    """Sends one message per tuple, or per train, to a Kafka topic.
 
-    def __init__(self, topic: kafka.Topic, encoding: Encoding) -> None:
+    All go to partition 0, where Kafka keeps their order; with ``spread`` the topic's partitions share them.
+    """
+
+    def __init__(self, topic: kafka.Topic, encoding: Encoding, *, spread: bool = False) -> None:
         from confluent_kafka import KafkaException, Producer
 
         self._where, self._topic, self._messages = str(topic), topic.name, encoding.messages
@@ -126,21 +131,23 @@ class TopicDestination(Destination):
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
             "message.timeout.ms": kafka.TIMEOUT_S * 1000,
+            "delivery.report.only.error": True,
         }
         self._producer: Any = Producer(topic.client(**settings), logger=_silent_logger())
         try:
-            self._producer.list_topics(topic.name, timeout=kafka.TIMEOUT_S)
+            found = self._producer.list_topics(topic.name, timeout=kafka.TIMEOUT_S).topics[topic.name]
         except KafkaException as error:
             raise Unavailable(
                 f"--to {self._where}: the broker does not respond ({error.args[0].str()}).",
                 hint="Start it with: scripts/kafka.sh start",
             ) from error
+        self.partitions = max(1, len(found.partitions)) if spread else 1
 
-    def deliver(self, second: int, data: bytes) -> None:
+    def deliver(self, second: int, parts: Sequence[bytes]) -> None:
         """Send the messages of the second and wait until the broker has acknowledged all of them."""
-        produce: Callable[..., None] = self._producer.produce
-        for message in self._messages(data):
-            self._produce(produce, message)
+        for partition, data in enumerate(parts):
+            for message in self._messages(data) if data else ():
+                self._produce(message, partition)
         waiting = self._producer.flush(kafka.TIMEOUT_S)
         if waiting or self._error:
             raise Unavailable(
@@ -148,12 +155,12 @@ class TopicDestination(Destination):
                 hint="The run is void; restart the broker and the driver.",
             )
 
-    def _produce(self, produce: Callable[..., None], message: bytes) -> None:
+    def _produce(self, message: bytes, partition: int = 0) -> None:
         try:
-            produce(self._topic, message, partition=0, on_delivery=self._note_delivery)
+            self._producer.produce(self._topic, message, partition=partition, on_delivery=self._note_delivery)
         except BufferError:
             self._producer.flush(kafka.TIMEOUT_S)
-            produce(self._topic, message, partition=0, on_delivery=self._note_delivery)
+            self._producer.produce(self._topic, message, partition=partition, on_delivery=self._note_delivery)
 
     def _note_delivery(self, error: Any, _message: Any) -> None:
         if error is not None:
@@ -161,7 +168,7 @@ class TopicDestination(Destination):
 
     def end(self) -> None:
         """Send an empty message as the last one."""
-        self._produce(self._producer.produce, b"")
+        self._produce(b"")
         self._producer.flush(kafka.TIMEOUT_S)
 
     def close(self) -> None:
@@ -178,8 +185,8 @@ def _silent_logger() -> Any:
     return logger
 
 
-def open_destination(text: str, encoding: Encoding) -> Destination:
-    """Open the destination that ``--to`` names."""
+def open_destination(text: str, encoding: Encoding, *, spread: bool = False) -> Destination:
+    """Open the destination that ``--to`` names; ``spread`` uses all partitions of a topic."""
     if text == "stdout":
         return StdoutDestination()
     if match := re.fullmatch(r"dir:(.+)", text):
@@ -187,7 +194,7 @@ def open_destination(text: str, encoding: Encoding) -> Destination:
     if match := re.fullmatch(r"tcp:([^/]+):(\d{1,5})", text):
         return TcpDestination(match[1], int(match[2]))
     if text.startswith("kafka:"):
-        return TopicDestination(kafka.Topic.parse(text), encoding)
+        return TopicDestination(kafka.Topic.parse(text), encoding, spread=spread)
     raise BadArgument(
         f"--to {text}: not a destination.", hint="Use dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout."
     )

@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,22 @@ import pyarrow as pa
 from slipstream._bench.driving.destinations import Destination
 from slipstream._errors import BadArgument
 from slipstream._feeds.clock import Clock
+from slipstream._feeds.parse import Columns
 from slipstream._feeds.run import MINUTE, Run
+from slipstream._feeds.tuples import FIELDS
+from slipstream._io.report_packing import fragment_of
+from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import bar
 
 #: a driver that lags more than this, in seconds, voids the run
 MAX_LAG = 1.0
 #: seconds prepared ahead of the clock
-AHEAD = 90
+AHEAD = 20
 
+#: the bytes of a second, for each partition of the destination
+Parts = list[bytes]
 Encode = Callable[[pa.Table], bytes]
+EncodeParts = Callable[[pa.Table], Parts]
 
 
 @dataclass(frozen=True)
@@ -45,15 +53,21 @@ class DrivePlan:
     first: int = 0
 
     @classmethod
-    def for_run(cls, run: Run, speed: float, fast_forward_to: int, until: int | None) -> DrivePlan:
-        """Return a plan for ``run``; reject seconds outside it."""
+    def for_run(cls, run: Run, speed: float, fast_forward_to: int, until: int | None, since: int = 0) -> DrivePlan:
+        """Return a plan for ``run`` from ``since`` on; reject seconds outside it."""
         end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
-        if not 0 <= fast_forward_to <= end:
-            raise BadArgument(
-                f"--fast-forward-to {fast_forward_to}, --until {until}: outside the run.",
-                hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
-            )
-        return cls(fast_forward_to, end, speed)
+        for option, second in (("--fast-forward-to", fast_forward_to), ("--since", since)):
+            if not 0 <= second <= end:
+                raise BadArgument(
+                    f"{option} {second}, --until {until}: outside the run.",
+                    hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+                )
+        return cls(max(since, fast_forward_to), end, speed, since)
+
+    def after(self, second: int) -> DrivePlan:
+        """Return the plan for what follows ``second``, which was sent already."""
+        following = max(self.first, min(second + 1, self.end))
+        return replace(self, first=following, start=max(self.start, following))
 
 
 class Pace:
@@ -90,6 +104,26 @@ class Pace:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """A second that was sent: how many tuples, when sending began, and how late it ended."""
+
+    second: int
+    tuples: int
+    sent_ms: int  # wall clock, milliseconds since 1970
+    lag: float  # seconds of the wall clock
+
+
+def note_in(file: Path) -> Callable[[Sent], None]:
+    """Return a function that appends every second to a file."""
+    return lambda sent: append_lines(file, [asdict(sent)])
+
+
+def read_sent(file: Path) -> list[Sent]:
+    """Read what :func:`note_in` has written; empty if there is no such file."""
+    return [Sent(**line) for line in read_lines(file)]
+
+
+@dataclass(frozen=True)
 class DriveResult:
     """The result of a drive; lags are in seconds of the wall clock."""
 
@@ -114,32 +148,54 @@ class DriveResult:
 
 
 def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
-    """Return every second before ``end`` that has tuples, with all of them: in line order if known, else by expressway.
+    """Return every second from ``begin`` to ``end`` that has tuples, with all of them.
 
-    Starts with the minute of second ``begin``.
+    They are in line order if it is known, else by copy and expressway. Copies are made second by second: a minute of
+    hundreds of expressways would not fit into memory.
     """
     by_line = run.manifest.has_lines and run.copies == 1
     for minute in range(begin // MINUTE, -(-end // MINUTE)):
-        parts = [run.shift(run.minute(s, minute), k) for k in range(run.copies) for s in range(run.stored)]
-        table = pa.concat_tables(parts)
-        times = table.column("time").to_numpy()
-        order = np.lexsort((table.column("line").to_numpy(), times)) if by_line else np.argsort(times, kind="stable")
-        table, times = table.take(order), times[order]
-        edges = np.arange(minute * MINUTE, min((minute + 1) * MINUTE, end) + 1)
-        cuts = np.searchsorted(times, edges)
-        for second, first, last in zip(edges[:-1], cuts[:-1], cuts[1:], strict=True):
-            if last > first:
-                yield int(second), table.slice(first, last - first)
+        stored = [_columns(run.minute(number, minute), by_line=by_line) for number in range(run.stored)]
+        for second in range(max(begin, minute * MINUTE), min((minute + 1) * MINUTE, end)):
+            columns = _second_of(stored, second)
+            if by_line:
+                order = np.argsort(columns.pop("line"), kind="stable")
+                columns = {name: column[order] for name, column in columns.items()}
+            if columns["time"].size:
+                yield second, pa.table(run.present(columns))
+
+
+def _columns(tuples: pa.Table, *, by_line: bool) -> Columns:
+    return {name: tuples.column(name).to_numpy() for name in (*FIELDS, *(["line"] if by_line else []))}
+
+
+def _second_of(stored: list[Columns], second: int) -> Columns:
+    """Return the tuples of a second of all stored expressways, one after the other."""
+    cuts = [np.searchsorted(columns["time"], (second, second + 1)) for columns in stored]
+    return {
+        name: np.concatenate([columns[name][slice(*cut)] for columns, cut in zip(stored, cuts, strict=True)])
+        for name in stored[0]
+    }
+
+
+def split(tuples: pa.Table, partitions: int) -> list[pa.Table]:
+    """Divide the tuples of a second among the partitions of a topic: reports by expressway, requests by vehicle."""
+    if partitions == 1:
+        return [tuples]
+    part = fragment_of({name: tuples.column(name).to_numpy() for name in ("type", "xway", "vid")}, partitions)
+    return [tuples.filter(pa.array(part == number)) for number in range(partitions)]
 
 
 def prepare_ahead(
-    seconds: Iterator[tuple[int, pa.Table]], encode: Encode
-) -> Generator[tuple[int, int, bytes], None, None]:
+    seconds: Iterator[tuple[int, pa.Table]], encode: EncodeParts, *, prime: bool = False
+) -> Generator[tuple[int, int, Parts], None, None]:
     """Return (second, tuples, bytes), prepared in a thread; errors of the thread are raised here.
 
-    Close it if it may not be exhausted: a thread inside Arrow crashes the process when Python exits.
+    With ``prime``, the first is returned when all that may wait are prepared: a clock that starts then does not
+    compete with the preparation. Close it if it may not be exhausted: a thread inside Arrow crashes the process when
+    Python exits.
     """
-    ready: queue.Queue[tuple[int, int, bytes] | BaseException | None] = queue.Queue(AHEAD)
+    ready: queue.Queue[tuple[int, int, Parts] | BaseException | None] = queue.Queue(AHEAD)
     stop = threading.Event()
 
     def prepare() -> None:
@@ -154,6 +210,8 @@ def prepare_ahead(
     worker = threading.Thread(target=prepare, daemon=True)
     try:
         worker.start()
+        while prime and worker.is_alive() and not ready.full():
+            time.sleep(0.05)
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -174,20 +232,36 @@ def _put(ready: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
     return False
 
 
-def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace | None = None) -> DriveResult:
-    """Deliver ``run`` as planned; pass ``pace`` to read the time of the run meanwhile."""
+def drive(
+    run: Run,
+    plan: DrivePlan,
+    encode: Encode,
+    to: Destination,
+    pace: Pace | None = None,
+    note: Callable[[Sent], None] = lambda _: None,
+) -> DriveResult:
+    """Deliver ``run`` as planned; pass ``pace`` to read the time of the run meanwhile.
+
+    ``note`` is called with every second that was sent.
+    """
     pace = pace or Pace(plan)
     began = time.monotonic()
     tuples = 0
     lags = {plan.start: 0.0}
-    prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode)
-    with closing(prepared), bar("seconds", plan.end) as advance:
-        for second, count, data in prepared:
+
+    def encode_parts(table: pa.Table) -> Parts:
+        return [encode(part) if part.num_rows else b"" for part in split(table, to.partitions)]
+
+    prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode_parts, prime=plan.first == plan.start)
+    with closing(prepared), bar("seconds", plan.end - plan.first) as advance:
+        for second, count, parts in prepared:
             if plan.speed and second >= plan.start:
                 _wait_for(pace, second)
-            to.deliver(second, data)
+            began_ms = round(time.time() * 1000)
+            to.deliver(second, parts)
             if pace.started:
                 lags[second] = pace.lag(second)
+            note(Sent(second, count, began_ms, round(lags.get(second, 0.0), 3)))
             tuples += count
             advance(1)
     latest = max(lags, key=lags.__getitem__)

@@ -195,6 +195,7 @@ class CorrectAnswers:
     run: Run
     edition: Edition
     until: int | None = None
+    since: int = 0  # nothing before it was presented
 
     @property
     def copies(self) -> int:
@@ -215,6 +216,7 @@ class CorrectAnswers:
     def tuples(self) -> DataFrame:
         """All tuples that are valid by themselves."""
         valid = self.run.multiplied(1).dataframe(self.space.spark).where(is_valid())
+        valid = valid.where(f"time >= {self.since}") if self.since else valid
         return valid if self.until is None else valid.where(f"time < {self.until}")
 
     @cached_property

@@ -176,18 +176,20 @@ def validate(
     response_times: bool = True,
     since: int = 0,
     until: int | None = None,
+    fed_since: int = 0,
     kinds: Sequence[int] = tuple(ANSWERS),
     examples: int = 5,
 ) -> Verdict:
     """Check ``outputs`` of an engine that processed ``run``, from second ``since`` to ``until``, exclusive.
 
-    Without ``until`` the whole output is judged, including answers after the end of the run.
+    The engine was fed the seconds from ``fed_since`` on. Without ``until`` the whole output is judged, including
+    answers after the end of the run.
     """
     end = last_second(run, since, until)
     with workspace(spark, rows_to_sort(run, end - since)) as space:
         scope = Scope(tuple(kinds), since, end, cut=until is not None, timed=response_times)
         given = read_outputs(spark, outputs, order)
-        return _Validation(CorrectAnswers(space, run, edition, end), given, outputs, scope).verdict(examples)
+        return _Validation(CorrectAnswers(space, run, edition, end, fed_since), given, outputs, scope).verdict(examples)
 
 
 def last_second(run: Run, since: int, until: int | None) -> int:

@@ -40,6 +40,9 @@ def validate(
     multiply: Annotated[int, typer.Option(min=1, metavar="K", help="The engine was fed the run K times.")] = 1,
     since: Annotated[int, typer.Option(metavar="T", help="Check from this second on.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="Check up to this second, not included.")] = None,
+    fed_since: Annotated[
+        int, typer.Option(metavar="T", help="The engine was fed from this second on, and knows nothing before it.")
+    ] = 0,
     order: Annotated[
         Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
     ] = Order.AUTO,
@@ -73,6 +76,7 @@ def validate(
     stored = Run.open(run)
     check_outputs(outputs)
     opened = stored.multiplied(multiply * stored.copies)
+    since = max(since, fed_since)
     last_second(opened, since, until)
     spark = spark_session("validate", master, conf)
     with session.task_errors():
@@ -85,6 +89,7 @@ def validate(
             response_times=not no_response_times,
             since=since,
             until=until,
+            fed_since=fed_since,
             kinds=judged,
             examples=examples,
         )
@@ -142,11 +147,29 @@ def drive(
     fast_forward_to: Annotated[
         int, typer.Option(metavar="T", help="Deliver everything before this second at once.")
     ] = 0,
+    since: Annotated[int, typer.Option(metavar="T", help="Begin with this second; skip what is before it.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
+    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present the run K times, with shifted ids.")] = 1,
     format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="Spread tuples over all partitions of a topic, reports by expressway and requests by vehicle. By "
+            "default all go to partition 0.",
+        ),
+    ] = False,
     end: Annotated[
         bool, typer.Option("--end", help="Mark the end of the topic or folder for those who follow it.")
     ] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append a line for every second: when it was sent, and how late. With a file that has lines, continue "
+            "after its last second.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Deliver a run in real time: a tuple with Time t leaves in second t.
@@ -161,15 +184,19 @@ def drive(
     from slipstream._feeds.run import Run
 
     opened = Run.open(run)
+    opened = opened.multiplied(multiply * opened.copies)
+    check_writable(log, "--log")
     from slipstream._bench.driving.destinations import open_destination
-    from slipstream._bench.driving.driver import DrivePlan
+    from slipstream._bench.driving.driver import DrivePlan, note_in, read_sent
     from slipstream._bench.driving.driver import drive as deliver
     from slipstream._bench.driving.encodings import find_encoding
 
     form = find_encoding(format_)
-    plan = DrivePlan.for_run(opened, speed, fast_forward_to, until)
-    with closing(open_destination(to, form)) as destination:
-        result = deliver(opened, plan, form.encode, destination)
+    plan = DrivePlan.for_run(opened, speed, fast_forward_to, until, since)
+    if log is not None and (sent := read_sent(log)):
+        plan = plan.after(sent[-1].second)
+    with closing(open_destination(to, form, spread=spread)) as destination:
+        result = deliver(opened, plan, form.encode, destination, note=note_in(log) if log else lambda _: None)
         if end:
             destination.end()
     if to == "stdout":
@@ -208,8 +235,9 @@ def postgres(
 
     result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
     driven = result.driver.to_dict()
+    body = {name: value for name, value in asdict(result).items() if name != "spans"}
     show(
-        asdict(result) | {"driver": driven} if as_json else asdict(result) | {"driver": f"{driven['max_lag']} s late"},
+        body | {"driver": driven if as_json else f"{driven['max_lag']} s late"},
         as_json=as_json,
         title="Linear Road on PostgreSQL",
     )

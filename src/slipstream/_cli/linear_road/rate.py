@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +17,15 @@ from rich.table import Table
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
 from slipstream._cli.common.tables import plural, print_table
+from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
-    from slipstream._bench.rating import Rating, Search, Trial
+    from slipstream._bench.rating.engines import RatedEngine
+    from slipstream._bench.rating.full import FullRun
+    from slipstream._bench.rating.search import Rating, Search
+    from slipstream._bench.rating.trial import ResponseSummary, Trial
     from slipstream._feeds.run import Run
 
 HOURS_3 = 180
@@ -30,6 +36,21 @@ class Rated(StrEnum):
 
     SLIPSTREAM = "slipstream"
     POSTGRES = "postgres"
+
+
+class Door(StrEnum):
+    """How the driver reaches the engine."""
+
+    KAFKA = "kafka"
+    TCP = "tcp"
+
+
+class Encoded(StrEnum):
+    """How tuples are written on their way."""
+
+    TRAIN = "train"
+    TEXT = "text"
+    JSON = "json"
 
 
 def rate(
@@ -44,8 +65,56 @@ def rate(
         str, typer.Option(metavar="TIME", help="How long the machine must sustain the rating: 90s, 20m, 3h.")
     ] = "20m",
     probe: Annotated[str, typer.Option(metavar="TIME", help="How long each try of the search takes: 30s, 2m.")] = "2m",
-    full: Annotated[bool, typer.Option("--full", help="Sustain all three hours, from the first second on.")] = False,
+    door: Annotated[
+        Door | None,
+        typer.Option(
+            help="Drive through a Kafka broker or over TCP. By default kafka, if a broker can be started.",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[
+        Encoded | None,
+        typer.Option(
+            "--format", help="How tuples are written. By default train, for other engines text.", show_default=False
+        ),
+    ] = None,
+    broker: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Use this broker instead of starting one.", show_default=False)
+    ] = "",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Replay inside the engine instead of driving it from outside.")
+    ] = False,
+    distinct: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Simulate N different expressways; L is a multiple of N."),
+    ] = 10,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Start without the state of the seconds before the window.")
+    ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Drive all three hours at 70 % of the rating in DIR, or --at L. The same command resumes it.",
+        ),
+    ] = False,
+    at: Annotated[int | None, typer.Option(min=1, metavar="L", help="The L of --full.")] = None,
     engine: Annotated[Rated, typer.Option(help="slipstream, or postgres for the paper's System X.")] = Rated.SLIPSTREAM,
+    engine_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Rate another engine, started by this command; docs/how-to/engine-builders.md has its words in "
+            "braces, such as {host}, {port}, {topic}, {answers} and {out}.",
+            show_default=False,
+        ),
+    ] = "",
+    only: Annotated[
+        str, typer.Option(metavar="KINDS", help="The kinds of answers that another engine gives.")
+    ] = "0,1,2,3,4",
+    parallel: Annotated[
+        int, typer.Option(min=0, help="The number of fragments of the engine; 0 for its own choice.")
+    ] = 0,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Rate on this run instead of a standard one.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of the standard run.")] = 1,
     as_json: Json = False,
@@ -54,23 +123,106 @@ def rate(
 ) -> None:
     """Find the largest number of expressways that this machine sustains within Linear Road's limits.
 
-    One expressway is simulated for three hours and presented L times. Each try starts an engine with the state of the
-    busiest part of the three hours and drives its last minutes in real time. The largest L whose answers are all in
-    time over the whole window, and pass the validator, is the rating. Nothing else should run on the machine.
+    N expressways are simulated for three hours and presented L / N times. Each try starts an engine with the state of
+    the busiest part of the three hours; a driver in a process of its own then sends its last minutes in real time,
+    through a Kafka broker or over TCP. Response times count from arrival at that door. The largest L whose answers are
+    all in time over the whole window and pass the validator, while the engine is busy at most 85 % of the time in each
+    third of it, is the rating. If the driver itself is late, a try is void. Nothing else should run on the machine.
 
-    Example: `slipstream rate --min 20 --window 5m --out rating`
+    Examples:
+
+    `slipstream rate --min 20 --window 5m --out rating` through a broker that it starts
+
+    `slipstream rate --full --out rating` three hours at 70 % of that
+
+    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1` an engine of your own
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
     asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
-    from slipstream._bench.rating import Search, Window, find_engine
-    from slipstream._bench.rating import rate as find
-    from slipstream._bench.rating_report import write_rating
+    _check(replay=replay, door=door, engine=engine, engine_command=engine_command, full=full, at=at, only=only)
+    expressways = _full_expressways(out, at, distinct) if full else 0
+    from slipstream._bench.rating.engines import Postgres, Replay, engine_options
+    from slipstream._bench.rating.outside import FromOutside
+    from slipstream._bench.rating.programs import Command, Toll
 
-    rated = find_engine(engine, master, conf or [], lambda: spark_session("rate", master, conf))
-    presented = _open(run, out, seed, master, conf)
+    presented = _open(run, out, seed, distinct, master, conf)
+    options = engine_options(master, conf or [], parallel)
+    with ExitStack() as stack:
+        rated: RatedEngine
+        if engine == Rated.POSTGRES:
+            rated = Postgres(lambda: spark_session("rate", master, conf))
+        elif replay:
+            rated = Replay(options)
+        else:
+            from slipstream._bench.rating.doors import find_door
+
+            opened = stack.enter_context(find_door(door or "", broker, stays=full))
+            program = Command(engine_command, only) if engine_command else Toll(options, cold=cold)
+            written = format_ or (Encoded.TEXT if engine_command else Encoded.TRAIN)
+            rated = FromOutside(program, opened, written.value)
+            if full:
+                from slipstream._bench.rating.full import drive_full
+
+                _show_full(drive_full(rated, presented, expressways, out), out, as_json=as_json)
+                return
+        _find(rated, presented, asked, probed, out, (least, most), run, as_json=as_json)
+
+
+def _check(
+    *,
+    replay: bool,
+    door: Door | None,
+    engine: Rated,
+    engine_command: str,
+    full: bool,
+    at: int | None,
+    only: str,
+) -> None:
+    """Refuse options that exclude each other."""
+    inside = "--replay" if replay else "--engine postgres" if engine == Rated.POSTGRES else ""
+    if inside and (door or full or engine_command):
+        raise BadArgument(
+            f"{inside}: has no door.", hint="Leave out --door, --full and --engine-command, or rate from outside."
+        )
+    if at is not None and not full:
+        raise BadArgument("--at is for --full.", hint="--min and --max limit the search.")
+    if not re.fullmatch("[0-4](,[0-4])*", only):
+        raise BadArgument(f"--only {only}: not a list of kinds.", hint="Write, for example, --only 0,1,2.")
+
+
+def _full_expressways(out: Path, at: int | None, distinct: int) -> int:
+    """The L of a full run."""
+    from slipstream._bench.rating.engines import read_rating
+    from slipstream._bench.rating.full import at_share
+
+    if at is not None:
+        return at
+    file = out / "rating.json"
+    if not file.exists():
+        raise BadArgument(f"--full: {out} has no rating yet.", hint="Rate the machine first, or give --at L.")
+    return at_share(read_rating(file), distinct)
+
+
+def _find(
+    rated: RatedEngine,
+    presented: Run,
+    window: int,
+    probe: int,
+    out: Path,
+    limits: tuple[int, int],
+    run: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Search for the rating, and write and print it."""
+    from slipstream._bench.rating.report import write_rating
+    from slipstream._bench.rating.search import Search
+    from slipstream._bench.rating.search import rate as find
+    from slipstream._bench.rating.trial import Window
+
     whole = Window(0, presented.manifest.seconds)
-    search = Search(rated, presented, whole if full else whole.last(asked), probed, out, least, most)
+    search = Search(rated, presented, whole.last(window), probe, out, *limits)
     try:
         rating = find(search)
     except KeyboardInterrupt:
@@ -90,17 +242,17 @@ def _tell_progress(search: Search, run: Path | None) -> None:
     tries = list(search.made.values())
     if tries:
         print_table(_table(search.engine.name, tries), console=Console(stderr=True))
-    held = max((tried.expressways for tried in tries if tried.held), default=0)
+    held = max((tried.expressways for tried in tries if tried.in_time), default=0)
     if not held:
         say("Interrupted before any L held. Nothing is rated.")
         return
     options = f"--min {held} --max {search.most} --window {search.window.seconds}s --probe {search.probe}s"
-    options += f" --engine {search.engine.name} --out {search.out}" + (f" --run {run}" if run else "")
+    options += f" --out {search.out}" + (f" --run {run}" if run else "")
     say(f"Interrupted. L = {held} held so far, not confirmed over the whole window and validated: it is no rating yet.")
-    say(f"To continue from there: slipstream rate {options}")
+    say(f"To continue from there: slipstream rate {options}, and the other options as before.")
 
 
-def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] | None) -> Run:
+def _open(run: Path | None, out: Path, seed: int, distinct: int, master: str, conf: list[str] | None) -> Run:
     """The run to rate on; the standard one is made once and kept."""
     from slipstream._city.history import make_history
     from slipstream._city.simulate import simulate
@@ -109,37 +261,54 @@ def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] |
 
     if run is not None:
         return Run.open(run)
-    folder = out / f"run-{seed}"
+    folder = out / f"run-{seed}-{distinct}"
     if folder.exists():
         return Run.open(folder)
-    say(f"Making the standard run in {folder} (about a minute) ...")
+    say(f"Making the standard run in {folder} (about half a minute per expressway) ...")
     spark = spark_session("rate", master, conf)
-    made = simulate(spark, Traffic(expressways=1, minutes=HOURS_3), seed, folder)
+    made = simulate(spark, Traffic(expressways=distinct, minutes=HOURS_3), seed, folder)
     make_history(made, spark)
     session.close()
     return made
 
 
 def _table(engine: str, tries: Iterable[Trial]) -> Table:
-    table = Table("L", "seconds", "", "slowest answer", "memory", title=f"Tries of {engine}")
+    from slipstream._bench.rating.report import TRIAL_HEADS, trial_row
+
+    table = Table(*TRIAL_HEADS, title=f"Tries of {engine}")
     for tried in tries:
-        table.add_row(
-            str(tried.expressways), str(tried.seconds), tried.outcome, f"{tried.slowest:.1f} s", f"{tried.gib:.1f} GiB"
-        )
+        table.add_row(*trial_row(tried))
     return table
+
+
+def _show_responses(responses: dict[str, ResponseSummary]) -> None:
+    table = Table("", "p50", "p99", "max", "limit", "late", title="Response times")
+    for name, response in responses.items():
+        times = (f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
+        table.add_row(name, *times, f"{response.late:,}")
+    print_table(table)
 
 
 def _show(rating: Rating) -> None:
     console = Console()
     print_table(_table(rating.engine, rating.tries))
-    responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
-    for name, response in rating.confirmed.responses.items():
-        responses.add_row(
-            name.replace("_", " "), *(f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
-        )
-    print_table(responses)
+    _show_responses(rating.confirmed.responses)
     console.print(f"[bold]L = {rating.expressways}[/] on {plural(rating.cores, 'core')}: {rating.per_core} per core.")
+    console.print(f"All answers were in time up to L = {rating.highest}, in trials without headroom.", highlight=False)
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
+
+
+def _show_full(full: FullRun, out: Path, *, as_json: bool) -> None:
+    trial = full.trial
+    say(f"Report: {out / f'full-{trial.expressways}' / 'full.html'}")
+    if as_json:
+        show(full.to_dict(), as_json=True)
+    else:
+        print_table(_table(full.engine, [trial]))
+        _show_responses(trial.responses)
+        Console().print("; ".join(full.resumed) or "Not interrupted.", highlight=False)
+    if not trial.validated or trial.void or (not trial.in_time and not full.resumed):
+        raise CheckFailed(f"L = {trial.expressways} was not sustained: {trial.outcome}.", hint=f"See {full.output}.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -48,9 +48,15 @@ def toll(
     fast_forward_to: Annotated[
         int,
         typer.Option(
-            metavar="T", help="Start a run at this second, with the state that the seconds before it lead to."
+            metavar="T",
+            help="Start at this second, with the state that the seconds before it lead to: of a run itself, for a feed "
+            "of the run in --history, presented --multiply times.",
         ),
     ] = 0,
+    fast_forward_cache: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep that state in this folder, for other jobs that start at T."),
+    ] = None,
     until: Until = None,
     multiply: Multiply = 1,
     rules: Annotated[str, typer.Option(help="The rule set: 2004, 2003, or module:function for your own.")] = "2004",
@@ -64,7 +70,9 @@ def toll(
     schema_registry: SchemaRegistry = "",
     history: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="The run whose history is used, for feeds other than recorded runs."),
+        typer.Option(
+            metavar="RUN", help="The run that is the past of a feed: its history, and with --fast-forward-to its state."
+        ),
     ] = None,
     to: Annotated[
         list[str] | None,
@@ -143,6 +151,8 @@ def toll(
         speed=speed,
         rules=rules,
         since=fast_forward_to,
+        copies=multiply,
+        forward=fast_forward_cache,
         until=until,
         batch_seconds=batch_seconds,
         silence=silence,

@@ -188,7 +188,10 @@ class TopicReader(ChunkReader):
             return {"at": {**start["at"], **at}, "behind": behind, "ended": at == until}
         if at == start["at"]:
             time.sleep(IDLE)
-        return {"at": {**start["at"], **at}, "behind": behind, "ended": self._has_end_marker(start["at"], at)}
+        ended = self._has_end_marker(start["at"], at)
+        if ended:  # what was sent before the marker may have reached other partitions since they were checked
+            at |= {str(n): high for n, (_, high) in self._marks(start).items()}
+        return {"at": {**start["at"], **at}, "behind": [] if ended else behind, "ended": ended}
 
     def _marks(self, start: Offset) -> Marks:
         """The watermarks of the topic, empty before it exists; refuse a topic other than the one read so far."""

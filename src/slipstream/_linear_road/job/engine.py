@@ -32,7 +32,7 @@ from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pac
 from slipstream._io.reports import has_text_ids, report_feed
 from slipstream._io.sources import CLOCK, Definition, Feed, has_ended, is_open, last_offset, reached_second, start_clock
 from slipstream._linear_road import replay, tables
-from slipstream._linear_road.fast_forward import FastForward
+from slipstream._linear_road.fast_forward import FastForward, check_minute
 from slipstream._linear_road.job.delivery import Delivery
 from slipstream._linear_road.job.journal import Detail, last_batch
 from slipstream._linear_road.job.layout import (
@@ -78,7 +78,9 @@ class Settings:
 
     speed: float = FULL_SPEED
     rules: str = "2004"
-    since: int = 0  # fast-forward to this second
+    since: int = 0  # fast-forward to this second: of a run itself, for a feed of the run in ``history``
+    copies: int = 1  # of the run in ``history``, for such a feed
+    forward: Path | None = None  # a folder that keeps the state of a fast-forward for other jobs
     until: int | None = None
     batch_seconds: int = 60
     lateness: int = 60
@@ -169,8 +171,25 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Reject settings that cannot work, before Spark starts."""
-    settings.open_feed(source).check()
+    feed = settings.open_feed(source)
+    feed.check()
+    if settings.since:
+        _check_past(settings, named=has_text_ids(feed))
     _check(out, settings, _fixed_of_feed(source, settings))
+
+
+def _check_past(settings: Settings, *, named: bool) -> None:
+    """Reject a feed whose past cannot be computed."""
+    asked = f"--fast-forward-to {settings.since}"
+    if settings.history is None:
+        raise BadArgument(
+            f"{asked}: a feed has no past of its own.", hint="Give the run that precedes it: --history RUN."
+        )
+    if named:
+        raise BadArgument(f"{asked}: vehicles of a run have numbers, this feed has text ids.", hint="Leave it out.")
+    if not 0 <= settings.since <= Run.open(settings.history).manifest.seconds:
+        raise BadArgument(f"{asked}: outside {settings.history}.", hint="Give a second of that run.")
+    check_minute(settings.since)
 
 
 def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
@@ -299,13 +318,26 @@ class _Life(job.Life):
             archives.mark_linear_city(self.out)
         return layout
 
-    def through_intake(self, engine: str, layout: Layout, parcels: DataFrame, *, live: bool) -> DataFrame:
-        """Build the query over a feed's parcels."""
+    def forward(self, run: Run | None) -> FastForward | None:
+        """Compute the state of a run as of the first second, if earlier seconds are skipped."""
+        if not self.settings.since or run is None:
+            return None
+        folder = (self.settings.forward or self.out / CHECKPOINT / "forward").absolute()
+        path, rules = str(run.path.absolute()), self.settings.rules
+        made = FastForward(str(folder), path, run.copies, rules, self.settings.since)
+        made.compute(self.spark)
+        return made
+
+    def through_intake(
+        self, engine: str, layout: Layout, parcels: DataFrame, *, live: bool, forward: FastForward | None = None
+    ) -> DataFrame:
+        """Build the query over a feed's parcels, with the state that precedes them."""
         settings = self.settings
         _warm_up(self.spark, layout, self.settings)
         self._clock.parent.mkdir(parents=True, exist_ok=True)
         (LIVE if live else Clock.start(FULL_SPEED)).write(self._clock)
-        intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
+        silence_ms = round(1000 * settings.silence)
+        intake = IntakeStage(engine, layout, live=live, silence_ms=silence_ms, forward=forward)
         history = str(settings.history.absolute()) if settings.history else None
         stages = stages_of(engine, layout, history, _publication(self.out, settings), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
@@ -372,7 +404,8 @@ class _RunLife(_Life):
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
         """Build the query over the trains of the run."""
         layout = self.layout(_fixed_of_run(self._run, self.settings))
-        forward = self._forward()
+        made = self.forward(self._run)
+        forward = made.to_json() if made else ""
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
@@ -396,16 +429,6 @@ class _RunLife(_Life):
             str(self._control.file.absolute()),
         )
 
-    def _forward(self) -> str:
-        """Compute the state as of the first second, if earlier seconds are skipped."""
-        if not self.settings.since:
-            return ""
-        folder = self.out / CHECKPOINT / "forward"
-        path, copies = str(self._run.path.absolute()), self._run.copies
-        started = FastForward(str(folder.absolute()), path, copies, self.settings.rules, self.settings.since)
-        started.compute(self.spark)
-        return started.to_json()
-
     def _stop_other_clock(self) -> None:
         """Remove the clock after a change of speed: it starts again at the job's current second."""
         if (clock := Clock.read(self._clock)) is not None and clock.speed != self.settings.speed:
@@ -419,7 +442,8 @@ class _FeedLife(_Life):
         super().__init__(spark, out, settings)
         self.source = source
         self._feed = settings.open_feed(source)
-        self._openings = REHEARSALS if self._feed.has_no_end else 0
+        # the first brings the state of a fast-forward
+        self._openings = REHEARSALS if self._feed.has_no_end else min(settings.since, 1)
 
     def is_open(self, place: dict[str, Any]) -> bool:
         """Return whether all openings were delivered."""
@@ -438,6 +462,8 @@ class _FeedLife(_Life):
         """Build the query over the feed's parcels, which pass the intake first."""
         live, settings = self._feed.has_no_end, self.settings
         layout = self.layout(_fixed_of_feed(self.source, settings), live=live)
+        past = Run.open(settings.history) if settings.history else None
+        forward = self.forward(past.multiplied(settings.copies * past.copies) if past else None)
         packing = ReportPacking(
             self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding, named=layout.named
         )
@@ -449,7 +475,7 @@ class _FeedLife(_Life):
             control=str(self._control.file.absolute()),
             packing=packing,
         )
-        return layout, self.through_intake(engine, layout, parcels, live=live)
+        return layout, self.through_intake(engine, layout, parcels, live=live, forward=forward)
 
 
 class _FrameLife(_Life):

@@ -50,9 +50,18 @@ class IntakeStage(Stage[Intake]):
     name = "intake"
     maps = ("intake",)
 
-    def __init__(self, engine: str, layout: Layout, *, live: bool, silence_ms: int = SILENCE_MS) -> None:
+    def __init__(
+        self,
+        engine: str,
+        layout: Layout,
+        *,
+        live: bool,
+        silence_ms: int = SILENCE_MS,
+        forward: FastForward | None = None,
+    ) -> None:
         super().__init__(engine)
         self._layout = layout
+        self._forward = forward  # the state that precedes the feed
         self._live = live  # whether arrivals are timed
         self._silence_ms = silence_ms
 
@@ -67,7 +76,7 @@ class IntakeStage(Stage[Intake]):
     def take(self, state: Intake, rows: list[Any]) -> Iterator[Hop]:
         """Take parcels, return trains and rejects; an opening is passed on."""
         if rows[0].what == chunks.OPENING:
-            yield Hop(self.key, OPENING, rows[0].seq, 0, 0, 0, b"")
+            yield self._open(state, -rows[0].seq)
             return
         rejects = state.take(Parcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK)
         released = state.release()
@@ -82,6 +91,14 @@ class IntakeStage(Stage[Intake]):
         yield from rejects_hop(self.key, second, rejects + released.rejects)
         if state.ended:
             yield from end_hops((self.key,), second)
+
+    def _open(self, state: Intake, left: int) -> Hop:
+        """Pass an opening on; the first brings the state of a fast-forward, whose seconds are over."""
+        if self._forward is None:
+            return Hop(self.key, OPENING, -left, 0, 0, 0, b"")
+        is_first, state.horizon = state.horizon < self._forward.until, self._forward.until
+        payload = self._forward.to_json().encode() if is_first else b""
+        return Hop(self.key, OPENING, self._forward.until - left, 0, 0, 0, payload)
 
     def save(self, state: Intake, stores: list[Store]) -> None:
         """Save what a batch left pending."""
