@@ -2,7 +2,8 @@
 # A real Kafka broker for tests and benchmarks: one node, KRaft, loopback only, everything under build/kafka.
 # The jars come from Maven Central through mvn, once.
 #
-#   scripts/kafka.sh start    fetch if needed, start, wait until it answers; prints HOST:PORT
+#   scripts/kafka.sh start    fetch if needed, start, wait until it answers; prints HOST:PORT. A broker that was
+#                             killed continues with its topics
 #   scripts/kafka.sh stop     stop it and forget its topics
 #   scripts/kafka.sh status   exit code 0 if it runs
 #
@@ -73,9 +74,8 @@ start() {
   answers && fail "port $PORT is in use; set SLIPSTREAM_KAFKA_PORT"
   fetch
   configure
-  rm -rf "$DATA"
   local java=("java" -Xms256m -Xmx512m -cp "$JARS/*")
-  "${java[@]}" kafka.tools.StorageTool format --standalone -t "$("${java[@]}" kafka.tools.StorageTool random-uuid)" \
+  [ -e "$DATA/meta.properties" ] || "${java[@]}" kafka.tools.StorageTool format --standalone -t "$("${java[@]}" kafka.tools.StorageTool random-uuid)" \
     -c "$HOME_DIR/server.properties" > "$LOG" 2>&1 || fail "storage cannot be formatted; see $LOG"
   nohup "${java[@]}" kafka.Kafka "$HOME_DIR/server.properties" >> "$LOG" 2>&1 < /dev/null &
   echo $! > "$PID"
@@ -100,5 +100,5 @@ case "${1:-}" in
   start) start ;;
   stop) stop ;;
   status) running ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,16 @@ from typer.testing import CliRunner
 from oracles.streams import busy_stream
 from services import service, stop
 from slipstream._bench.driving.destinations import Destination, FolderDestination, open_destination
-from slipstream._bench.driving.driver import MAX_LAG, DrivePlan, drive, prepare_ahead, seconds_of
+from slipstream._bench.driving.driver import (
+    MAX_LAG,
+    DrivePlan,
+    drive,
+    note_in,
+    prepare_ahead,
+    read_sent,
+    seconds_of,
+    split,
+)
 from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, find_encoding
 from slipstream._cli import app
 from slipstream._errors import BadArgument, Unavailable
@@ -67,6 +77,38 @@ def test_nothing_is_lost_or_reordered(run: Run, copies: int) -> None:
     assert recorder.data == exported(run.multiplied(copies))
     assert result.tuples == sum(run.multiplied(copies).manifest.counts.values())
     assert [second for second, _ in recorder.came] == sorted({second for second, _ in recorder.came})
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 7])
+def test_parts_have_every_tuple_of_a_second_once_and_in_order(run: Run, partitions: int) -> None:
+    for _, table in seconds_of(run.multiplied(5), 40):
+        parts = split(table, partitions)
+        assert len(parts) == partitions
+        lines = [set(encode_text(part).splitlines()) for part in parts if part.num_rows]
+        assert sum(len(part) for part in parts) == table.num_rows
+        assert set().union(*lines) == set(encode_text(table).splitlines())
+        for part in parts:
+            xways = {row["xway"] % partitions for row in part.to_pylist() if row["type"] == 0}
+            assert len(xways) <= 1
+
+
+def test_a_drive_that_was_interrupted_continues_after_its_last_second(run: Run, tmp_path: Path) -> None:
+    log, first, rest = tmp_path / "sent.jsonl", Recorder(), Recorder()
+    plan = DrivePlan.for_run(run, 0, 0, 150)
+    drive(run, replace(plan, end=47), encode_text, first, note=note_in(log))
+    with log.open("ab") as file:
+        file.write(b'{"second": 47, "tup')  # killed while it wrote
+    resumed = plan.after(read_sent(log)[-1].second)
+    drive(run, resumed, encode_text, rest, note=note_in(log))
+    assert first.data + rest.data == exported(run)
+    assert [sent.second for sent in read_sent(log)] == [second for second, _ in first.came + rest.came]
+    assert sum(sent.tuples for sent in read_sent(log)) == sum(run.manifest.counts.values())
+
+
+def test_a_drive_may_begin_later(run: Run) -> None:
+    recorder = Recorder()
+    drive(run, DrivePlan.for_run(run, 0, 0, 100, since=61), encode_text, recorder)
+    assert [second for second, _ in recorder.came] == [second for second, _ in seconds_of(run, 100) if second >= 61]
 
 
 def test_every_second_leaves_when_it_is_due(run: Run) -> None:
@@ -187,6 +229,18 @@ def test_a_topic_gets_every_tuple_in_order(run: Run, broker: str) -> None:
     to = open_destination(f"kafka:{broker}/{topic}", TEXT)
     result = drive(run, DrivePlan(0, 150, speed=0), encode_text, to)
     assert consume(broker, topic, result.tuples) == exported(run).splitlines()
+
+
+def test_partitions_share_every_tuple_in_order(run: Run, broker: str) -> None:
+    """Reports of an expressway and requests of a vehicle stay together."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    topic = f"spread-{uuid.uuid4().hex}"
+    AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
+    to = open_destination(f"kafka:{broker}/{topic}", TEXT, spread=True)
+    assert to.partitions == 3
+    result = drive(run.multiplied(4), DrivePlan(0, 150, speed=0), encode_text, to)
+    assert sorted(consume(broker, topic, result.tuples)) == sorted(exported(run.multiplied(4)).splitlines())
 
 
 def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,16 @@
-"""``slipstream rate``: arguments, and real ratings of a small run on both engines."""
+"""``slipstream rate``: arguments, and real ratings of small runs, from outside and inside, of several engines."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +18,7 @@ from commands import Slipstream
 from services import service
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window
 from slipstream._feeds.text import import_text
+from slipstream._tools.logs import read_last_line
 
 
 def test_bad_arguments_are_told(slipstream: Slipstream, tmp_path: Path) -> None:
@@ -73,19 +81,156 @@ def server() -> Iterator[str]:
     yield from service("postgres")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("engine", "window"),
-    [("slipstream", ("--window", "2m")), ("slipstream", ("--full",)), ("postgres", ("--window", "2m"))],
-)
-def test_a_real_rating_of_a_small_run(
-    slipstream: Slipstream, tmp_path: Path, engine: str, window: tuple[str, ...], server: str
-) -> None:
-    """Five minutes of half an expressway, at most twice: any machine holds that."""
-    made = slipstream("simulate", "--expressways", 0.5, "--minutes", 5, "--out", tmp_path / "run")
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    yield from service("kafka")
+
+
+def simulated(slipstream: Slipstream, folder: Path, minutes: int, *options: object) -> Path:
+    made = slipstream("simulate", "--expressways", 1, "--minutes", minutes, "--out", folder / "run", *options)
     assert made.code == 0, made.err
-    options = ["--to", 2, *window, "--probe", "1m", "--out", tmp_path / "rating", "--engine", engine]
-    rated = slipstream("rate", "--run", tmp_path / "run", *options, "--json")
-    assert rated.code == 0, rated.err
-    assert rated.json["expressways"] == 2
-    assert (tmp_path / "rating" / "rating.html").exists()
+    return folder / "run"
+
+
+def rated(slipstream: Slipstream, run: Path, *options: object) -> Any:
+    done = slipstream("rate", "--run", run, "--max", 2, "--probe", "1m", "--json", *options)
+    assert done.code == 0, done.err
+    return done.json
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("encoding", ["train", "text"])
+def test_a_small_rating_through_a_broker(slipstream: Slipstream, tmp_path: Path, broker: str, encoding: str) -> None:
+    """Driver, broker and engine are separate; the engine starts with the state of the first four minutes."""
+    run = simulated(slipstream, tmp_path, 5)
+    out = tmp_path / "rating"
+    rating = rated(slipstream, run, "--window", "1m", "--broker", broker, "--format", encoding, "--out", out)
+    assert rating["expressways"] == 2
+    assert rating["window"] == {"since": 240, "until": 300}
+    assert f"through a Kafka broker, as {encoding}" in rating["how"]
+    last = rating["tries"][-1]
+    assert last["validated"]
+    assert set(last["cores"]) == {"driver", "broker", "engine"}
+    assert len(last["busy"]) == 3
+    assert (out / "rating.html").exists()
+    assert (out / "forward-240").is_dir()
+
+
+@pytest.mark.long
+def test_a_small_rating_over_tcp_and_one_inside_the_engine(slipstream: Slipstream, tmp_path: Path) -> None:
+    run = simulated(slipstream, tmp_path, 2)
+    outside = rated(slipstream, run, "--window", "1m", "--door", "tcp", "--out", tmp_path / "tcp")
+    assert "through TCP, as train" in outside["how"]
+    inside = rated(slipstream, run, "--window", "1m", "--replay", "--out", tmp_path / "replay")
+    assert inside["how"] == "replay inside the engine"
+    assert inside["expressways"] == outside["expressways"] == 2
+
+
+@pytest.mark.long
+def test_a_small_rating_of_postgres(slipstream: Slipstream, tmp_path: Path, server: str) -> None:
+    run = simulated(slipstream, tmp_path, 5)
+    rating = rated(slipstream, run, "--window", "2m", "--engine", "postgres", "--out", tmp_path / "rating")
+    assert rating["expressways"] == 2
+    assert len(rating["tries"][-1]["busy"]) == 3
+
+
+#: in the first minute there are no statistics: Lav is -1 and every toll is 0
+FIRST_MINUTE = """
+import sys, time
+
+def answers(line):
+    kind, second, vid, _, _, lane, _, seg = map(int, line.split(",")[:8])
+    if kind == 0 and segments.get(vid) != seg:
+        segments[vid] = seg
+        if lane != 4:
+            yield f"0,{vid},{second},{second + 0.5},-1,0"
+
+segments = {}
+"""
+OVER_TCP = """
+import socket
+host, port, out = sys.argv[1:]
+print("Ready.", flush=True)
+while True:
+    try:
+        feed = socket.create_connection((host, int(port)))
+        break
+    except OSError:
+        time.sleep(0.1)
+with open(f"{out}/output.csv", "w") as file:
+    for line in feed.makefile():
+        file.writelines(answer + "\\n" for answer in answers(line))
+time.sleep(1000)
+"""
+THROUGH_KAFKA = """
+from confluent_kafka import Consumer, Producer
+server, topic, answering = sys.argv[1:]
+settings = {"group.id": "a", "auto.offset.reset": "earliest", "bootstrap.servers": server}
+consumer, producer = Consumer(settings), Producer({"bootstrap.servers": server})
+consumer.subscribe([topic], on_assign=lambda *_: print("ready", flush=True))
+while True:
+    for message in consumer.consume(10_000, timeout=0.1):
+        for answer in answers(message.value().decode()) if message.value() else ():
+            producer.produce(answering, answer)
+    producer.flush()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("door", ["tcp", "kafka"])
+def test_an_engine_of_your_own_is_rated_by_its_command(
+    slipstream: Slipstream, tmp_path: Path, broker: str, door: str
+) -> None:
+    run = simulated(slipstream, tmp_path, 1)
+    program = tmp_path / "engine.py"
+    program.write_text(FIRST_MINUTE + (OVER_TCP if door == "tcp" else THROUGH_KAFKA))
+    words = "{host} {port} {out}" if door == "tcp" else "{host}:{port} {topic} {answers}"
+    options = ["--door", door] + (["--broker", broker] if door == "kafka" else [])
+    command = f"{sys.executable} {program} {words}"
+    options += ["--engine-command", command, "--only", "0", "--window", "1m", "--out", str(tmp_path / "rating")]
+    rating = rated(slipstream, run, *options)
+    assert rating["expressways"] == 2
+    assert "as text" in rating["how"]
+    toll = rating["tries"][-1]["responses"]["toll notification"]
+    assert toll["max"] == 0.5 if door == "tcp" else 0 < toll["p50"] < 5  # stamped by the engine, or by the broker
+
+
+def full_run(run: Path, broker: str, out: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "slipstream", "rate", "--run", run, "--full", "--at", 2, "--json"]
+    command += ["--broker", broker, "--out", out]
+    return subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for_second(folder: Path, second: int) -> None:
+    deadline = time.monotonic() + 300
+    while not (last := read_last_line(folder / "answers.logs" / "sent.jsonl")) or last["second"] < second:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.mark.long
+def test_a_full_run_survives_ctrl_c_and_a_killed_engine_without_losing_an_answer(
+    slipstream: Slipstream, tmp_path: Path, broker: str
+) -> None:
+    run, folder = simulated(slipstream, tmp_path, 3, "--demand", 6), tmp_path / "rating" / "full-2"
+    first = full_run(run, broker, tmp_path / "rating")
+    wait_for_second(folder, 40)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=200)
+    assert first.returncode == 130
+    resumed = full_run(run, broker, tmp_path / "rating")
+    wait_for_second(folder, 100)
+    os.kill(json.loads((folder / "answers" / "status.json").read_text())["pid"], signal.SIGKILL)
+    out, err = resumed.communicate(timeout=600)
+    assert resumed.returncode == 0, err
+    full = json.loads(out)
+    assert full["trial"]["validated"]
+    assert full["trial"]["restarts"] == 1
+    assert len(full["resumed"]) == 2
+    assert full["resumed"][0].startswith("resumed after second")
+    assert full["resumed"][1].startswith("engine restarted after second")
+    assert [minute["minute"] for minute in full["minutes"]] == [0, 1, 2]
+    for name in ("full.html", "full.json", "responses.svg", "resources.svg"):
+        assert (folder / name).exists()
