@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,7 +112,9 @@ class KafkaDoor:
             self._pid = listener(int(self._server.rpartition(":")[2]))
         return self._pid
 
+    @cached_property
     def _admin(self) -> Any:
+        """A client that lives as long as its requests."""
         from confluent_kafka.admin import AdminClient
 
         return AdminClient(Topic.parse(f"kafka:{self._server}/any").client())
@@ -123,7 +126,7 @@ class KafkaDoor:
         config = {"retention.ms": "-1", "retention.bytes": str(_KEPT_BYTES), **settings}
         deadline = time.monotonic() + TIMEOUT_S
         while True:
-            made = self._admin().create_topics([NewTopic(topic, partitions, 1, config=config)])[topic]
+            made = self._admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic]
             try:
                 made.result(TIMEOUT_S)
                 return
@@ -137,13 +140,13 @@ class KafkaDoor:
                 time.sleep(0.2)  # it is being deleted
 
     def _topics(self) -> dict[str, Any]:
-        return dict(self._admin().list_topics(timeout=TIMEOUT_S).topics)
+        return dict(self._admin.list_topics(timeout=TIMEOUT_S).topics)
 
     def _delete(self, *topics: str) -> None:
         from confluent_kafka import KafkaException
 
         there = [topic for topic in topics if topic in self._topics()]
-        for made in self._admin().delete_topics(there).values() if there else ():
+        for made in self._admin.delete_topics(there).values() if there else ():
             try:
                 made.result(TIMEOUT_S)
             except KafkaException as error:
