@@ -111,7 +111,22 @@ def _network(_: Path) -> list[str]:
 
 
 def _rate(run: Path) -> list[str]:
-    return ["rate", "--run", str(run), "--to", "1", "--window", "2m", "--probe", "90s", "--out", "out", *SPARK]
+    return [
+        "rate",
+        "--run",
+        str(run),
+        "--door",
+        "tcp",
+        "--max",
+        "1",
+        "--window",
+        "2m",
+        "--probe",
+        "90s",
+        "--out",
+        "out",
+        *SPARK,
+    ]
 
 
 CASES = {

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from slipstream._bench.driving.driver import Sent
 from slipstream._bench.rating.full import Minute, at_share, by_minute, plot_resources, read_samples
 from slipstream._bench.rating.outside import judge
-from slipstream._bench.rating.processes import ProcessorMeter, listener, processor_seconds
+from slipstream._bench.rating.processes import ProcessorMeter, family_of, listener, processor_seconds
 from slipstream._bench.rating.report import write_rating
-from slipstream._bench.rating.search import Rating, Search
+from slipstream._bench.rating.search import Rating, Search, rate
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, overlap_shares, text_responses
-from slipstream._errors import BadArgument
+from slipstream._errors import BadArgument, CheckFailed
 from slipstream._feeds.run import Run
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
@@ -182,6 +182,11 @@ def test_the_rating_has_headroom_and_the_highest_is_told_too(tmp_path: Path) -> 
     assert len(machine.tried) <= 20
 
 
+def test_without_headroom_nothing_is_rated_but_the_highest_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match=r"in time, without headroom\. All answers were in time at L = 8\."):
+        rate(search(Machine(holds=8, holds_long=8, roomy=0), tmp_path, 8, 8))
+
+
 def test_every_third_of_the_window_needs_headroom(tmp_path: Path) -> None:
     *_, last = search(Machine(100, 100, busy_later=60), tmp_path).tries()
     assert last.validated
@@ -270,7 +275,7 @@ def spin(seconds: float) -> list[str]:
 def test_processor_time_of_a_tree_includes_children_that_have_ended() -> None:
     code = f"import subprocess, time; subprocess.run({spin(0.5)!r}); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
-        wait_until(lambda: processor_seconds(process.pid) >= 0.5)
+        wait_until(lambda: processor_seconds(family_of(process.pid)) >= 0.5)
         meter = ProcessorMeter()
         meter.read(process.pid)
         assert meter.seconds == 0
@@ -281,7 +286,7 @@ def test_a_meter_counts_a_restarted_tree_from_its_beginning() -> None:
     meter = ProcessorMeter()
     meter.read(os.getpid())
     with subprocess.Popen([*spin(0.3)[:2], spin(0.3)[2] + "\ntime.sleep(60)"]) as other:
-        wait_until(lambda: processor_seconds(other.pid) >= 0.3)
+        wait_until(lambda: processor_seconds(family_of(other.pid)) >= 0.3)
         meter.read(other.pid)
         assert meter.seconds >= 0.3
         os.kill(other.pid, signal.SIGKILL)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from reference.tables import WRITTEN, fields, first_line, meanings, table
-from slipstream._bench import rating
 from slipstream._bench.driving import driver
+from slipstream._bench.rating import full, search, trial
 from slipstream._bench.validation import validator
 from slipstream._console.monitoring import StreamCollector
 from slipstream._cuboid import consistency
@@ -90,7 +90,9 @@ def _kit() -> tuple[str, ...]:
         "`slipstream validate --json` has for every kind of answer\n",
         fields(validator.Tally),
         "`slipstream rate` writes `rating.json`:\n",
-        fields(rating.Rating),
+        fields(search.Rating),
         "Each of `tries`:\n",
-        fields(rating.Trial),
+        fields(trial.Trial),
+        "`slipstream rate --full` writes `full-L/full.json`:\n",
+        fields(full.FullRun),
     )

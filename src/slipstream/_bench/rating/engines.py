@@ -31,6 +31,9 @@ from slipstream._tools import child_processes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: seconds between two looks at the memory of a replay
+_WEIGH_S = 5.0
+
 
 class RatedEngine(Protocol):
     """An engine that can be rated."""
@@ -125,12 +128,13 @@ class Postgres:
 
 def _run(command: list[str], out: Path) -> tuple[str, float, float]:
     """Run an engine until it exits or falls too far behind; return why it was aborted, its peak memory, its cores."""
-    gib, began, meter = 0.0, 0.0, ProcessorMeter()
+    gib, began, weighed, meter = 0.0, 0.0, 0.0, ProcessorMeter()
     log = out.parent / f"{out.name}.log"
     with child_processes.logging(command, log) as child:
         while child.code is None:
             time.sleep(1)
-            gib = max(gib, memory_of(child.pid))
+            if time.monotonic() - weighed >= _WEIGH_S:
+                weighed, gib = time.monotonic(), max(gib, memory_of(child.pid))
             if (clock := Clock.read(out / "checkpoint" / "clock.json")) and clock.runs:
                 began = began or time.time()
                 meter.read(child.pid)

@@ -33,7 +33,7 @@ _READY_S = 1200.0
 #: seconds that an engine has to end after its input, and to be silent before it is stopped if it does not end
 _END_S, _QUIET_S = 300.0, 6.0
 #: seconds between two looks at the processes, and between two samples that are kept
-_LOOK_S, _SAMPLE_S = 0.5, 5.0
+_LOOK_S, _SAMPLE_S = 1.0, 5.0
 
 SENT, SAMPLES, STARTS = "sent.jsonl", "samples.jsonl", "starts.jsonl"
 DRIVER, BROKER, ENGINE = "driver", "broker", "engine"
@@ -76,15 +76,18 @@ class _Watch:
         took = max(self.ended - self.began, 1e-9)
         return {name: round(meter.seconds / took, 2) for name, meter in self.meters.items()}
 
-    def sample(self, second: int, lag: float) -> Sample | None:
-        """Return what was used since the last sample; None if that was just now."""
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a sample."""
+        return self.ended - self._sampled >= _SAMPLE_S
+
+    def sample(self, second: int, lag: float, gib: float) -> Sample:
+        """Return what was used since the last sample."""
         now, used = self.ended, {name: meter.seconds for name, meter in self.meters.items()}
-        if now - self._sampled < _SAMPLE_S:
-            return None
         took = now - (self._sampled or self.began)
         cores = {name: round((used[name] - self._before.get(name, 0.0)) / took, 2) for name in used} if took else {}
-        self._sampled, self._before = now, used
-        return Sample(round(now, 3), second, round(lag, 1), round(self.gib, 2), cores)
+        self._sampled, self._before, self.gib = now, used, max(self.gib, gib)
+        return Sample(round(now, 3), second, round(lag, 1), round(gib, 2), cores)
 
 
 @dataclass
@@ -98,7 +101,7 @@ class Attendance:
     feed: Feed
     door: Door
     folder: Path  # of the logs
-    aborts: bool = True  # when the engine falls too far behind
+    aborts: bool = True  # when the engine falls too far behind; otherwise it may be resumed
     restarts: int = 0
     startup: float = 0.0
     _watch: _Watch = field(default_factory=_Watch)
@@ -164,11 +167,11 @@ class Attendance:
             second = self._newest_sent()
             if second < 0:
                 continue
-            self._watch.gib = max(self._watch.gib, memory_of(engine.pid))
             self._watch.read({DRIVER: driver.pid, BROKER: self.door.server(), ENGINE: engine.pid})
             newest = self.program.newest(self.feed)
             lag = -1.0 if newest is None else float(second - newest)
-            if sample := self._watch.sample(second, lag):
+            if self._watch.is_due:
+                sample = self._watch.sample(second, lag, memory_of(engine.pid))
                 append_lines(self.folder / SAMPLES, [asdict(sample)])
             if self.aborts and not self.restarts and lag > ABORT_LAG:
                 return f"more than {ABORT_LAG:.0f} s behind"
@@ -206,7 +209,7 @@ class Attendance:
     def _settle(self, engine: _Engine, driver: Child) -> None:
         """End an interrupted trial so that it can be resumed: the engine answers what was sent."""
         driver.stop()
-        if engine.code is None and self.program.newest(self.feed) is not None:
+        if not self.aborts and engine.code is None and self.program.newest(self.feed) is not None:
             say("Interrupted: the engine answers what was sent ...")
             deadline = time.monotonic() + ABORT_LAG
             while engine.code is None and time.monotonic() < deadline:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 import psutil
@@ -9,6 +11,9 @@ import psutil
 from slipstream._runtime import shared_arrays
 from slipstream._runtime.state_cache import WARM
 from slipstream._tools.temporary import PREFIX
+
+#: seconds between two listings of a process tree: each reads the parents of all processes of the machine
+_LIST_S = 5.0
 
 
 def shared_bytes() -> int:
@@ -22,7 +27,8 @@ def own_bytes(process: psutil.Process) -> int:
     return int(info.rss - getattr(info, "shared", 0))
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def family_of(pid: int) -> list[psutil.Process]:
+    """Return a process and its descendants; empty if it has ended."""
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
@@ -36,16 +42,16 @@ def memory_of(pid: int) -> float:
     Proportional shares would be exact, but the kernel walks all pages to count them, which would slow the engine down.
     """
     total = shared_bytes()
-    for process in _family(pid):
+    for process in family_of(pid):
         with suppress(psutil.Error):
             total += own_bytes(process)
     return float(total / 2**30)
 
 
-def processor_seconds(pid: int) -> float:
-    """Return the processor time of a process tree so far, in seconds; children that have ended are included."""
+def processor_seconds(family: Iterable[psutil.Process]) -> float:
+    """Return the processor time of processes so far, in seconds, with that of their children that have ended."""
     total = 0.0
-    for process in _family(pid):
+    for process in family:
         with suppress(psutil.Error):
             total += sum(process.cpu_times()[:4])  # user and system, of the process and of its ended children
     return total
@@ -58,10 +64,14 @@ class ProcessorMeter:
         self.seconds = 0.0
         self._pid = 0
         self._last = 0.0
+        self._family: list[psutil.Process] = []
+        self._listed = 0.0
 
     def read(self, pid: int) -> None:
         """Add what the tree has used since the last reading; the first reading adds nothing."""
-        used = processor_seconds(pid)
+        if pid != self._pid or time.monotonic() - self._listed > _LIST_S:
+            self._family, self._listed = family_of(pid), time.monotonic()
+        used = processor_seconds(self._family)
         if pid != self._pid:
             self._last = 0.0 if self._pid else used
             self._pid = pid

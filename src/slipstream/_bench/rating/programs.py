@@ -142,6 +142,7 @@ class Command:
         answers = Topic.parse(feed.entry.answers).name if feed.entry.answers else ""
         values = {"source": feed.entry.source, "host": host, "port": port, "topic": topic, "answers": answers}
         values |= {"out": str(feed.out), "run": str(feed.run.path), "partitions": str(feed.entry.partitions)}
+        values |= {"since": str(feed.window.since)}
         feed.out.mkdir(parents=True, exist_ok=True)
         try:
             return [word.format(**values) for word in self._words]

@@ -176,9 +176,11 @@ def rate(search: Search) -> Rating:
     tries = tuple(search.tries())
     confirmed = [tried for tried in tries if tried.validated and tried.held]
     if not confirmed:
+        last, highest = tries[-1], search.highest
+        so_far = f" All answers were in time at L = {highest}." if highest else ""
         raise CheckFailed(
-            f"No L from {search.least} on was sustained: {tries[-1].outcome if tries else 'nothing was tried'}.",
-            hint=f"The trials are in {search.out}; use a smaller --min to start lower.",
+            f"No L was sustained with headroom; the last try, L = {last.expressways}: {last.outcome}.{so_far}",
+            hint=f"The trials are in {search.out}. Let nothing else run; with a smaller --distinct, L may be smaller.",
         )
     best, cores = confirmed[-1], psutil.cpu_count() or 1
     return Rating(
