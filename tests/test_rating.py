@@ -17,14 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipstream._bench.driving.driver import Sent
+from slipstream._bench.rating.doors import TcpDoor
 from slipstream._bench.rating.full import Minute, at_share, by_minute, plot_resources, read_samples
-from slipstream._bench.rating.outside import judge
+from slipstream._bench.rating.outside import FromOutside, judge
 from slipstream._bench.rating.processes import ProcessorMeter, family_of, listener, processor_seconds
+from slipstream._bench.rating.programs import Command
 from slipstream._bench.rating.report import write_rating
 from slipstream._bench.rating.search import Rating, Search, rate
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, overlap_shares, text_responses
-from slipstream._errors import BadArgument, CheckFailed
+from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._feeds.run import Run
+from slipstream._feeds.text import import_text
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 
@@ -290,6 +293,59 @@ def test_a_meter_counts_a_restarted_tree_from_its_beginning() -> None:
         meter.read(other.pid)
         assert meter.seconds >= 0.3
         os.kill(other.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def small_run(tmp_path: Path) -> Run:
+    lines = [f"0,{second},{second},50,0,0,0,10,52800,-1,-1,-1,-1,-1,-1" for second in range(4)]
+    (tmp_path / "feed.dat").write_text("\n".join(lines) + "\n")
+    return import_text(tmp_path / "feed.dat", tmp_path / "run")
+
+
+#: answers every report half a second after its Time, by its own account
+ENGINE = """
+import socket, sys, time
+host, port, out = sys.argv[1:]
+print("Ready when you are", flush=True)
+while True:
+    try:
+        feed = socket.create_connection((host, int(port)))
+        break
+    except OSError:
+        time.sleep(0.05)
+with open(f"{out}/output.csv", "w") as file:
+    for line in feed.makefile():
+        kind, second, vid, *_ = map(int, line.split(","))
+        file.write(f"0,{vid},{second},{second + 0.5},-1,0\\n")
+"""
+
+
+def test_a_trial_of_another_engine_over_tcp(small_run: Run, tmp_path: Path) -> None:
+    """Engine and driver are processes of their own; no Spark, no broker."""
+    (tmp_path / "engine.py").write_text(ENGINE)
+    program = Command(f"{sys.executable} {tmp_path}/engine.py {{host}} {{port}} {{out}}", "0", "mine")
+    engine = FromOutside(program, TcpDoor(), "text")
+    trial = engine.drive(small_run, 2, Window(1, 4), tmp_path / "trial")
+    assert (trial.expressways, trial.seconds, trial.in_time) == (2, 3, True)
+    assert trial.responses == {"toll notification": ResponseSummary(0.5, 0.5, 0.5, 5)}
+    assert trial.busy == ()
+    answers = (tmp_path / "trial" / "output.csv").read_text().splitlines()
+    assert sorted(int(line.split(",")[2]) for line in answers) == [1, 1, 2, 2, 3, 3]
+    assert "through TCP, as text" in engine.how
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("{python} -c 'raise SystemExit(\"no luck\")'", "exited with code 1 before it was ready: no luck"),
+        ("/no/such/engine {port}", "No such file"),
+        ("{python} {nonsense}", "'nonsense' is not known"),
+    ],
+)
+def test_an_engine_that_does_not_start_is_told(small_run: Run, tmp_path: Path, command: str, said: str) -> None:
+    program = Command(command.replace("{python}", sys.executable), "0")
+    with pytest.raises(SlipstreamError, match=said):
+        FromOutside(program, TcpDoor(), "text").drive(small_run, 1, Window(0, 4), tmp_path / "trial")
 
 
 def wait_until(reached: Callable[[], bool]) -> None:

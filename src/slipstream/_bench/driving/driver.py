@@ -239,10 +239,11 @@ def drive(
     to: Destination,
     pace: Pace | None = None,
     note: Callable[[Sent], None] = lambda _: None,
+    empty: Callable[[int], bytes] = lambda _: b"",
 ) -> DriveResult:
     """Deliver ``run`` as planned; pass ``pace`` to read the time of the run meanwhile.
 
-    ``note`` is called with every second that was sent.
+    ``note`` is called with every second that was sent; ``empty`` has what a partition without tuples gets.
     """
     pace = pace or Pace(plan)
     began = time.monotonic()
@@ -250,7 +251,8 @@ def drive(
     lags = {plan.start: 0.0}
 
     def encode_parts(table: pa.Table) -> Parts:
-        return [encode(part) if part.num_rows else b"" for part in split(table, to.partitions)]
+        second = table.column("time")[0].as_py()
+        return [encode(part) if part.num_rows else empty(second) for part in split(table, to.partitions)]
 
     prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode_parts, prime=plan.first == plan.start)
     with closing(prepared), bar("seconds", plan.end - plan.first) as advance:

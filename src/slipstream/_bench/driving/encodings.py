@@ -25,6 +25,7 @@ class Encoding:
     suffix: str
     encode: Callable[[pa.Table], bytes]
     messages: Callable[[bytes], list[bytes]]
+    empty: Callable[[int], bytes] = lambda _: b""  # for a partition that has no tuples in a second
 
 
 def encode_text(tuples: pa.Table) -> bytes:
@@ -62,7 +63,7 @@ def encode_train(tuples: pa.Table) -> bytes:
 ENCODINGS = {
     "text": Encoding(".txt", encode_text, bytes.splitlines),
     "json": Encoding(".json", encode_json, bytes.splitlines),
-    "train": Encoding(".train", encode_train, lambda train: [train]),
+    "train": Encoding(".train", encode_train, lambda train: [train], lambda second: frame_heartbeat(second + 1)),
 }
 
 

@@ -162,7 +162,7 @@ class Attendance:
         """Watch until the driver has sent everything; return why the trial was aborted."""
         while driver.code is None:
             time.sleep(_LOOK_S)
-            if engine.code is not None:
+            if engine.code:  # with 0 it has seen the end of its input, just before the driver exits
                 self._restart(engine)
             second = self._newest_sent()
             if second < 0:
@@ -181,8 +181,8 @@ class Attendance:
 
     def _restart(self, engine: _Engine) -> None:
         """Start a dead engine again: it continues, as the broker has kept what it had not read."""
-        if not self.door.can_resume or self.restarts or not engine.code:
-            check_exit("engine", engine.code or 1, self.feed.log)
+        if engine.code and (not self.door.can_resume or self.restarts):
+            check_exit("engine", engine.code, self.feed.log)
         say(f"The engine exited with code {engine.code}; it is started again.")
         self.restarts += 1
         append_lines(

@@ -196,7 +196,8 @@ def drive(
     if log is not None and (sent := read_sent(log)):
         plan = plan.after(sent[-1].second)
     with closing(open_destination(to, form, spread=spread)) as destination:
-        result = deliver(opened, plan, form.encode, destination, note=note_in(log) if log else lambda _: None)
+        noted = note_in(log) if log else lambda _: None
+        result = deliver(opened, plan, form.encode, destination, note=noted, empty=form.empty)
         if end:
             destination.end()
     if to == "stdout":
