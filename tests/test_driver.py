@@ -236,7 +236,8 @@ def test_partitions_share_every_tuple_in_order(run: Run, broker: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     topic = f"spread-{uuid.uuid4().hex}"
-    AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": broker})  # must outlive the request
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
     to = open_destination(f"kafka:{broker}/{topic}", TEXT, spread=True)
     assert to.partitions == 3
     result = drive(run.multiplied(4), DrivePlan(0, 150, speed=0), encode_text, to)

@@ -14,7 +14,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 #: options that had another name before; of several, the one that the command has
 RENAMED = {
     "--encoding": ("--format",),
-    "--from": ("--input", "--format", "--min"),
+    "--from": ("--input", "--min", "--format"),
     "--to": ("--max",),
     "--sink": ("--to",),
     "--kinds": ("--only",),
