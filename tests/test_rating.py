@@ -6,18 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services import service
 from slipstream._bench.driving.driver import Sent
-from slipstream._bench.rating.doors import TcpDoor
+from slipstream._bench.rating.doors import KafkaDoor, TcpDoor
 from slipstream._bench.rating.full import Minute, at_share, by_minute, plot_resources, read_samples
 from slipstream._bench.rating.outside import FromOutside, judge
 from slipstream._bench.rating.processes import ProcessorMeter, family_of, listener, processor_seconds
@@ -28,6 +32,8 @@ from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, overl
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
+from slipstream._io.kafka import Topic
+from slipstream._io.readers.topic import messages, watermarks
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 
@@ -348,9 +354,41 @@ def test_an_engine_that_does_not_start_is_told(small_run: Run, tmp_path: Path, c
         FromOutside(program, TcpDoor(), "text").drive(small_run, 1, Window(0, 4), tmp_path / "trial")
 
 
-def wait_until(reached: Callable[[], bool]) -> None:
-    import time
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    yield from service("kafka")
 
+
+def send(topic: str, *values: bytes) -> None:
+    from confluent_kafka import Producer
+
+    parsed = Topic.parse(topic)
+    producer = Producer({"bootstrap.servers": parsed.servers})
+    for value in values:
+        producer.produce(parsed.name, value, partition=0, timestamp=1)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.long
+def test_a_topic_for_every_trial_whose_answers_the_broker_stamps(broker: str) -> None:
+    door = KafkaDoor(broker)
+    name = f"trial-{uuid.uuid4().hex}"
+    entry = door.open(name, 1)
+    assert (entry.partitions, entry.address) == (1, (*broker.split(":"), name))
+    send(entry.source, b"a tuple")
+    send(entry.answers, b"0,7,100,0,20,0")
+    assert messages(Topic.parse(entry.source), 0, 0, 1).times == [1]
+    [stamp] = messages(Topic.parse(entry.answers), 0, 0, 1).times
+    assert abs(stamp / 1000 - time.time()) < 300
+    assert door.open(name, 1, keep=True) == entry
+    assert messages(Topic.parse(entry.source), 0, 0, 1).values == [b"a tuple"]
+    assert watermarks(Topic.parse(door.open(name, 1).source)) == {0: (0, 0)}
+    door.close(entry)
+    assert watermarks(Topic.parse(entry.answers)) is None
+    assert psutil.Process(door.server()).is_running()
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not reached():
         assert time.monotonic() < deadline

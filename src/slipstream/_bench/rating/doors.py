@@ -160,7 +160,7 @@ class KafkaDoor:
 def find_door(name: str, broker: str = "", *, stays: bool = False) -> Iterator[Door]:
     """Yield the door called ``name``; without a name, a topic where a broker can be started, else TCP.
 
-    A broker that this starts is stopped at the end, unless it ``stays`` for a run that may be resumed.
+    A broker that this starts is stopped at the end, unless it ``stays`` because what was interrupted may be resumed.
     """
     if name not in ("", KAFKA, TCP):
         raise BadArgument(f"--door {name}: no such door.", hint=f"Use {KAFKA} or {TCP}.")
@@ -180,11 +180,15 @@ def find_door(name: str, broker: str = "", *, stays: bool = False) -> Iterator[D
         say(f"No broker could be started ({why}); rating through TCP instead.")
         yield TcpDoor()
         return
+    ended = False
     try:
         yield KafkaDoor(started.stdout.strip())
+        ended = True
     finally:
-        if not running and not stays:
+        if not running and (ended or not stays):
             _script("stop")
+        elif not running:
+            say("The broker keeps running, with what was sent; scripts/kafka.sh stop ends it.")
 
 
 def _script(word: str) -> subprocess.CompletedProcess[str]:

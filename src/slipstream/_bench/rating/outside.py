@@ -31,7 +31,7 @@ ABORT_LAG = 20.0
 #: seconds until an engine must be ready: it may have to compute the state before the window
 _READY_S = 1200.0
 #: seconds that an engine has to end after its input, and to be silent before it is stopped if it does not end
-_END_S, _QUIET_S = 300.0, 6.0
+_END_S, _QUIET_S = 600.0, 6.0
 #: seconds between two looks at the processes, and between two samples that are kept
 _LOOK_S, _SAMPLE_S = 1.0, 5.0
 
@@ -203,8 +203,12 @@ class Attendance:
         if engine.code and not self.restarts:
             self._restart(engine)
             self._end(engine)
+        elif engine.code is None and self.program.ends:
+            raise Unavailable(
+                f"{self.program.name} has not ended {_END_S:.0f} s after its input.", hint=f"See {self.feed.log}."
+            )
         elif self.program.ends:
-            check_exit("engine", 1 if engine.code is None else engine.code, self.feed.log)
+            check_exit("engine", engine.code or 0, self.feed.log)
 
     def _settle(self, engine: _Engine, driver: Child) -> None:
         """End an interrupted trial so that it can be resumed: the engine answers what was sent."""
