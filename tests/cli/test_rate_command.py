@@ -32,6 +32,8 @@ def test_bad_arguments_are_told(slipstream: Slipstream, tmp_path: Path) -> None:
     done = slipstream("rate", "--out", tmp_path, "--full")
     assert done.code == 2
     assert "has no rating yet" in done.err
+    (tmp_path / "rating.json").write_text('{"expressways": "many"}')
+    assert slipstream("rate", "--out", tmp_path, "--full").code == 3
 
 
 @pytest.mark.parametrize("text", ["soon", "0s", "-5m", "1.5m", "5 minutes", "", "5d", "s", "٣m"])

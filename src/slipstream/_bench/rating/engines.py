@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -157,8 +156,3 @@ def engine_options(master: str, conf: Sequence[str], parallel: int) -> list[str]
     """Return the options of ``toll`` that a rating passes on."""
     settings = [word for setting in conf for word in ("--conf", setting)]
     return ["--master", master, *settings, *(["--parallel", str(parallel)] if parallel else [])]
-
-
-def read_rating(file: Path) -> int:
-    """Return the rating in a rating.json."""
-    return int(json.loads(file.read_text(encoding="utf-8"))["expressways"])

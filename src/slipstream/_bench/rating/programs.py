@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -215,9 +214,3 @@ def check_exit(what: str, code: int, log: Path) -> None:
     """Raise an error for a program that failed."""
     if code:
         raise Unavailable(f"The {what} exited with code {code}: {last_line(log)}", hint=f"See {log}.")
-
-
-def read_json(log: Path) -> dict[str, object]:
-    """Return the JSON object that a program printed as its last line."""
-    found: dict[str, object] = json.loads(last_line(log))
-    return found

@@ -17,7 +17,7 @@ from rich.table import Table
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
 from slipstream._cli.common.tables import plural, print_table
-from slipstream._errors import BadArgument, CheckFailed
+from slipstream._errors import MALFORMED, BadArgument, BadInput, CheckFailed
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -141,7 +141,7 @@ def rate(
     check_folder(out)
     asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
     _check(replay=replay, door=door, engine=engine, engine_command=engine_command, full=full, at=at, only=only)
-    expressways = _full_expressways(out, at, distinct) if full else 0
+    rating = _known_rating(out) if full and at is None else 0
     from slipstream._bench.rating.engines import Postgres, Replay, engine_options
     from slipstream._bench.rating.outside import FromOutside
     from slipstream._bench.rating.programs import Command, Toll
@@ -162,8 +162,9 @@ def rate(
             written = format_ or (Encoded.TEXT if engine_command else Encoded.TRAIN)
             rated = FromOutside(program, opened, written.value)
             if full:
-                from slipstream._bench.rating.full import drive_full
+                from slipstream._bench.rating.full import at_share, drive_full
 
+                expressways = at or at_share(rating, presented.stored)
                 _show_full(drive_full(rated, presented, expressways, out), out, as_json=as_json)
                 return
         _find(rated, presented, asked, probed, out, (least, most), run, as_json=as_json)
@@ -191,17 +192,16 @@ def _check(
         raise BadArgument(f"--only {only}: not a list of kinds.", hint="Write, for example, --only 0,1,2.")
 
 
-def _full_expressways(out: Path, at: int | None, distinct: int) -> int:
-    """The L of a full run."""
-    from slipstream._bench.rating.engines import read_rating
-    from slipstream._bench.rating.full import at_share
-
-    if at is not None:
-        return at
-    file = out / "rating.json"
-    if not file.exists():
-        raise BadArgument(f"--full: {out} has no rating yet.", hint="Rate the machine first, or give --at L.")
-    return at_share(read_rating(file), distinct)
+def _known_rating(out: Path) -> int:
+    """The rating that an earlier search has found."""
+    try:
+        return int(json.loads((out / "rating.json").read_text(encoding="utf-8"))["expressways"])
+    except FileNotFoundError as error:
+        raise BadArgument(
+            f"--full: {out} has no rating yet.", hint="Rate the machine first, or give --at L."
+        ) from error
+    except MALFORMED as error:
+        raise BadInput(f"{out / 'rating.json'}: damaged ({error}).", hint="Give --at L.") from error
 
 
 def _find(
