@@ -217,7 +217,7 @@ class Attendance:
             say("Interrupted: the engine answers what was sent ...")
             deadline = time.monotonic() + ABORT_LAG
             while engine.code is None and time.monotonic() < deadline:
-                if (self.program.newest(self.feed) or 0) >= self._newest_sent() - 1:
+                if (self.program.newest(self.feed) or 0) >= self._newest_sent():
                     return
                 time.sleep(_LOOK_S)
 
